@@ -1,22 +1,23 @@
-# `make demo` and `make test` need Python 3.11 or newer, Java 17 or newer, and nothing else: the rest is installed
-# into .venv, again whenever pyproject.toml or constraints.txt change.
+# `make demo` and `make test` need only Python 3.11 or newer and Java 17 or newer. They install everything else into
+# .venv, and again whenever pyproject.toml or constraints.txt changes.
 
 .PHONY: help demo demo-stream demo-changes test test-all fuzz types lint format bench docs package clean java
 
 help:
-	@echo 'make demo    join a year of flights to the weather, on Spark'
-	@echo 'make demo-stream  join them as they come in, and hold that against the join of both tables'
-	@echo 'make demo-changes  keep a query up to date over a shop in PostgreSQL that sells'
-	@echo 'make test    run the tests, under Spark Connect and under classic Spark: eight minutes on two cores'
-	@echo 'make test-all  run those that take long as well, every case by every algorithm, more random ones; needs Chromium'
-	@echo 'make fuzz    hold random joins against their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
-	@echo 'make types   write docs/types.md: which types each library can join by'
-	@echo 'make lint    check style, types (by mypy, and what users see by Pyright) and the direction of imports'
-	@echo 'make format  bring the code into the style that lint wants'
-	@echo 'make bench   run the as-of benchmark, ours beside the peers'
-	@echo 'make docs    build the documentation as a site, in site/'
-	@echo 'make package build the wheel and the sdist, in dist/, and check them'
-	@echo 'make clean   remove the environment, caches and outputs'
+	@echo 'make demo          join a year of flights to the weather, on Spark'
+	@echo 'make demo-stream   join both as streams, and compare the result with the join of the tables'
+	@echo 'make demo-changes  maintain a query over a shop in a temporary PostgreSQL server'
+	@echo 'make test          run the tests on Spark Connect and classic Spark: eight minutes on two cores'
+	@echo 'make test ROOM=streams  run the tests in tests/streams'
+	@echo 'make test-all      run the long tests too, all cases under all algorithms; needs Chromium'
+	@echo 'make fuzz          compare random joins with their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
+	@echo 'make types         write docs/reference/types.md: the types that each library can join by'
+	@echo 'make lint          check style, types (mypy, and Pyright for users) and the direction of imports'
+	@echo 'make format        format the code and repair its style'
+	@echo 'make bench         run the small as-of benchmark against other libraries'
+	@echo 'make docs          build the documentation as a site, in site/'
+	@echo 'make package       build the wheel and the source distribution in dist/, and check them'
+	@echo 'make clean         remove the environment, caches and outputs'
 
 demo: java .venv/demo.installed
 	@.venv/bin/juncture demo
@@ -27,17 +28,17 @@ demo-stream: java .venv/demo.installed
 demo-changes: .venv/demo.installed
 	@.venv/bin/juncture demo changes
 
-# Two processes, each with a Spark of its own: most of a test on Spark is waiting for small tasks.
+# Two processes, each with its own Spark, because a test on Spark mostly waits for small tasks.
 SPREAD := --numprocesses 2 --dist worksteal
 
 test: java .venv/test.installed
-	.venv/bin/pytest $(SPREAD)
+	.venv/bin/pytest $(SPREAD) $(if $(ROOM),tests/$(ROOM))
 
 # For a nightly run.
 test-all: java .venv/test.installed
 	.venv/bin/pytest $(SPREAD) --all
 
-# ENGINE=spark takes a case a second. SEED and CASE run one case again.
+# ENGINE=spark takes about a second per case. SEED and CASE repeat one case.
 fuzz: java .venv/test.installed
 	PYTHONPATH=tests .venv/bin/python -m fuzz --seconds $(or $(SECONDS),60) --engine $(or $(ENGINE),local) \
 		--jobs $(or $(JOBS),2) $(if $(SEED),--seed $(SEED)) $(if $(CASE),--case $(CASE)) $(if $(CASES),--cases $(CASES))
@@ -59,7 +60,7 @@ format: .venv/lint.installed
 bench: java .venv/bench.installed
 	.venv/bin/python benchmarks/asof.py --scale small
 
-# Its warnings are errors: a link or an anchor that leads nowhere, a page that is in no menu.
+# Warnings are errors: a broken link or anchor, or a page that is not in the menu.
 docs: .venv/docs.installed
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
 
@@ -77,7 +78,7 @@ java: | .venv/bin/python
 	@echo 'Making .venv'
 	@tools/environment.sh create
 
-# One stamp for each purpose. Tests, lint and benchmarks read the benchmarks' own package too.
+# One stamp per purpose. Tests, lint and benchmarks also need the package of the benchmarks.
 BENCHMARKS := --editable ./benchmarks
 demo_NEEDS :=
 test_NEEDS := $(BENCHMARKS) --group test

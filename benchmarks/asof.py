@@ -1,7 +1,7 @@
 """Measures as-of joins, ours and the peers', in one run: ``python benchmarks/asof.py --scale small``.
 
-Results go to ``benchmarks/results/asof-<scale>.json``; ``--render`` makes the page and the plot in ``docs/benchmarks``
-from all of them, and measures nothing.
+Results go to ``benchmarks/results/asof-<scale>.json``; ``--render`` makes the page and the plot in
+``docs/how-it-works/benchmarks`` from all of them, and measures nothing.
 """
 
 from pathlib import Path

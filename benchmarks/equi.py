@@ -1,7 +1,7 @@
 """Measures equality joins, ours and the peers', in one run: ``python benchmarks/equi.py --scenarios local-limited``.
 
 Results go to ``benchmarks/results/equi-<scale>.json``; ``--render`` makes the page and the plot in
-``docs/benchmarks`` from those of the full scale, and measures nothing.
+``docs/how-it-works/benchmarks`` from those of the full scale, and measures nothing.
 """
 
 from pathlib import Path

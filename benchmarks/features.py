@@ -1,7 +1,7 @@
 """Measures joins of ten tables to one spine, in one pass and one after the other: ``python benchmarks/features.py``.
 
 Results go to ``benchmarks/results/features-<scale>.json``; ``--render`` makes the page and the plot in
-``docs/benchmarks`` from those of the full scale, and measures nothing.
+``docs/how-it-works/benchmarks`` from those of the full scale, and measures nothing.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Measures what the planner chooses, beside every other algorithm that applies: ``python benchmarks/planner.py``.
 
-Results go to ``benchmarks/results/planner.json``; ``--render`` makes the page and the plot in ``docs/benchmarks`` from
-them, and measures nothing.
+Results go to ``benchmarks/results/planner.json``; ``--render`` makes the page and the plot in
+``docs/how-it-works/benchmarks`` from them, and measures nothing.
 """
 
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 Sales of customers, as in "Optimizing Streaming JOINs: Leveraging Asymmetry for Better Performance" (Epsio, 2025).
 What is measured is put into ``benchmarks/results/population.json``, way by way; ``--render`` makes the page in
-``docs/benchmarks`` of it, and measures nothing.
+``docs/how-it-works/benchmarks`` of it, and measures nothing.
 
     python benchmarks/population.py --ways populate batch
 """
@@ -23,7 +23,7 @@ from juncture_benchmarks.population.ways import all_ways, quarter_bytes
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results" / "population.json"
-PAGE = FOLDER.parent / "docs" / "benchmarks" / "population.md"
+PAGE = FOLDER.parent / "docs" / "how-it-works" / "benchmarks" / "population.md"
 SALES = 5_000_000
 
 

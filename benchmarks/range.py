@@ -1,7 +1,7 @@
 """Measures range and overlap joins, ours and the peers', in one run: ``python benchmarks/range.py --scenarios local``.
 
 Results go to ``benchmarks/results/range-<scale>.json``; ``--render`` makes the page and the plot in
-``docs/benchmarks`` from those of the full scale, and measures nothing.
+``docs/how-it-works/benchmarks`` from those of the full scale, and measures nothing.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Simulates joins of tables that are too large to have: ``python benchmarks/scale.py``.
 
-Results go to ``benchmarks/results/scale.json``, and ``docs/benchmarks/scale.md`` is made from them.
+Results go to ``benchmarks/results/scale.json``, and ``docs/how-it-works/benchmarks/scale.md`` is made from them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def main() -> None:
         "article": article,
     }
     (HERE / "results" / "scale.json").write_text(json.dumps(results, indent=1) + "\n")
-    write_page(HERE.parent / "docs" / "benchmarks" / "scale.md", results)
+    write_page(HERE.parent / "docs" / "how-it-works" / "benchmarks" / "scale.md", results)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Measures joins of streams, ours and DataFusion's, in one run: ``python benchmarks/stream.py``.
 
-Results go to ``benchmarks/results/stream.json``; ``--render`` makes the page and the plot in ``docs/benchmarks`` from
-them, and measures nothing.
+Results go to ``benchmarks/results/stream.json``; ``--render`` makes the page and the plot in
+``docs/how-it-works/benchmarks`` from them, and measures nothing.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Measures joins of two streams on Spark, ours and what users write: ``python benchmarks/stream_spark.py``.
 
-Results go to ``benchmarks/results/stream-spark.json``, and the page in ``docs/benchmarks`` is made of them;
-``--render`` does only that.
+Results go to ``benchmarks/results/stream-spark.json``, and the page in ``docs/how-it-works/benchmarks`` is made of
+them; ``--render`` does only that.
 """
 
 from pathlib import Path

@@ -104,5 +104,7 @@ REFUSED = [
 def test_what_an_algorithm_cannot_do_it_refuses_with_a_reason(spark, algorithm, arguments):
     frame = to_spark(spark, pa.table({"ts": [1, 2], "k": ["a", "b"]}))
     spec = Asof(**({"on": "ts", "by": "k"} | arguments))
-    with pytest.raises(PlanError, match=rf"algorithm='{algorithm}' cannot run this join: .* Pass algorithm='auto'\."):
+    with pytest.raises(
+        PlanError, match=rf"algorithm='{algorithm}' cannot run this join: .* Pass algorithm='auto' to use another one\."
+    ):
         jn.plan(frame, frame, spec, algorithm=algorithm)

@@ -1,4 +1,4 @@
-"""The same data answers the same, whichever library brings it: where it differs, `docs/meaning.md` says why."""
+"""The same data answers the same in every library; `docs/reference/semantics.md` names the differences."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ import pytest
 import juncture as jn
 from juncture.local.asof import probe
 from juncture.runtime.context import join_context
+from juncture.runtime.sources import TableSource
 from juncture.runtime.spill import SpillFolder
 from juncture.spark.tasks import engine
 
@@ -111,7 +112,8 @@ def test_a_search_that_starts_again_says_why(monkeypatch, lines, values, why):
 
 def test_tasks_on_spark_say_what_they_join(lines):
     with join_context(threads=1) as context:
-        list(engine.join(SPECS["asof"], TABLE, TABLE, context))
+        join = SPECS["asof"].resolve(TABLE.schema, TABLE.schema)
+        list(engine.execute(join, TableSource(TABLE), TableSource(TABLE), context))
     said = [line for name, line in lines("DEBUG") if name == engine.__name__]
     assert len(said) == 1
     assert said[0].startswith("Join of 3 left and 3 right rows by ")

@@ -11,10 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
+    from juncture.errors import (
+        DataError,
+        JunctureError,
+        PlanError,
+        SchemaError,
+        SpecError,
+        StateError,
+        error_from_spark,
+        spark_errors,
+    )
     from juncture.incremental.join import ChangeJoin
     from juncture.incremental.view.source import Source
     from juncture.incremental.view.view import View
+    from juncture.inputs.files import Files
     from juncture.joins import (
         change_files,
         changes,
@@ -58,7 +68,7 @@ if TYPE_CHECKING:
 # What is logged is shown to those who ask for it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Asof",
@@ -66,6 +76,7 @@ __all__ = [
     "DataError",
     "Equi",
     "Expr",
+    "Files",
     "JunctureError",
     "ManyPlan",
     "ManyReport",
@@ -91,6 +102,7 @@ __all__ = [
     "bounds",
     "change_files",
     "changes",
+    "error_from_spark",
     "expr",
     "follow",
     "grid",
@@ -107,6 +119,7 @@ __all__ = [
     "plan_many",
     "postgres",
     "register_postgres",
+    "spark_errors",
     "stream",
     "stream_listener",
     "stream_page",
@@ -119,6 +132,7 @@ _HOME = {
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "Expr": "juncture.spec.computed",
+    "Files": "juncture.inputs.files",
     "JunctureError": "juncture.errors",
     "ManyPlan": "juncture.planner.many",
     "ManyReport": "juncture.planner.many_report",
@@ -143,6 +157,7 @@ _HOME = {
     "bounds": "juncture.predicate.intervals.bounds",
     "change_files": "juncture.joins",
     "changes": "juncture.joins",
+    "error_from_spark": "juncture.errors",
     "expr": "juncture.spec.computed",
     "follow": "juncture.joins",
     "grid": "juncture.joins",
@@ -159,6 +174,7 @@ _HOME = {
     "plan_many": "juncture.joins",
     "postgres": "juncture.joins",
     "register_postgres": "juncture.joins",
+    "spark_errors": "juncture.errors",
     "stream": "juncture.joins",
     "stream_listener": "juncture.joins",
     "stream_page": "juncture.streams.page",

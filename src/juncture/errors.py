@@ -15,18 +15,55 @@ Each message names the argument, the column and its type, says what was expected
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Self, TypeVar
 
+AnyError = TypeVar("AnyError", bound="JunctureError")
+
+_CARRIED = re.compile(
+    r"juncture\.errors\.(?P<kind>\w+): (?:\[(?P<name>JN-[A-Z0-9-]+)\] )?"
+    r"(?P<message>.+?)(?:\s+SQLSTATE: \w{5}\b|\n\s*\n|\n'|\n\s+at |', from|\Z)",
+    re.DOTALL,
+)
+"""An error in the text of one of Spark's, which goes on in one of several ways."""
 _SCREEN_LINES = 20
 _SCREEN_CHARACTERS = 1_600
 
 
 class JunctureError(Exception):
-    """Any error that Juncture raises on purpose. Its message fits on a screen: a longer one loses its middle."""
+    """Any error that Juncture raises on purpose. Its message fits on a screen: a longer one loses its middle.
 
-    def __init__(self, message: object = "") -> None:
-        super().__init__(_on_a_screen(str(message)))
+    Attributes
+    ----------
+    name
+        The stable name of the mistake, such as ``JN-TOLERANCE-TYPE``, for programs and for the reference, which has a
+        page for each.
+    message
+        What is wrong, what was expected, and what to do.
+
+    Examples
+    --------
+    >>> error = SpecError("how='outer' is unknown. Did you mean 'full'?", name="JN-VALUE-UNKNOWN")
+    >>> error
+    SpecError("[JN-VALUE-UNKNOWN] how='outer' is unknown. Did you mean 'full'?")
+    >>> error.within("In table 'weather'").message
+    "In table 'weather': how='outer' is unknown. Did you mean 'full'?"
+    """
+
+    def __init__(self, message: object = "", *, name: str = "") -> None:
+        self.name = name
+        self.message = _on_a_screen(str(message))
+        super().__init__(f"[{name}] {self.message}" if name else self.message)
+
+    def __reduce__(self) -> tuple[Callable[..., Self], tuple[type[Self], str, str]]:
+        return _rebuild, (type(self), self.message, self.name)
+
+    def within(self, place: str) -> Self:
+        """Return the same error with the place where it occurred in front of its message."""
+        return type(self)(f"{place}: {self.message}", name=self.name)
 
 
 class SpecError(JunctureError, ValueError):
@@ -47,6 +84,67 @@ class DataError(JunctureError):
 
 class StateError(JunctureError):
     """What a join keeps while it runs (spill files, state) cannot be kept."""
+
+
+def error_from_spark(error: BaseException) -> JunctureError | None:
+    """Return the error that an exception of Spark carries; None if it carries none.
+
+    Spark runs tasks when a DataFrame is collected, counted or written. An error in a task ends that action with an
+    exception of Spark, which names the error in its text.
+
+    Parameters
+    ----------
+    error
+        What the action raised, or what ``StreamingQuery.exception()`` returns, in classic Spark and Spark Connect.
+
+    Examples
+    --------
+    >>> error_from_spark(RuntimeError("[USER_RAISED_EXCEPTION] juncture.errors.DataError: A tie. SQLSTATE: P0001"))
+    DataError('A tie.')
+    """
+    if isinstance(error, JunctureError):
+        return error
+    found = _CARRIED.search(str(error))
+    kind = _KINDS.get(found["kind"]) if found else None
+    return None if found is None or kind is None else kind(found["message"].strip(), name=found["name"] or "")
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Raise the `JunctureError` that an exception of Spark carries in place of that exception.
+
+    Raises
+    ------
+    JunctureError
+        If Spark raised an exception that carries it. Other exceptions pass.
+
+    Examples
+    --------
+    >>> with spark_errors():
+    ...     raise RuntimeError("[USER_RAISED_EXCEPTION] juncture.errors.DataError: A tie. SQLSTATE: P0001")
+    Traceback (most recent call last):
+    juncture.errors.DataError: A tie.
+    """
+    try:
+        yield
+    except Exception as error:
+        own = error_from_spark(error)
+        if own is None or own is error:
+            raise
+        # The text of Spark's exception may have hundreds of lines of Java; debuggers find it as the context.
+        raise own from None
+
+
+_KINDS = {kind.__name__: kind for kind in (SpecError, SchemaError, PlanError, DataError, StateError)}
+
+
+def error_of(kind: str, message: str, name: str) -> JunctureError:
+    """Return an error as another process had it."""
+    return _KINDS[kind](message, name=name)
+
+
+def _rebuild(kind: type[AnyError], message: str, name: str) -> AnyError:
+    return kind(message, name=name)
 
 
 def _on_a_screen(message: str) -> str:

@@ -111,7 +111,7 @@ def test_an_algorithm_of_the_other_engine(given_as):
     fails(
         jn.PlanError,
         said,
-        "Expected one of 'auto'",
+        "Use one of 'auto'",
         left=given_as(LEFT),
         right=given_as(RIGHT),
         on="ts",

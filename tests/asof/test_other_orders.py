@@ -98,7 +98,7 @@ def test_reports():
 
 def test_spark_compares_them_in_tasks_alone(spark):
     table = to_spark(spark, pa.table({"at": ["b", "a"]}))
-    with pytest.raises(PlanError, match="on is of text values, which only tasks in Python compare"):
+    with pytest.raises(PlanError, match="the on columns are of kind text, which only Python tasks compare"):
         jn.plan(table, table, jn.Asof(on="at"), algorithm="window")
     table = to_spark(spark, pa.table({"at": pa.array([1, 2], pa.duration("us"))}))
     with pytest.raises(PlanError, match="no exact distances"):

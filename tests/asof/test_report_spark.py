@@ -28,6 +28,13 @@ def cases():
     ]
 
 
+def test_a_key_is_there_whose_rows_are_never_known(spark):
+    [case] = [case for case in read_cases("asof") if "never known" in case.name]
+    report = jn.plan(to_spark(spark, case.left), to_spark(spark, case.right), case.spec).match_report()
+    assert report == expected_report(case.spec.resolve(case.left.schema, case.right.schema), case.left, case.right)
+    assert (report.matched, report.no_candidate, report.unknown_key) == (1, 1, 1)
+
+
 @pytest.mark.one_in(4)
 @pytest.mark.parametrize("case", cases())
 def test_a_report(spark, case):

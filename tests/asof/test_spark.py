@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import PySparkException
 
 import juncture as jn
 from juncture import testing as reference
@@ -65,7 +66,7 @@ def files(tmp_path_factory) -> tuple[str, str]:
 def test_files_that_the_tasks_read(spark, files, algorithm, how):
     spec = jn.Asof(on="ts", by="robot_id", how=how)
     if how == "full" and algorithm not in ("hash", "range"):
-        with pytest.raises(PlanError, match="keeps right rows that no left row took"):
+        with pytest.raises(PlanError, match="keeps unmatched right rows"):
             jn.plan(*files, spec, algorithm=algorithm, spark=spark)
         return
     plan = jn.plan(*files, spec, algorithm=algorithm, spark=spark)
@@ -88,9 +89,8 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
         plan = jn.plan(
             str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet"), SPEC, algorithm=algorithm, spark=spark
         )
-        with pytest.raises(
-            Exception, match=r"juncture\.errors\.DataError: Row group 0 of the Parquet file '.*right\.parquet'"
-        ) as raised:
+        said = r"^Row group 0 of the Parquet file '.*right\.parquet'"
+        with pytest.raises(DataError, match=said) as raised, jn.spark_errors():
             plan.execute().toArrow()
         assert "Traceback" not in str(raised.value)
 
@@ -101,11 +101,33 @@ def test_a_refused_tie_is_one_sentence(spark, algorithm):
     twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))
     spec = jn.Asof(on="ts", by="robot_id", ties="error")
     answer = jn.plan(to_spark(spark, LEFT), twice, spec, algorithm=algorithm).execute()
-    with pytest.raises(
-        Exception, match=r"juncture\.errors\.DataError: Several right rows with the same 'ts'"
-    ) as raised:
+    said = r"^Several right rows with the same 'ts'.*and pass ties='greatest'\.$"
+    with pytest.raises(DataError, match=said), jn.spark_errors():
         answer.toArrow()
-    assert "Traceback" not in str(raised.value)
+
+
+def test_what_runs_a_query_itself_raises_the_error_of_a_task(spark, tmp_path):
+    twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))
+    refused = jn.plan(to_spark(spark, LEFT), twice, jn.Asof(on="ts", by="robot_id", ties="error"), algorithm="hash")
+    frame, same = refused.execute(), "^Several right rows with the same 'ts'"
+    rates = {"rates": jn.Right(to_spark(spark, RIGHT), SPEC, prefix="rates_")}
+    with pytest.raises(DataError, match=same):
+        refused.analyze()
+    with pytest.raises(DataError, match=same):
+        jn.plan(frame, to_spark(spark, RIGHT), SPEC, algorithm="range")
+    with pytest.raises(DataError, match=same):
+        jn.plan(frame, to_spark(spark, RIGHT), SPEC, lazy=True).match_report()
+    with pytest.raises(DataError, match=same):
+        jn.plan_many(to_spark(spark, LEFT), {"rates": jn.Right(frame, SPEC, prefix="rates_")})
+    with pytest.raises(DataError, match=same):
+        jn.plan_many(frame, rates)
+    # An action of the user raises an exception of Spark, which carries the error: every action, whatever it is.
+    for action in (frame.collect, frame.toPandas, frame.count, lambda: frame.write.parquet(str(tmp_path / "out"))):
+        with pytest.raises(PySparkException) as caught:
+            action()
+        error = jn.error_from_spark(caught.value)
+        assert isinstance(error, DataError)
+        assert error.message.endswith("and pass ties='greatest'.")
 
 
 def test_lazy_plans_run_no_job(spark):
@@ -139,7 +161,7 @@ def test_what_is_given_is_not_looked_at(spark):
 def test_a_side_is_not_collected_on_someones_word(spark):
     left, right = spark.range(10).toDF("ts"), spark.range(40_000).selectExpr("id AS ts", "repeat('x', 4000) AS text")
     stats = jn.Stats(left=SideStats(rows=10**8), right=SideStats(rows=40))
-    with pytest.raises(PlanError, match="the right side has about 160 MB, and 67 MB may go to every task"):
+    with pytest.raises(PlanError, match="the right side has about 160 MB; the limit for a copy in every task is 67 MB"):
         jn.plan(left, right, jn.Asof(on="ts"), stats=stats, algorithm="broadcast")
     wrong = jn.Stats(left=SideStats(rows=10_000, extent=(0, 0)), right=SideStats(rows=10))
     exact = jn.Asof(on="ts", tolerance=0, how="inner")

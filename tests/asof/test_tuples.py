@@ -94,7 +94,7 @@ def test_on_spark(spark, algorithm):
     spec = jn.Asof(on=["date", jn.expr("date_trunc('hour', at)")], by="k", coalesce=False)
     left, right = (table.drop_columns("time") for table in (LEFT, RIGHT))
     if refuses(algorithm, spec.resolve(left.schema, right.schema)):
-        with pytest.raises(PlanError, match="on is of tuple values, which only tasks in Python compare"):
+        with pytest.raises(PlanError, match="the on columns are of kind tuple, which only Python tasks compare"):
             run_on_spark(spark, spec, left, right, algorithm)
     else:
         answer, expected = run_on_spark(spark, spec, left, right, algorithm), jn.plan(left, right, spec).execute()

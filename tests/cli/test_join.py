@@ -108,6 +108,17 @@ def test_inputs_of_any_format(folder):
         assert pq.read_table("out.parquet").to_pydict() == JOINED
 
 
+def test_files_that_lack_columns(folder):
+    (folder / "many").mkdir()
+    pq.write_table(TELEMETRY.slice(0, 1).drop(["gripper"]), "many/0.parquet")
+    pq.write_table(TELEMETRY.slice(1), "many/1.parquet")
+    arguments = ("--on", "ts", "--by", "robot_id", "-o", "out.parquet")
+    assert "column 'gripper' exists only in 'many/1.parquet'" in asof(*arguments, right="many").stderr
+    result = asof(*arguments, "--union-by-name", right="many")
+    assert result.exit_code == 0, result.stderr
+    assert pq.read_table("out.parquet").schema.names == list(JOINED)
+
+
 def test_all_options(folder):
     result = asof(
         *("--left-on", "ts", "--right-on", "ts", "--left-by", "robot_id", "--right-by", "robot_id"),
@@ -152,6 +163,7 @@ def test_several_columns_order_rows(folder):
         (["--on", "ts", "--engine", "flink"], "'local', 'spark'"),
         (["--on", "ts", "-o", "frames.parquet"], "--overwrite"),
         (["--on", "ts", "-o", "nowhere/out.parquet"], "no folder nowhere"),
+        (["--on", "ts", "-o", "s3://bucket/out.parquet"], "is a URI. Expected a file or folder of this machine"),
         (["--on", "ts", "-o", "out.xlsx"], "says nothing of its format"),
         (["--on", "ts", "--format", "xml"], "'parquet', 'csv', 'tsv', 'json', 'arrow'"),
         (["--on", "ts", "--matches", "0"], "at least 1"),

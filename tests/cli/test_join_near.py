@@ -145,7 +145,7 @@ def test_on_spark(folder, monkeypatch, spark):
         ((*RANGE, "--on", "at", "--lower", "bakc"), "Did you mean 'back'?"),
         ((*RANGE, "--on", "at", "--lower", "-1h"), "number"),
         ((*RANGE, "--on", "at", "--lower", "0", "--closed", "open"), "'both', 'left', 'right', 'none'"),
-        ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value"), "names no column and function"),
+        ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value"), "is not COLUMN=FUNCTIONS"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=mode"), "mode"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=quantile"), "quantile takes a share"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max:at"), "max takes no argument"),

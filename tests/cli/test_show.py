@@ -2,12 +2,14 @@
 
 import datetime as dt
 import io
+import re
 
 import pyarrow as pa
 from rich.console import Console
 
 from juncture.cli.console import WIDTH_OF_PIPES
 from juncture.cli.show import heading, print_plan, report_view, rows_view
+from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import Asof
 
@@ -75,7 +77,7 @@ JOIN = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h
 HOUR_NS = 3_600_000_000_000
 
 
-def report(**changes):
+def report(join=JOIN, **changes):
     values = {
         "left_rows": 200,
         "right_rows": 1000,
@@ -83,41 +85,46 @@ def report(**changes):
         "null_on": 1,
         "null_key": 2,
         "unknown_key": 3,
-        "nothing_there": 4,
-        "too_far": 0,
+        "no_candidate": 4,
+        "beyond_tolerance": 0,
         "ties": 5,
         "distances": Distances(minimum=0, p50=HOUR_NS / 2, p90=HOUR_NS, p99=HOUR_NS, maximum=2 * HOUR_NS, is_time=True),
+        "explanations": explanations_of(join),
     }
     return MatchReport(**{**values, **changes})
 
 
-def test_a_report():
-    text = shown(lambda _: report_view(report(), JOIN), width=80)
+def test_a_report_says_in_a_terminal_what_it_says_in_python_and_in_a_notebook():
+    text = shown(lambda _: report_view(report()), width=80)
     rows = {line[:18].strip(): line[18:].split() for line in text.splitlines()}
     assert rows["matched"] == ["190", "95.00%"]
     assert rows["unmatched"] == ["10", "5.00%"]
-    assert rows["no key"][0] == "2"
-    assert rows["too old"] == ["0", "0.00%", "more", "than", "2h", "away"]
-    assert "staleness  min 0s, median 30m, 90% 1h, 99% 1h, max 2h" in text
+    assert rows["null key"] == ["2", "1.00%", "origin", "is", "null"]
+    assert rows["beyond tolerance"] == ["0", "0.00%", "more", "than", "2h", "away"]
+    assert "distance  min 0s, median 30m, 90% 1h, 99% 1h, max 2h" in text
+    words = [line.split() for line in text.splitlines() if line.strip()]
+    assert words == [line.split() for line in repr(report()).splitlines()]
+    cells = re.findall("<td>(.*?)</td>", report()._repr_html_())
+    assert " ".join(cells).split() == [word for line in words for word in line]
 
 
 def test_a_report_of_nothing():
-    text = shown(lambda _: report_view(report(left_rows=0, matched=0, distances=None), JOIN), width=80)
-    assert "staleness  none, since nothing matched" in text
+    text = shown(lambda _: report_view(report(left_rows=0, matched=0, distances=None)), width=80)
+    assert "distance  none, since nothing matched" in text
 
 
 def test_a_report_says_only_what_can_be():
     join = Asof(on="n", direction="nearest").resolve(pa.schema({"n": pa.int64()}), pa.schema({"n": pa.int64()}))
     distances = Distances(minimum=0, p50=1.5, p90=2, p99=3, maximum=1e9, is_time=False)
-    text = shown(lambda _: report_view(report(distances=distances), join), width=80)
+    text = shown(lambda _: report_view(report(join, distances=distances)), width=80)
     assert "key" not in text
-    assert "too far" not in text
+    assert "tolerance" not in text
     assert "distance  min 0, median 1.5, 90% 2, 99% 3, max 1,000,000,000" in text
 
 
 PLAN = """As-of join on Spark
-  because    the right side goes to every task
-  ran first  nothing
+  reason     the right side goes to every task
+  jobs  nothing
     * broadcast       about 1.0 s, which is the least"""
 
 
@@ -132,9 +139,9 @@ def test_a_plan_on_a_terminal_keeps_its_columns():
     print_plan(PLAN, console)
     assert console.file.getvalue().splitlines() == [
         "As-of join on Spark",
-        "  because    the right side goes to every",
+        "  reason     the right side goes to every",
         "             task",
-        "  ran first  nothing",
+        "  jobs  nothing",
         "    * broadcast       about 1.0 s, which is",
         "                      the least",
     ]

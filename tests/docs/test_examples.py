@@ -16,6 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 CODE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PUBLIC_NAME = re.compile(r"\bjn\.([A-Za-z_]+)")
+MENU_ENTRY = re.compile(r"- (.+): ([\w/-]+\.md)$", re.MULTILINE)
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def name(page: Path) -> str:
@@ -38,6 +40,14 @@ def test_examples_give_what_the_page_says(page: Path) -> None:
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
+def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    example, output = re.search(r"^```python\n(.*?)^```\s+^```\n(.*?)^```", readme, re.MULTILINE | re.DOTALL).groups()
+    assert "pandas" not in example  # not a direct dependency
+    exec(example, {})
+    assert capsys.readouterr().out == output
+
+
 @pytest.mark.parametrize(
     "page", [page for page in [*PAGES, ROOT / "README.md"] if code(page)], ids=lambda page: page.stem
 )
@@ -49,12 +59,25 @@ def test_lines_to_copy_are_python_and_name_what_is_there(page: Path) -> None:
     assert names <= set(jn.__all__)
 
 
+def menu() -> list[tuple[str, str]]:
+    """Return the title and the page of each entry of the site's menu."""
+    return MENU_ENTRY.findall((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
 def test_the_site_has_every_page() -> None:
-    listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    assert listed == set(map(name, PAGES))
+    assert {page for _, page in menu()} == set(map(name, PAGES))
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=lambda page: page.stem)
+def test_no_title_occurs_twice() -> None:
+    in_menu = [title for title, _ in menu()]
+    on_pages = [page.read_text(encoding="utf-8").splitlines()[0] for page in PAGES]
+    for titles in (in_menu, on_pages):
+        assert [title for title in titles if titles.count(title) > 1] == []
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted((REFERENCE / "api").glob("*.md")), REFERENCE / "errors" / "index.md"], ids=lambda page: page.stem
+)
 def test_the_reference_is_of_what_there_is(page: Path) -> None:
     described = re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     assert described

@@ -59,10 +59,10 @@ def test_what_does_not_fit_is_joined_on_disk():
     stats = jn.Stats(left=jn.SideStats(rows=10**9, row_bytes=20), right=jn.SideStats(rows=10**9, row_bytes=20))
     plan = jn.plan(LEFT, RIGHT.to_reader(), jn.Equi(on="id"), memory="2GB", stats=stats)
     assert plan.algorithm in ("grace", "external_sort_merge")
-    assert "it holds right rows of about 68.0 GB, and 1.2 GB may be held." in plan.explain()
+    assert "the right rows take about 68.0 GB, but only 1.2 GB is available." in plan.explain()
     assert plan.execute().to_pydict() == JOINED
     for algorithm in ("hash", "parallel_hash", "sort_merge"):
-        refused = rf"algorithm='{algorithm}' cannot run this join: it holds right rows of about 68.*algorithm='auto'"
+        refused = rf"algorithm='{algorithm}' cannot run this join: the right rows take about 68.*algorithm='auto'"
         with pytest.raises(jn.PlanError, match=refused):
             jn.plan(LEFT, RIGHT.to_reader(), jn.Equi(on="id"), memory="2GB", stats=stats, algorithm=algorithm)
 
@@ -89,7 +89,7 @@ def test_batches_come_as_they_are_asked_for():
         (
             {"on": "id", "memory": "1MB"},
             jn.PlanError,
-            "memory= leaves 1.0 MB to join in, which is too small",
+            "memory= leaves 1.0 MB for the join",
         ),
         (
             {"on": "id", "algorithm": "broadcast"},
@@ -121,10 +121,10 @@ def test_mistakes(arguments, error, said):
     ids=lambda spec: type(spec).__name__,
 )
 def test_every_join_keeps_to_a_budget(spec):
-    with pytest.raises(jn.PlanError, match=r"too small: the least is 64\.0 MB\. Pass memory='64MB' or more\."):
+    with pytest.raises(jn.PlanError, match=r"the minimum is 64\.0 MB\. Pass memory='64MB' or more\."):
         jn.plan(LEFT, RIGHT, spec, memory="63MB")
     plan = jn.plan(LEFT, RIGHT, spec, memory="64MB")
-    assert re.search(r"budget     38\.4 MB may be held: right rows of about .* fit$", plan.explain(), re.MULTILINE)
+    assert re.search(r"budget     38\.4 MB available: right rows of about .* fit$", plan.explain(), re.MULTILINE)
     assert plan.execute().num_rows > 0
 
 

@@ -48,18 +48,21 @@ def asked(
 @pytest.mark.parametrize(
     ("planning", "algorithm", "reason"),
     [
-        pytest.param(asked("full"), "broadcast", "no left row matched", id="broadcast-full"),
-        pytest.param(asked("semi"), "broadcast_left", "how='semi' asks", id="broadcast_left-semi"),
-        pytest.param(asked(right=BILLION), "broadcast", "may go to every task", id="broadcast-large"),
-        pytest.param(asked(left=None, lazy=True), "broadcast_left", "is not known", id="broadcast_left-unknown"),
-        pytest.param(asked("semi", right=None, lazy=True), "shuffle_hash", "is not known", id="shuffle_hash-unknown"),
+        pytest.param(asked("full"), "broadcast", "keeps unmatched right rows", id="broadcast-full"),
+        pytest.param(asked("semi"), "broadcast_left", "how='semi' needs all matches", id="broadcast_left-semi"),
+        pytest.param(asked(right=BILLION), "broadcast", "the limit for a copy in every task", id="broadcast-large"),
+        pytest.param(asked(left=None, lazy=True), "broadcast_left", "is unknown", id="broadcast_left-unknown"),
+        pytest.param(asked("semi", right=None, lazy=True), "shuffle_hash", "is unknown", id="shuffle_hash-unknown"),
         pytest.param(
-            asked(left=BILLION, right=BILLION), "shuffle_hash", "one of 200 partitions takes", id="shuffle_hash-large"
+            asked(left=BILLION, right=BILLION),
+            "shuffle_hash",
+            "one of 200 partitions of the right side takes",
+            id="shuffle_hash-large",
         ),
         pytest.param(
             asked(left=BILLION, right=20 * MILLION, hottest_right=0.5),
             "shuffle_hash",
-            "of the right side, its hottest key takes about 1.0 GB",
+            "the hottest key of the right side takes about 1.0 GB",
             id="shuffle_hash-hot",
         ),
     ],

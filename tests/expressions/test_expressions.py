@@ -112,6 +112,12 @@ def test_what_is_made_has_a_name_of_its_own():
     table = pa.table({"a": [1, 2], "a + 1": [10, 20]})
     joined = jn.join_asof(table, table, on=jn.expr("a + 1"), suffix="_r")
     assert joined.to_pydict() == {"a": [1, 2], "a + 1": [10, 20], "a_r": [1, 2], "a + 1_r": [10, 20]}
+    plan = jn.plan(table, table, jn.Asof(on=jn.expr("a + 1"), by=jn.expr("a + 1"), direction="nearest"))
+    assert "of equal a + 1, by a + 1 (left join)" in plan.explain()
+    other = pa.table({"text": ["x"]})
+    for kind in (jn.Equi, jn.Asof):
+        with pytest.raises(SchemaError, match=r"left 'a \+ 1' is int64"):
+            jn.plan(table, other, kind(left_on=jn.expr("a + 1"), right_on="text"))
 
 
 def test_explain_says_the_expression():

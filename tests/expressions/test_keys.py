@@ -149,13 +149,70 @@ def test_what_does_not_compare_exactly_is_refused():
         jn.join(left.cast(pa.schema([("k", pa.int64()), ("a", pa.int64())])), right, on="k", how="full")
 
 
-def test_streams_and_changes_refuse_them():
-    left, right = tables([1], [1.0], (pa.int64(), pa.float64()))
-    for spec in (jn.Equi(on="k"), jn.Asof(on="k"), jn.Asof(on=jn.expr("k + 1"))):
-        with pytest.raises(PlanError, match=r"floats on the other|made of a table's columns"):
-            jn.stream(left.schema, right.schema, spec, left=jn.Order("k"), right=jn.Order("k"))
-        with pytest.raises(PlanError, match=r"floats on the other|made of a table's columns"):
-            jn.changes(left.schema, right.schema, spec)
+def test_left_and_right_on_are_both_shown_whatever_their_types():
+    left, right = tables([1], [1], (pa.int64(), pa.int64()))
+    wide = right.set_column(0, "k", right["k"].cast(pa.decimal128(19, 0)))
+    for spec in (jn.Asof(left_on="k", right_on="k", how="full"), jn.Asof(left_on=["k", "a"], right_on=["k", "b"])):
+        names = [jn.plan(left, each, spec).execute().column_names for each in (right, wide)]
+        assert names == [["k", "a", "k_right", "b"]] * 2
+
+
+MIXED = tables([1, 3, None], [1.0, 1.0, 3.5], (pa.int64(), pa.float64()))
+DECIMALS = tables([1, 3], [1, 1], (pa.int64(), pa.decimal128(5, 2)))
+INVERTED = pa.table({"start": pa.array([5], pa.int64()), "end": [2.5]})
+
+
+@pytest.mark.parametrize(
+    ("join", "said"),
+    [
+        (
+            lambda: jn.join_asof(*DECIMALS, on="k", ties="error"),
+            r"with the same 'k' tie for the left row with k=1 \(row 0\)",
+        ),
+        (
+            lambda: jn.join_asof(*MIXED, on="k", by=jn.expr("k > 0"), tolerance=1, ties="error", algorithm="probe"),
+            r"the same 'k' tie for the left row with k > 0=true, k=1 \(row 0\)",
+        ),
+        (
+            lambda: jn.join_asof(
+                *DECIMALS, left_on=["k", jn.expr("a + 1")], right_on=["k", jn.expr("0")], ties="error"
+            ),
+            r"the same '\(k, 0\)' tie for the left row with k=1, a \+ 1=1 \(row 0\)",
+        ),
+        (
+            lambda: jn.join_many(MIXED[0], {"r": jn.Right(MIXED[1], jn.Equi(on="k", nulls_equal=True), prefix="r_")}),
+            r"match the row of the spine with k=1 \(row 0\)",
+        ),
+        (
+            lambda: jn.join_overlap(
+                INVERTED, INVERTED.slice(1), left_interval=("start", "end"), right_interval=("start", "end")
+            ),
+            r"starts after its end: start=5\.?0* and end=2\.5\. Swap",
+        ),
+    ],
+)
+def test_errors_name_what_the_caller_named(join, said):
+    with pytest.raises(DataError, match=said):
+        join()
+
+
+@pytest.mark.parametrize(
+    ("spec", "types", "said"),
+    [
+        (jn.Equi(on="k"), (pa.int64(), pa.float64()), "The right column 'k' has to be compared as int64"),
+        (jn.Equi(on="k"), (pa.int64(), pa.decimal128(5, 2)), r"The left column 'k' has to be compared as decimal128"),
+        (jn.Asof(on="k"), (pa.int64(), pa.float64()), "integers of 64 bits on one side and floats on the other"),
+        (jn.Asof(on=jn.expr("k + 1")), (pa.int64(), pa.int64()), r"'k \+ 1' is an expression of the left table"),
+        (jn.Asof(on=["k", jn.expr("-k")]), (pa.int64(), pa.int64()), r"on= names several columns \(k, -k\)"),
+    ],
+    ids=str,
+)
+def test_streams_and_changes_refuse_them(spec, types, said):
+    left, right = (side.schema for side in tables([1], [1], types))
+    with pytest.raises(PlanError, match=said):
+        jn.stream(left, right, spec, left=jn.Order("k"), right=jn.Order("k"))
+    with pytest.raises(PlanError, match=said):
+        jn.changes(left, right, spec)
 
 
 def test_joins_of_many_tables_take_them():

@@ -17,14 +17,15 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
-from fuzz.cases import Case, random_case
-from fuzz.judge import Outcome, Run, judge, run_in_process
-from fuzz.script import script
+from fuzz.kind import Case, Kind, Outcome
+from fuzz.kinds import KINDS
 from fuzz.shrink import shrink
 from fuzz.tally import Tally
 from juncture.planner.decision import Engine
 
 __all__ = ["Settings", "main", "run_cases", "scratch", "try_case"]
+
+Judge = Callable[[Case, Path], Outcome]
 
 SHRUNK_MOST = 2
 """How many cases are shrunk that fail for what looks like one reason."""
@@ -42,6 +43,8 @@ class Settings:
     ----------
     seed
         What all cases follow from.
+    kind
+        The name of a kind of case in `fuzz.kinds`.
     engine
         ``local`` or ``spark``.
     cases
@@ -53,10 +56,19 @@ class Settings:
     """
 
     seed: int
+    kind: str = "joins"
     engine: Engine = "local"
     cases: int | None = None
     until: float = float("inf")
     shrink_s: float = 20.0
+
+    def draw(self, number: int) -> Case:
+        """Return the case of a number."""
+        return KINDS[self.kind].draw(self.seed, number, self.engine)
+
+    @property
+    def cases_of(self) -> Kind:
+        return KINDS[self.kind]
 
 
 def try_case(
@@ -64,7 +76,7 @@ def try_case(
     number: int,
     tally: Tally,
     folder: Path,
-    run: Run = run_in_process,
+    judge: Judge,
     shrunk: Counter[str] | None = None,
     beat: Callable[[], None] = lambda: None,
 ) -> Outcome:
@@ -78,41 +90,45 @@ def try_case(
         Where it is counted.
     folder
         An empty folder.
-    run
-        What joins.
+    judge
+        What judges cases.
     shrunk
         How many cases have been shrunk, by the reason why they failed.
     beat
-        Called before each join.
+        Called before each case is judged.
     """
-    case = random_case(settings.seed, number, settings.engine)
+    kind, case = settings.cases_of, settings.draw(number)
     shrunk = Counter() if shrunk is None else shrunk
 
     def judged(case: Case) -> Outcome:
         beat()
-        return judge(case, folder, run)
+        return judge(case, folder)
 
     outcome = judged(case)
-    tally.add(number, case, outcome)
+    tally.add(number, outcome, {} if outcome.status == "refused" else kind.facts(case))
     if outcome.status != "failed":
         return outcome
     text = ""
     shrunk[outcome.signature] += 1
     if shrunk[outcome.signature] <= SHRUNK_MOST:
-        small = shrink(case, lambda other: judged(other).signature == outcome.signature, seconds=settings.shrink_s)
+
+        def fails(other: Case) -> bool:
+            return judged(other).signature == outcome.signature
+
+        small = shrink(case, kind.smaller, fails, seconds=settings.shrink_s)
         last = judged(small)
         title = f"Case {number} of seed {settings.seed}: {outcome.signature}"
-        text = f"# {title}\n{script(small, last.forms)}\n{indent(last.detail, '# ')}"
+        text = f"# {title}\n{kind.script(small, last)}\n{indent(last.detail, '# ')}"
     tally.fail(number, outcome.signature, text)
     return outcome
 
 
-def run_cases(settings: Settings, numbers: Iterable[int], run: Run = run_in_process) -> Tally:
+def run_cases(settings: Settings, numbers: Iterable[int]) -> Tally:
     """Run some cases in this process."""
-    tally, shrunk = Tally(), Counter[str]()
+    tally, shrunk, judge = Tally(), Counter[str](), settings.cases_of.judge(settings.engine)
     with scratch() as folder:
         for number in numbers:
-            try_case(settings, number, tally, folder, run, shrunk)
+            try_case(settings, number, tally, folder, judge, shrunk)
     return tally
 
 
@@ -127,10 +143,11 @@ def scratch() -> Iterator[Path]:
 def work(settings: Settings, first: int, step: int, progress: Any, sent: Connection) -> None:
     """Run every so manieth case until the time is over, and send what was seen now and then.
 
-    ``progress`` holds the number of the case that is under way, and how many joins were begun.
+    ``progress`` holds the number of the case that is under way, and how many cases were begun.
     """
     faulthandler.enable()
-    run, tally, shrunk, reported = run_of(settings.engine), Tally(), Counter[str](), time.monotonic()
+    judge = settings.cases_of.judge(settings.engine)
+    tally, shrunk, reported = Tally(), Counter[str](), time.monotonic()
 
     def beat() -> None:
         progress[1] += 1
@@ -139,21 +156,12 @@ def work(settings: Settings, first: int, step: int, progress: Any, sent: Connect
     with scratch() as folder:
         while time.time() < settings.until and (settings.cases is None or number < settings.cases):
             progress[0] = number
-            outcome = try_case(settings, number, tally, folder, run, shrunk, beat)
+            outcome = try_case(settings, number, tally, folder, judge, shrunk, beat)
             if outcome.status == "failed" or time.monotonic() - reported > 1:
                 sent.send(tally)
                 tally, reported = Tally(), time.monotonic()
             number += step
     sent.send(tally)
-
-
-def run_of(engine: Engine) -> Run:
-    """Return what runs joins by an engine."""
-    if engine == "local":
-        return run_in_process
-    from fuzz.spark import run_on_spark
-
-    return run_on_spark()
 
 
 class Worker:
@@ -192,15 +200,15 @@ class Worker:
         elif not self.is_done and time.monotonic() - self._beat_at > HUNG_S:
             self._process.kill()
             self._process.join()
-            self._note(tally, "the join does not end")
+            self._note(tally, "the case does not end")
         return scripts
 
     def _note(self, tally: Tally, what: str) -> None:
         """Note a case that brought the process down, and go on with the next."""
         number = self._progress[0]
         tally.statuses["failed"] += 1
-        case = random_case(self._settings.seed, number, self._settings.engine)
-        tally.fail(number, f"{case.join.kind} {case.algorithm}: {what}", script(case, case.forms))
+        kind, case = self._settings.cases_of, self._settings.draw(number)
+        tally.fail(number, f"{kind.label(case)}: {what}", kind.script(case, None))
         self._start(number + self._step)
 
 
@@ -234,7 +242,8 @@ def progress_of(tally: Tally, elapsed_s: float) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run what the command line asks for, and return its exit status: 1 if a case failed."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60, help="how long to run")
+    parser.add_argument("--kind", choices=[*KINDS, "all"], default="joins", help="what the cases are about")
+    parser.add_argument("--seconds", type=float, default=60, help="how long to run each kind")
     parser.add_argument("--seed", type=int, help="what all cases follow from; by default another one each time")
     parser.add_argument("--engine", choices=["local", "spark"], default="local", help="where the joins run")
     parser.add_argument("--jobs", type=int, default=2, help="how many processes")
@@ -242,14 +251,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--shrink", type=float, default=20, help="how many seconds to make a case smaller that fails")
     parser.add_argument("--case", type=int, help="run this case alone")
     asked = parser.parse_args(arguments)
+    kinds = list(KINDS) if asked.kind == "all" else [asked.kind]
+    able = [kind for kind in kinds if asked.engine in KINDS[kind].engines]
+    if not able or (asked.case is not None and len(kinds) > 1):
+        parser.error(f"Name one kind for --case, and one that runs on {asked.engine}.")
     seed = int(time.time()) if asked.seed is None else asked.seed
-    settings = Settings(seed, asked.engine, asked.cases, time.time() + asked.seconds, asked.shrink)
-    say(f"seed {seed}, {asked.engine}")
-    if asked.case is None:
-        return min(run(settings, 1 if asked.engine == "spark" else asked.jobs).statuses["failed"], 1)
+    failed = 0
+    for kind in able:
+        settings = Settings(seed, kind, asked.engine, asked.cases, time.time() + asked.seconds, asked.shrink)
+        say(f"seed {seed}, {kind}, {asked.engine}")
+        if asked.case is None:
+            failed += run(settings, 1 if asked.engine == "spark" else asked.jobs).statuses["failed"]
+        else:
+            failed += run_one(settings, asked.case).statuses["failed"]
+    return min(failed, 1)
+
+
+def run_one(settings: Settings, number: int) -> Tally:
+    """Run one case, and print it as a script."""
     tally = Tally()
     with scratch() as folder:
-        outcome = try_case(settings, asked.case, tally, folder, run_of(asked.engine))
+        outcome = try_case(settings, number, tally, folder, settings.cases_of.judge(settings.engine))
     scripts = [text for failure in tally.failures.values() for text in failure.scripts]
-    say("\n".join([script(random_case(seed, asked.case, asked.engine), outcome.forms), *scripts, tally.summary()]))
-    return int(outcome.status == "failed")
+    say("\n".join([settings.cases_of.script(settings.draw(number), outcome), *scripts, tally.summary()]))
+    return tally

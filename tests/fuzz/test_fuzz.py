@@ -11,10 +11,11 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 
-from fuzz.cases import random_case
-from fuzz.judge import judge
+from fuzz.joins.cases import random_case
+from fuzz.joins.judge import judge
+from fuzz.joins.script import script
 from fuzz.run import Settings, main, run_cases, scratch
-from fuzz.script import script, table_text
+from fuzz.text import table_text
 from juncture.local.kinds import EXECUTORS
 from juncture.spec.equi import Equi
 
@@ -91,7 +92,7 @@ def test_the_scripts_of_right_answers_pass(tmp_path):
     right = {number: outcome for number, outcome in outcomes.items() if outcome.status == "right"}
     assert len(right) > 5
     for number, outcome in right.items():
-        run_script(script(random_case(7, number), outcome.forms))
+        run_script(script(random_case(7, number), outcome))
 
 
 def test_a_case_that_fails_is_the_exit_status(losing_rows, capsys):

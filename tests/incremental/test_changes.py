@@ -108,9 +108,9 @@ def test_a_delete_of_what_is_not_there():
         join.apply(left=MISSING, right=pa.table({"id": [1]}))
     assert join.epoch == 1
     assert join.result().to_pylist() == [ADAM]
-    counting = joined(missing="count")
+    counting = joined(unmatched_deletes="count")
     assert given(counting, left=MISSING) == [{**ADAM, "_weight": -1}]
-    assert (counting.left.missing, counting.right.missing) == (2, 0)
+    assert (counting.left.unmatched_deletes, counting.right.unmatched_deletes) == (2, 0)
     assert given(counting, left=RENAMED["weights"]) == [{**EVE, "_weight": 1}]
 
 
@@ -154,7 +154,7 @@ def test_changes_that_say_nothing(columns, error, message):
 def test_arguments_that_make_no_sense():
     for arguments, message in (
         ({"output": "weights"}, "output='weights' is not known"),
-        ({"missing": "ignore"}, "missing='ignore' is not known"),
+        ({"unmatched_deletes": "ignore"}, "unmatched_deletes='ignore' is not known"),
         ({"memory": "much"}, "memory='much' is not a size"),
     ):
         with pytest.raises(SpecError, match=message):

@@ -13,6 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, SchemaError, SpecError, StateError
+from juncture.incremental.sinks.files import FilesSink
 
 SCHEMAS = {
     "left": pa.schema({"id": pa.int32(), "name": pa.string()}),
@@ -46,6 +47,10 @@ def run(folder: Path, sink: object = None, name: str = "out") -> list[object]:
     if (folder / name).exists():
         assert sorted(row for row, weight in weights.items() for _ in range(weight)) == [str(row) for row in rows]
     return said
+
+
+def into(folder: Path) -> FilesSink:
+    return jn.into_files(folder / "out")
 
 
 def lines(path: Path, *rows: dict[str, object]) -> None:
@@ -86,6 +91,18 @@ def test_a_file_that_cannot_be_read(folder):
     assert len(run(folder)) == 1
 
 
+def test_a_file_that_cannot_be_read_is_not_skipped(folder):
+    lines(folder / "in" / "left" / "1.jsonl", {"id": 1, "name": "Adam"})
+    (folder / "in" / "right" / "2.parquet").write_bytes(b"no")
+    with joined(folder) as join, jn.follow(join, jn.change_files(folder / "in", SCHEMAS), into(folder)) as follower:
+        for _ in range(2):
+            with pytest.raises(DataError, match=r"2\.parquet cannot be read"):
+                follower.step()
+        pq.write_table(SCHEMAS["right"].empty_table(), folder / "in" / "right" / "2.parquet")
+        assert follower.step().rows_in == 1
+        assert join.table("left").num_rows == 1
+
+
 def test_a_folder_that_is_missing(folder):
     (folder / "in" / "right").rmdir()
     with pytest.raises(DataError, match=r"There is no folder .*right.*Make it first"):
@@ -106,6 +123,49 @@ def test_an_epoch_that_has_not_come_to_the_files(folder):
         path.unlink()
     with pytest.raises(StateError, match="The sink holds epoch 0 and the state epoch 2"):
         run(folder)
+
+
+def test_a_file_that_is_missing_in_between(folder):
+    for number in range(1, 4):
+        lines(folder / "in" / "left" / f"{number}.jsonl", {"id": number, "name": "Adam"})
+        run(folder)
+    paths = sorted((folder / "out").iterdir())
+    assert [int(path.stem) for path in paths] == [1, 2, 3, 4]
+    content = paths[2].read_bytes()
+    paths[2].unlink()
+    with pytest.raises(StateError, match=r"lacks the file of epoch 3, and has that of epoch 4\. Restore the file"):
+        run(folder)
+    paths[2].write_bytes(content)
+    # The first files may go once they have been read.
+    paths[0].unlink()
+    lines(folder / "in" / "left" / "4.jsonl", {"id": 4, "name": "Adam"})
+    with joined(folder) as join, jn.follow(join, jn.change_files(folder / "in", SCHEMAS), into(folder)) as follower:
+        assert follower.step().epoch == 5
+
+
+def test_files_that_are_not_of_epochs(folder):
+    run(folder)
+    (folder / "out" / "notes.parquet").write_text("mine")
+    with pytest.raises(StateError, match=r"notes\.parquet is not the file of an epoch"):
+        run(folder)
+    (folder / "out" / "notes.parquet").unlink()
+    (folder / "out" / f"{1:012}.parquet").write_text("damaged")
+    with pytest.raises(StateError, match=r"1\.parquet cannot be read.*Remove it to have its epoch written again"):
+        run(folder)
+    (folder / "out" / f"{1:012}.parquet").unlink()
+    run(folder)
+
+
+def test_an_epoch_that_does_not_follow_the_last_one(folder):
+    sink = into(folder)
+    schema = pa.schema({"id": pa.int64(), "_weight": pa.int64()})
+    assert sink.open(schema, "state") == 0
+    sink.write(1, [])
+    for epoch in (1, 3):
+        with pytest.raises(StateError, match=f"holds epoch 1, and epoch {epoch} does not follow it"):
+            sink.write(epoch, [])
+    sink.write(2, [])
+    assert into(folder).open(schema, "state") == 2
 
 
 def test_files_of_another_state(folder, tmp_path):

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError
-from juncture.incremental import population, state
-from juncture.incremental.store import blocks, merging, pages, run_writer
 from juncture.incremental.store.merging import Merge
 from strategies import examples
 from support.changing import Changing, check
+from support.small import SMALL_STATE
 
 WAYS = ["in memory", "in memory and kept", "on disk"]
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
@@ -39,16 +38,9 @@ EXAMPLES = {
 def small_blocks() -> Iterator[None]:
     """Have rows on disk in small blocks whenever an epoch is done."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(state, "_IN_MEMORY", 0)
-        patched.setattr(state, "_WHEN_PAGED", 0)
-        patched.setattr(state, "_AT_FIRST", 0)
-        patched.setattr(population, "_AT_ONCE", 1e-9)
-        patched.setattr(merging, "_OF_ONE_SIZE", 2)
+        for name, value in SMALL_STATE.items():
+            patched.setattr(name, value)
         patched.setattr(Merge, "is_done", property(lambda merge: merge.result() is not None))
-        patched.setattr(pages, "_PIECE_ROWS", 6)
-        patched.setattr(state, "_CACHED", 1e-9)
-        for module in (blocks, run_writer):
-            patched.setattr(module, "BLOCK_ROWS", 2)
         yield
 
 

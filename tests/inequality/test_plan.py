@@ -55,7 +55,7 @@ def test_what_may_not_fit_goes_to_disk(spec: Any, rows: int | None) -> None:
     choice = in_process(spec, right=rows)
     assert choice.algorithm == "external_merge"
     if rows is not None:
-        with pytest.raises(PlanError, match=r"it holds right rows of about 8\.8 GB, and 644\.2 MB may be held\."):
+        with pytest.raises(PlanError, match=r"right rows take about 8\.8 GB, but only 644\.2 MB is available\."):
             in_process(spec, "nested", right=rows)
 
 
@@ -67,7 +67,7 @@ def test_a_handful_of_pairs_is_just_compared() -> None:
     ("spec", "algorithm", "reason"),
     [
         pytest.param(jn.Where("l.a <= r.b"), "tree", "two different right expressions", id="tree"),
-        pytest.param(jn.Where("l.a <= r.b", by="k"), "blocks", "equal by= columns", id="blocks"),
+        pytest.param(jn.Where("l.a <= r.b", by="k"), "blocks", "does not support by=", id="blocks"),
     ],
 )
 def test_what_cannot_serve_is_refused_with_its_reason(spec: Any, algorithm: str, reason: str) -> None:
@@ -115,17 +115,19 @@ LARGE = {"left": 100 * MILLION, "right": 100 * MILLION, "has_keys": True}
 @pytest.mark.parametrize(
     ("spec", "algorithm", "changes", "reason"),
     [
-        pytest.param(FULL, "broadcast", {}, "no left row matched", id="broadcast-full"),
-        pytest.param(FULL, "broadcast_left", {}, "how='full' asks", id="broadcast_left-full"),
-        pytest.param(AGGREGATED, "broadcast_left", {}, "agg= asks", id="broadcast_left-agg"),
-        pytest.param(RANGE, "broadcast", {"lazy": True}, "collects a side", id="broadcast-lazy"),
-        pytest.param(RANGE, "broadcast", {"right": 100 * MILLION}, "may go to every task", id="broadcast-large"),
+        pytest.param(FULL, "broadcast", {}, "keeps unmatched right rows", id="broadcast-full"),
+        pytest.param(FULL, "broadcast_left", {}, "how='full' needs all matches", id="broadcast_left-full"),
+        pytest.param(AGGREGATED, "broadcast_left", {}, "agg= needs all matches", id="broadcast_left-agg"),
+        pytest.param(RANGE, "broadcast", {"lazy": True}, "collects one side", id="broadcast-lazy"),
+        pytest.param(
+            RANGE, "broadcast", {"right": 100 * MILLION}, "the limit for a copy in every task", id="broadcast-large"
+        ),
         pytest.param(RANGE, "range", {"lazy": True}, "samples both sides", id="range-lazy"),
         pytest.param(WHERE, "range", {"is_partitionable": False}, "no condition tells", id="range-without-places"),
         pytest.param(AGGREGATED, "nested", {}, "make all matches", id="nested-agg"),
         pytest.param(RANGE, "bucket", {"no_sql": "no common type."}, "no common type", id="bucket-without-sql"),
         pytest.param(RANGE, "bucket", {"is_bounded": False}, "share a bin", id="bucket-open"),
-        pytest.param(OVERLAP, "bucket", {"lazy": True, "needs_sample": True}, "depend on a sample", id="bucket-lazy"),
+        pytest.param(OVERLAP, "bucket", {"lazy": True, "needs_sample": True}, "need a sample", id="bucket-lazy"),
         pytest.param(WHERE, "sql", {}, "nothing has to be equal", id="sql-without-keys"),
     ],
 )

@@ -79,7 +79,7 @@ def both(left, right, spec):
 def test_what_is_expected_is_near_what_comes(sides, spec):
     expected, rows = both(*sides, spec)
     assert expected.value == pytest.approx(rows, rel=0.15)
-    assert " as if rows lay evenly" in expected.how
+    assert " as if rows lay evenly" in expected.source
 
 
 @pytest.mark.parametrize("closed", ["left", "both"])
@@ -101,13 +101,13 @@ def test_whole_numbers_are_points_of_their_own(closed):
 def test_what_cannot_be_seen_is_not_known(predicate, said):
     plan = jn.plan(LEFT, RIGHT, jn.Where(predicate))
     assert plan.choice.rows.value is None
-    assert plan.choice.rows.how.startswith(said)
+    assert plan.choice.rows.source.startswith(said)
 
 
 def test_a_stream_is_not_looked_at():
     plan = jn.plan(LEFT.to_reader(), RIGHT, jn.Overlap(**ENDS))
     assert plan.choice.rows.value is None
-    assert "output     not known: a side is not counted" in plan.explain()
+    assert "output     unknown: a side is not counted" in plan.explain()
 
 
 def test_files_are_looked_at_in_parts(tmp_path):

@@ -15,8 +15,10 @@ from juncture.local.equi import join as equi
 from juncture.runtime import spill as spilling
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.spill import SpooledSource
-from support.engines import LOCAL_EQUI, execute, join_in_process
+from support.engines import LOCAL, LOCAL_EQUI, execute, join_in_process
+from support.small import small_pieces
 from support.tables import difference, read_table
+from type_table.arrow import ARROW, ARROW_NESTED
 
 HOWS = ("inner", "left", "right", "full", "semi", "anti")
 FEW = read_table("k: string | v: int64\na | 1\na | 2\nb | 3\nnull | 4")
@@ -56,6 +58,43 @@ def test_joins_on_disk_give_the_same_rows(kind, how):
         )
         is None
     )
+
+
+TIGHT = {
+    jn.Asof(on="t", by="k", ties="last"): LOCAL,
+    jn.Asof(on="t", how="full", ties="last"): LOCAL,
+    jn.Range(on="t", by="k", lower=-1, upper=1): ("external_merge",),
+    jn.Overlap(left_interval=("t", "end"), right_interval=("t", "end"), how="full"): ("external_merge",),
+    jn.Where("l.t <= r.t AND r.t <= l.t + 1", how="left"): ("external_merge",),
+    jn.Equi(on=("k", "t"), how="full"): ("grace", "external_sort_merge"),
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "algorithm"),
+    [pytest.param(spec, each, id=f"{spec.kind}-{spec.how}-{each}") for spec, some in TIGHT.items() for each in some],
+)
+def test_every_type_goes_to_disk_and_comes_back(spec, algorithm):
+    """Each row carries a number, by which its values are known again, of as many types as there are."""
+    columns = {f"x{place}": each for place, each in enumerate((*ARROW.types, *ARROW_NESTED.types))}
+    places = [*range(4), None] * 6
+    values = {name: each.column(each.fitted(places)) for name, each in columns.items()}
+    codes = {"t": [7 * row % 11 for row in range(30)], "k": [row % 2 for row in range(30)]}
+    right = pa.table({**codes, "end": [t + 1 for t in codes["t"]], "row": range(30), **values})
+    left = right.select(["t", "k", "end", "row"]).rename_columns(["t", "k", "end", "left_row"])
+    # Of as-of joins the left side is cut into pieces, where the right one may fit.
+    copies, memory_bytes = (10, 150_000) if spec.kind == "asof" else (1, 20_000)
+    left = pa.concat_tables([left] * copies)
+    expected = join_in_process(spec, left, right.select(["t", "k", "end", "row"]), "auto")
+    with small_pieces():
+        answer = join_in_process(spec, left, right, algorithm, memory_bytes=memory_bytes, in_order=False)
+    answer.validate(full=True)
+    assert difference(answer.select(expected.column_names), expected, ordered=False) is None
+    rows = answer["row"].to_pylist()
+    for name, column in values.items():
+        assert answer.schema.field(name).type == column.type
+        own = column.to_pylist()
+        assert answer[name].to_pylist() == [None if row is None else own[row] for row in rows], columns[name].name
 
 
 @pytest.mark.parametrize("coalesce", [True, False])

@@ -116,7 +116,10 @@ def test_files_that_agree_keep_what_they_say(tmp_path):
 def test_types_that_differ_below_not_null_are_refused(tmp_path):
     write(tmp_path / "a.parquet", pa.field("v", pa.list_(required(INTS))), [[1]], 0)
     write(tmp_path / "b.parquet", pa.field("v", pa.list_(pa.int32())), [[1]], 1)
-    with pytest.raises(DataError, match=r"'v' is list<element: int32> instead of list<element: int64 not null>"):
+    with pytest.raises(
+        DataError,
+        match=r"'v' is list<element: int32> in '\S*b.parquet' and list<element: int64 not null> in '\S*a.parquet'",
+    ):
         read(tmp_path)
 
 

@@ -10,8 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, SpecError
-from juncture.runtime import paths
-from juncture.runtime.paths import file_at, files_of
+from juncture.runtime.paths import file_at, files_of, listed_on
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_links_to_other_folders_and_files_are_followed(folder, tmp_path_factory)
 def test_a_link_that_leads_nowhere(folder, name):
     (folder / name).symlink_to("gone")
     for path in (folder, folder / name, f"{folder}/*"):
-        with pytest.raises(DataError, match=rf"{name}' is a link to 'gone', where there is nothing"):
+        with pytest.raises(DataError, match=rf"{name}' is a link to 'gone', which does not exist"):
             files_of(str(path))
     (folder / "deep" / ".hidden").symlink_to("gone")
     (folder / name).unlink()
@@ -79,14 +78,44 @@ def test_hidden_names_are_left_out(folder):
     assert names(f"{folder}/_*", folder) == ["_day=1/z.parquet"]
 
 
-def test_a_filesystem_elsewhere_has_the_same_rules(folder, monkeypatch):
-    (folder / "_tmp").mkdir()
-    (folder / "_tmp" / "x.parquet").write_text("")
-    elsewhere = pa.fs.SubTreeFileSystem(str(folder), pa.fs.LocalFileSystem())
-    monkeypatch.setattr(paths, "_place", lambda path: (elsewhere, path.removeprefix("memory://")))
-    assert [file.path for file in files_of("memory://")] == ALL
-    assert [file.folders for file in files_of("memory://deep")] == [(), ("deeper",)]
-    assert [file.base for file in files_of("memory://deep/b.parquet")] == ["deep"]
+@pytest.fixture
+def elsewhere(folder: Path) -> pa.fs.FileSystem:
+    """The folder as a filesystem that is not this machine's."""
+    for name in ("_tmp/x.parquet", "deep/_tmp/x.parquet"):
+        (folder / name).parent.mkdir()
+        (folder / name).write_text("")
+    return pa.fs.SubTreeFileSystem(str(folder), pa.fs.LocalFileSystem())
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("", ALL),
+        ("deep", ALL[1:]),
+        ("*", ALL),
+        ("*.parquet", ALL[:1]),
+        ("*/b.*", ["deep/b.parquet"]),
+        ("d??p/*/*.pq", ["deep/deeper/c.pq"]),
+        ("[a-d]*", ALL),
+        ("**", ALL),
+        ("**/*.p*", ALL),
+        ("deep/**/*.pq", ["deep/deeper/c.pq"]),
+        ("deep/**", ALL[1:]),
+    ],
+)
+def test_a_filesystem_elsewhere_has_the_same_rules(folder, elsewhere, path, expected):
+    found = listed_on(elsewhere, path)
+    assert [file.path for file in found] == expected
+    # Of this machine, the same path leads to the same files, of which folders stand for the same columns.
+    here = files_of(f"{folder}/{path}")
+    assert [(Path(file.path).relative_to(folder).as_posix(), file.folders) for file in here] == [
+        (file.path, file.folders) for file in found
+    ]
+
+
+def test_a_path_elsewhere_that_leads_to_no_file(elsewhere):
+    for path in ("gone", "gone/*.parquet", "*.csv", "deep/*/*/*"):
+        assert listed_on(elsewhere, path) == []
 
 
 def test_a_file_knows_its_folders(folder):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from datetime import date, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -227,14 +228,116 @@ def test_a_file_that_may_not_be_read(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        (TABLE.drop(["v"]), "'v' is missing"),
-        (TABLE.set_column(2, "v", TABLE["ts"]), "'v' is int64 instead of double"),
-        (TABLE.append_column("w", TABLE["ts"]), "'w' is only there"),
-        (TABLE.select(["v", "k", "ts"]), "another order"),
+        (TABLE.drop(["v"]), r"column 'v' is missing in '\S*z\.parquet'"),
+        (
+            TABLE.set_column(2, "v", TABLE["ts"]),
+            r"column 'v' is int64 in '\S*z\.parquet' and double in '\S*x\.parquet'",
+        ),
+        (TABLE.append_column("w", TABLE["ts"]), r"column 'w' exists only in '\S*z\.parquet'"),
     ],
 )
 def test_files_of_different_schemas(folder, other, difference):
     pq.write_table(other, folder / "z.parquet")
-    with pytest.raises(DataError, match=difference) as raised:
+    with pytest.raises(DataError, match=rf"of the same types: {difference}\. .*union_by_name=True"):
         ParquetSource([str(folder)])
-    assert "z.parquet" in str(raised.value)
+
+
+def test_a_column_that_one_of_several_files_lacks(folder):
+    for name in ("y", "z"):
+        pq.write_table(TABLE.append_column("w", TABLE["ts"]), folder / f"{name}.parquet")
+    with pytest.raises(DataError, match=r"column 'w' is missing in '\S*x\.parquet'"):
+        ParquetSource([str(folder)])
+
+
+def test_columns_in_another_order(folder):
+    pq.write_table(TABLE.select(["v", "k", "ts"]), folder / "z.parquet")
+    source = ParquetSource([str(folder)])
+    assert source.schema.names == TABLE.schema.names
+    assert rows(source, ["k", "ts"])[-10:] == list(zip(*TABLE.select(["k", "ts"]).to_pydict().values(), strict=True))
+
+
+@pytest.mark.parametrize("union_by_name", [False, True])
+def test_columns_that_files_lack(folder, union_by_name):
+    pq.write_table(TABLE.append_column("w", TABLE["k"]).drop(["v"]), folder / "z.parquet")
+    if not union_by_name:
+        with pytest.raises(DataError, match="union_by_name=True"):
+            ParquetSource([str(folder)])
+        return
+    source = ParquetSource([str(folder)], union_by_name=True)
+    assert source.schema.names == ["ts", "k", "v", "w"]
+    for coded in ((), ("k", "w")):
+        batches = [batch for part in range(len(source.part_rows)) for batch in source.read(part, ["w", "v"], coded)]
+        columns = [pa.chunked_array([batch.column(name) for batch in batches]) for name in ("w", "v")]
+        assert [column.null_count for column in columns] == [TABLE.num_rows, TABLE.num_rows]
+    assert source.ends("v") is None
+    assert source.nulls("w") is None
+
+
+TYPES = {
+    "offsets of text": (pa.string(), pa.large_string(), pa.large_string()),
+    "views of text": (pa.string_view(), pa.string(), pa.string()),
+    "dictionaries": (pa.dictionary(pa.int8(), pa.string()), pa.large_string(), pa.large_string()),
+    "two dictionaries": (pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int16(), pa.string()), pa.string()),
+    "bytes": (pa.binary(), pa.large_binary(), pa.large_binary()),
+    "lists": (pa.list_(pa.string()), pa.large_list(pa.large_string()), pa.large_list(pa.large_string())),
+    "structs": (
+        pa.struct([("a", pa.list_(pa.string()))]),
+        pa.struct([("a", pa.list_(pa.large_string()))]),
+        pa.struct([("a", pa.list_(pa.large_string()))]),
+    ),
+    "maps": (
+        pa.map_(pa.string(), pa.large_string()),
+        pa.map_(pa.large_string(), pa.string()),
+        pa.map_(pa.large_string(), pa.large_string()),
+    ),
+    "zones": (pa.timestamp("us", "Europe/Paris"), pa.timestamp("us", "America/Lima"), pa.timestamp("us", "UTC")),
+    "dates": (pa.date32(), pa.date64(), pa.date32()),
+    "decimals": (pa.decimal128(9, 2), pa.decimal256(9, 2), pa.decimal128(9, 2)),
+}
+_VALUES = {
+    "lists": [["a", None], [], None],
+    "structs": [{"a": ["x"]}, {"a": None}, None],
+    "maps": [[("k", "v")], [], None],
+    "zones": [datetime(2026, 1, 1, tzinfo=UTC), datetime(1969, 1, 1, tzinfo=UTC), None],
+    "dates": [date(2026, 1, 1), date(1969, 1, 1), None],
+    "decimals": [Decimal("1.25"), Decimal("-3.00"), None],
+    "bytes": [b"x", b"", None],
+}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_types_that_are_one_in_parquet(tmp_path, name):
+    one, other, common = TYPES[name]
+    values = _VALUES.get(name, ["x", "", None])
+    for number, data_type in enumerate((one, other)):
+        column = pa.array(values).cast(data_type) if pa.types.is_dictionary(data_type) else pa.array(values, data_type)
+        pq.write_table(pa.table({"v": column}), tmp_path / f"{number}.parquet")
+    for paths in ((0, 1), (1, 0)):
+        source = ParquetSource([str(tmp_path / f"{number}.parquet") for number in paths])
+        # Whichever file comes first.
+        assert source.schema.field("v").type == common
+        for coded in ((), ("v",)):
+            batches = [batch for part in range(2) for batch in source.read(part, ["v"], coded)]
+            assert len({str(batch.schema.types[0]) for batch in batches}) == 1
+            assert [value for batch in batches for value in batch.column(0).to_pylist()] == values * 2
+        found = source.extent(0, "v"), source.extent(1, "v")
+        assert found[0] is None or found[0].equals(found[1])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.int32(), pa.int64()),
+        (pa.timestamp("us"), pa.timestamp("us", "UTC")),
+        (pa.timestamp("us"), pa.timestamp("ns")),
+        (pa.string(), pa.binary()),
+        (pa.decimal128(9, 2), pa.decimal128(9, 3)),
+        (pa.struct([("a", pa.int8())]), pa.struct([("b", pa.int8())])),
+        (pa.list_(pa.int8()), pa.list_(pa.int16())),
+    ],
+)
+def test_types_that_are_two_in_parquet(tmp_path, one, other):
+    for number, data_type in enumerate((one, other)):
+        pq.write_table(pa.table({"v": pa.nulls(1, data_type)}), tmp_path / f"{number}.parquet")
+    with pytest.raises(DataError, match=r"column 'v' is .* in '\S*1\.parquet' and .* in '\S*0\.parquet'"):
+        ParquetSource([str(tmp_path)])

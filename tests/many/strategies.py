@@ -100,12 +100,15 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
         spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("ts", "end"), by=by, how=how, agg=AGGREGATES)
         return jn.Right(later, spec, prefix=prefix)
     if chance.random() < 0.5:
-        aggregated = jn.Equi(on="key", how=how, where=chance.choice([None, "r.ts <= l.ts"]), agg=AGGREGATES)
+        nulls_equal = chance.random() < 0.3
+        where = chance.choice([None, "r.ts <= l.ts"])
+        aggregated = jn.Equi(on="key", how=how, where=where, nulls_equal=nulls_equal, agg=AGGREGATES)
         if kind == "where":
             aggregated = jn.Where("l.ts - r.ts BETWEEN 0 AND 5", by=by, how=how, agg=AGGREGATES)
         return jn.Right(table, aggregated, prefix=prefix)
     keys = ["key", "part"] if kind == "where" else ["key"]
     first = {tuple(row[key] for key in keys): row for row in table.to_pylist()}
     unique = pa.Table.from_pylist(list(first.values()), RIGHT)
-    spec = jn.Equi(on=keys, how=how, where="r.value <= l.ts" if kind == "where" else None)
+    where = "r.value <= l.ts" if kind == "where" else None
+    spec = jn.Equi(on=keys, how=how, where=where, nulls_equal=chance.random() < 0.3)
     return jn.Right(unique, spec, prefix=prefix)

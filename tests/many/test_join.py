@@ -204,9 +204,27 @@ def test_takes_the_greatest_of_several_rows_of_a_key() -> None:
 def test_refuses_several_rows_of_a_key(where: str | None) -> None:
     spine = pa.table({"user": ["ann", "eve"]})
     with pytest.raises(
-        jn.DataError, match=r"In table 'user': Several rows match .* user=\"eve\" \(row 1\).*duplicates="
+        jn.DataError, match=r"In table 'user': .*Several rows match .* user=\"eve\" \(row 1\).*duplicates="
     ):
         jn.join_many(spine, {"user": jn.Right(USERS, jn.Equi(on="user", where=where))})
+
+
+@pytest.mark.parametrize("duplicates", ["error", "greatest"])
+@pytest.mark.parametrize(
+    ("keys", "others"),
+    [
+        (pa.array(["ann"]), ["ann", None, None]),
+        (pa.array([1]), [None, 1, None]),
+        (pa.array([], pa.string()), ["ann", "ann", None, None]),
+        (pa.DictionaryArray.from_arrays(pa.array([1], pa.int8()), ["bob", "ann"]), ["bob", "bob", "ann"]),
+    ],
+    ids=["null", "null-and-integer", "empty-spine", "value-of-a-dictionary-only"],
+)
+def test_takes_several_rows_of_a_key_that_the_spine_has_not(keys: pa.Array, others: list[Any], duplicates: Any) -> None:
+    users = pa.table({"user": others, "since": range(len(others))})
+    right = jn.Right(users, jn.Equi(on="user", nulls_equal=True), duplicates=duplicates)
+    joined = jn.join_many(pa.table({"user": keys}), {"user": right})
+    assert joined["since"].to_pylist() == [others.index(key) for key in keys.to_pylist()]
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,10 @@ def plan() -> jn.ManyPlan:
     )
 
 
-def test_counts_matches_reasons_ties_staleness_and_leaks() -> None:
+def test_counts_matches_reasons_ties_distances_and_leaks() -> None:
     report = plan().match_report()
     rates, users, clicks = report.values()
-    assert (rates.matched, rates.reasons["null_on"], rates.reasons["too_far"], rates.ties, rates.leaked) == (
+    assert (rates.matched, rates.reasons["null_on"], rates.reasons["beyond_tolerance"], rates.ties, rates.leaked) == (
         2,
         1,
         1,
@@ -45,12 +45,12 @@ def test_counts_matches_reasons_ties_staleness_and_leaks() -> None:
     assert (rates.distances.minimum, rates.distances.maximum) == (1, 2)
     assert (users.matched, users.reasons, users.leaked) == (
         2,
-        {"null_on": 0, "null_key": 1, "unknown_key": 1, "nothing_there": 0},
+        {"null_on": 0, "null_key": 1, "unknown_key": 1, "no_candidate": 0},
         2,
     )
     assert (clicks.matched, clicks.reasons, clicks.leaked) == (
         1,
-        {"null_on": 1, "null_key": 1, "unknown_key": 0, "nothing_there": 1},
+        {"null_on": 1, "null_key": 1, "unknown_key": 0, "no_candidate": 1},
         1,
     )
 
@@ -60,14 +60,14 @@ def test_is_shown_as_text_json_and_a_page() -> None:
     assert str(report).splitlines()[:4] == [
         "spine of 4 rows",
         "rates",
-        "  right rows     3",
-        "  matched        2 (50.00%)",
+        "  right rows          3",
+        "  matched             2 (50.00%)",
     ]
     assert json.loads(report.export("json"))["users"]["leaked"] == 2
     page = report.export("html")
     assert page.startswith("<!doctype html>")
     assert "<svg" in page
-    assert "How stale matches are" in page
+    assert "Distance of matches" in page
     assert "leaked" in report._repr_html_()
     with pytest.raises(jn.SpecError, match="format='pdf'"):
         report.export("pdf")  # type: ignore[arg-type]

@@ -107,10 +107,29 @@ def test_counts_matches_as_in_process(spark: SparkSession, way: str) -> None:
 
 
 @pytest.mark.in_turn
+def test_reports_on_a_spine_without_rows(spark: SparkSession, way: str) -> None:
+    spine = SPINE.slice(0, 0)
+    report = jn.plan_many(to_spark(spark, spine), on_spark(spark, rights())).match_report()
+    assert report.to_dict() == jn.plan_many(spine, rights()).match_report().to_dict(), way
+
+
+@pytest.mark.in_turn
+def test_takes_several_rows_whose_key_is_null(spark: SparkSession, way: str) -> None:
+    users = pa.table({"user": ["ann", None, None], "since": [1, 2, 3]})
+    lookup = jn.Equi(on="user", how="left", nulls_equal=True)
+    ann = pa.table({"user": ["ann"] * 9})
+    tables = on_spark(spark, {"user": jn.Right(users, lookup)})
+    assert jn.join_many(to_spark(spark, ann), tables).toArrow()["since"].to_pylist() == [1] * 9, way
+    greatest = {"user": jn.Right(users, lookup, duplicates="greatest")}
+    joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, greatest)).toArrow()
+    assert difference(joined, jn.join_many(SPINE, greatest), ordered=False) is None, way
+
+
+@pytest.mark.in_turn
 def test_says_which_table_has_several_rows_of_a_key(spark: SparkSession) -> None:
     tables = rights(user=jn.Right(USERS, jn.Equi(left_on="user", right_on="name")))
     joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, tables))
-    with pytest.raises(Exception, match=r"juncture\.errors\.DataError: In table 'user': Several rows match"):
+    with pytest.raises(jn.DataError, match=r"^In table 'user': .*Several rows match"), jn.spark_errors():
         joined.toArrow()
 
 

@@ -184,11 +184,11 @@ def test_grids_at_the_ends_of_their_type():
     small = pa.table({"ts": pa.array([-128, 127], pa.int8())})
     assert jn.grid(small, every=50, start=-128)["ts"].to_pylist() == [-128, -78, -28, 22, 72, 122]
     for data, every in ((small, 50), (whole.slice(0, 1), 9)):
-        with pytest.raises(DataError, match=r"the whole multiple of every=.* Pass start=, or cast"):
+        with pytest.raises(DataError, match=r"the preceding multiple of every=.* Pass start=, or cast"):
             jn.grid(data, every=every)
 
 
 @pytest.mark.parametrize("last", [10**12, 2**63 - 1])
 def test_grids_that_no_memory_holds(last):
-    with pytest.raises(DataError, match=r"The grid has about .* rows, which do not fit in memory"):
+    with pytest.raises(DataError, match=r"The grid would have about .* rows, which do not fit in memory"):
         jn.grid(pa.table({"ts": [-last, last]}), every=1)

@@ -113,7 +113,7 @@ COLUMNS = ["ts", "symbol", "amount", "note", "bid", "note_right"]
 )
 def test_the_rows_are_those_of_all_columns(folder, join, how, select, condition):
     pipeline = pipeline_of(folder, join, ", ".join(select), condition, f'how = "{how}"\n')
-    pipeline.run(again=True)
+    pipeline.run(force=True)
     expected = pipeline.step("shown")
     order = [(name, "ascending") for name in select]
     assert pq.read_table(folder / "out.parquet").sort_by(order) == expected.sort_by(order)

@@ -29,6 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pq.write_table(trades, folder / "trades.parquet")
     pq.write_table(pa.table({"ts": [1], "symbol": ["a"], "bid": [1.0]}), folder / "quotes.parquet")
     pq.write_table(trades, folder / "taken.parquet")
+    pq.write_table(pa.table({"ts": [1], "tags": [["a"]]}), folder / "tagged.parquet")
     (folder / "trades.dat").write_text("1")
     (folder / "people.csv").write_text("id,born\n1,2000-01-01\n")
     (folder / "twice.csv").write_text("a,a\n1,2\n")

@@ -16,6 +16,7 @@ from juncture.cli.main import app
 from juncture.errors import DataError, SpecError
 from juncture.pipeline.example import write_example
 from juncture.pipeline.problems import PipelineError
+from support.files import write_short
 
 TRADES = pa.table({"ts": [1, 5, 9], "symbol": ["a", "b", "a"], "amount": [10, 20, 30]})
 QUOTES = pa.table({"ts": [0, 4, 8], "symbol": ["a", "a", "a"], "bid": [1.0, 2.0, 3.0]})
@@ -72,8 +73,8 @@ def test_rows_may_be_ordered_by_several_columns(folder):
 
 def test_what_has_an_order_alone_is_not_stale_by_any_figure(folder):
     steps = PRICED.replace('on = "ts"\nby = "symbol"', 'on = ["symbol", "ts"]')
-    text = SOURCES + steps + SINK + '[[checks]]\nof = "priced"\nstaleness = 5\n'
-    with pytest.raises(DataError, match="staleness max at most 5, found values of on have an order alone"):
+    text = SOURCES + steps + SINK + '[[checks]]\nof = "priced"\ndistance = 5\n'
+    with pytest.raises(DataError, match="distance max at most 5, found values of on have an order alone"):
         pipeline_of(folder, text).run()
 
 
@@ -83,7 +84,7 @@ def test_what_is_unchanged_is_not_done_again(folder):
     before = (folder / "out.parquet").stat().st_mtime_ns
     assert pipeline_of(folder, text).run().sinks[0].unchanged
     assert (folder / "out.parquet").stat().st_mtime_ns == before
-    assert not pipeline_of(folder, text).run(again=True).sinks[0].unchanged
+    assert not pipeline_of(folder, text).run(force=True).sinks[0].unchanged
 
 
 @pytest.mark.parametrize("change", ["input", "spec", "output", "gone"])
@@ -142,7 +143,7 @@ CHECKS = {
     'of = "trades"\nunique = "symbol"': "symbol unique, found 1 values more than once",
     'of = "priced"\nnot_null = ["ts", "bid"]': "bid is never null, found 1 nulls",
     'of = "priced"\nmatch_rate = 0.9': "at least 90.00% matched, found 66.67%",
-    'of = "priced"\nstaleness = { p50 = 1, max = 0.5 }': "staleness max at most 0.5, found 1",
+    'of = "priced"\ndistance = { p50 = 1, max = 0.5 }': "distance max at most 0.5, found 1",
 }
 
 
@@ -186,6 +187,34 @@ filter = "amount >= ${least} AND symbol = '${name}' AND '$${x}' = '$${x}'"
     assert pipeline_of(folder, text, least="25", name="a").step("some")["ts"].to_pylist() == [9]
 
 
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("filter = \"date(make_date(2026, 1, ts)) >= '${day}'\"", "invalid date"),
+        ("select = ['amount * 4611686018427387904 * amount AS x']", "Overflow"),
+        ("agg = { x = 'sum(amount * 200000000000000000)' }", "out of range"),
+    ],
+)
+def test_an_expression_without_a_value_names_its_step(folder, monkeypatch, step, said):
+    monkeypatch.chdir(folder)
+    text = f'[parameters]\nday = "2026-01-02"\n{SOURCES}[steps.some]\nfrom = "trades"\n{step}\n'
+    (folder / "juncture.toml").write_text(text + SINK.replace("priced", "some"))
+    before = names(folder)
+    done = CliRunner().invoke(app, ["run", "--engine", "local", "--set", "day=x"])
+    assert done.exit_code == 2, done.output
+    assert "Problem in the data" in done.stderr
+    assert "The step 'some' cannot be computed: " in done.stderr
+    assert said in done.stderr
+    assert names(folder) == before
+
+
+def test_a_source_that_cannot_be_read_by_a_step_is_named(folder):
+    write_short(folder / "trades.parquet", ("ts",))
+    text = SOURCES + '[steps.some]\nfrom = "trades"\nfilter = "ts > 0"\n' + SINK.replace("priced", "some")
+    with pytest.raises(DataError, match=r"^Row group 0 of the Parquet file \S*trades\.parquet' cannot be read"):
+        pipeline_of(folder, text).run()
+
+
 def test_functions_that_only_spark_has(folder):
     text = SOURCES + '[steps.some]\nfrom = "trades"\nfilter = "luhn_check(symbol)"\n'
     pipeline = pipeline_of(folder, text)
@@ -212,7 +241,7 @@ def test_rows_are_added_to_folders_for_values_of_columns(folder, form):
     pipeline_of(folder, text).run()
     assert sorted(path.name for path in (folder / "out").iterdir()) == ["symbol=a", "symbol=b"]
     assert pipeline_of(folder, text).run().sinks[0].unchanged
-    assert pipeline_of(folder, text).run(again=True).sinks[0].rows == 3
+    assert pipeline_of(folder, text).run(force=True).sinks[0].rows == 3
     back = pipeline_of(folder, f'[sources.back]\npath = "out"\nformat = "{form}"\n').step("back")
     assert sorted(back.select(["ts", "symbol"]).to_pylist(), key=str) == sorted(
         2 * TRADES.select(["ts", "symbol"]).to_pylist(), key=str
@@ -220,12 +249,63 @@ def test_rows_are_added_to_folders_for_values_of_columns(folder, form):
     assert not [path for path in folder.iterdir() if path.name.startswith(".out")]
 
 
+@pytest.mark.parametrize("path", ["s3://bucket/out", "file:///tmp/out", "gs://bucket/out.parquet"])
+def test_a_sink_in_a_store_is_refused_by_this_process(folder, path):
+    pipeline = pipeline_of(folder, SOURCES + PRICED + SINK.replace("out.parquet", path))
+    before = names(folder)
+    for run in (lambda: pipeline.check("local"), pipeline.run):
+        with pytest.raises(PipelineError, match=rf"sinks.out.path: path='{path}' is a URI, and this process writes to"):
+            run()
+    assert names(folder) == before
+    assert pipeline.check("spark")
+
+
+def test_changes_in_a_store_are_refused_by_this_process(folder):
+    source = SOURCES.replace('"trades.parquet" }', '"trades.parquet", changes = "s3://bucket/changes" }')
+    text = source + PRICED + SINK + 'changes = "s3://bucket/out"\n'
+    with pytest.raises(PipelineError) as raised:
+        pipeline_of(folder, text).check("local", is_stream=True, of_changes=True)
+    said = [each.where for each in raised.value.problems if "is a URI, and this process" in each.message]
+    assert sorted(said) == ["sinks.out.changes", "sources.trades.changes"]
+
+
+def test_views_go_to_folders_for_values_of_columns(folder):
+    for name in ("symbol", "amount"):
+        views = TRADES.set_column(1, "symbol", TRADES["symbol"].cast(pa.string_view()))
+        pq.write_table(
+            views.append_column("l", pa.array([["x"], [], None], pa.list_(pa.string_view()))), folder / "v.parquet"
+        )
+        text = '[sources]\nv = { path = "v.parquet" }\n[sinks.out]\nfrom = "v"\npath = "o"\nmode = "overwrite"\n'
+        pipeline_of(folder, f'{text}partition_by = "{name}"\n').run()
+        written = ds.dataset(folder / "o", partitioning="hive").to_table()
+        assert written.sort_by("ts")["l"].to_pylist() == [["x"], [], None]
+
+
 def test_a_folder_takes_the_place_of_another(folder):
     text = SOURCES + '[sinks.out]\nfrom = "trades"\npath = "deep/out"\nmode = "overwrite"\n'
     for _ in range(2):
-        pipeline_of(folder, text).run(again=True)
+        pipeline_of(folder, text).run(force=True)
     assert ds.dataset(folder / "deep" / "out").to_table().num_rows == 3
     assert names(folder / "deep") == ["out"]
+
+
+def test_files_of_a_source_that_lack_columns(folder):
+    (folder / "many").mkdir()
+    pq.write_table(TRADES.slice(0, 2).drop(["amount"]), folder / "many" / "0.parquet")
+    pq.write_table(TRADES.slice(2), folder / "many" / "1.parquet")
+    text = '[sources]\nquotes = { path = "quotes.parquet" }\n[sources.trades]\npath = "many"\n' + PRICED + SINK
+    with pytest.raises(PipelineError, match=r"juncture.toml:4: sources.trades.path: .*'amount' exists only in"):
+        pipeline_of(folder, text).check("local")
+    pipeline_of(folder, text.replace('path = "many"', 'path = "many"\nunion_by_name = true')).run()
+    assert pq.read_table(folder / "out.parquet")["amount"].to_pylist() == [None, None, 30]
+
+
+def test_a_source_of_arrow(folder):
+    for number in range(3):
+        with pa.ipc.new_stream(folder / f"trades-{number}.arrow", TRADES.schema) as writer:
+            writer.write_table(TRADES.slice(number, 1))
+    pipeline_of(folder, SOURCES.replace("trades.parquet", "trades-*.arrow") + PRICED + SINK).run()
+    assert pq.read_table(folder / "out.parquet").equals(jn.join_asof(TRADES, QUOTES, on="ts", by="symbol"))
 
 
 def test_only_some_sinks(folder):
@@ -233,11 +313,11 @@ def test_only_some_sinks(folder):
     pipeline = pipeline_of(folder, text)
     assert [each.name for each in pipeline.run(only=["raw"]).sinks] == ["raw"]
     assert [each.name for each in pipeline.run(only=["priced"]).sinks] == ["out"]
-    assert [each.name for each in pipeline.run(start=["trades"], again=True).sinks] == ["out"]
+    assert [each.name for each in pipeline.run(downstream_of=["trades"], force=True).sinks] == ["out"]
     with pytest.raises(SpecError, match="Did you mean 'raw'"):
         pipeline.run(only=["rav"])
     with pytest.raises(SpecError, match="leaves no sink"):
-        pipeline.run(only=["raw"], start=["priced"])
+        pipeline.run(only=["raw"], downstream_of=["priced"])
 
 
 def test_text_has_the_types_of_its_beginning(folder, monkeypatch):
@@ -306,7 +386,7 @@ def test_the_example_runs_and_says_what_it_did(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     checked = CliRunner().invoke(app, ["check", "--engine", "local"])
     assert checked.exit_code == 0, checked.output
-    assert "juncture.toml is right: 7 tables" in checked.output
+    assert "juncture.toml is valid: 7 tables" in checked.output
     done = CliRunner().invoke(app, ["-q", "run", "--engine", "local", "--set", "least=100", "--json"])
     assert done.exit_code == 0, done.output
     report = json.loads(done.output)
@@ -345,12 +425,12 @@ def test_the_example_is_explained_in_words_and_as_a_page(tmp_path, monkeypatch):
     ("arguments", "answer"),
     [
         (["run", "--engine", "locl"], "Did you mean 'local'?"),
-        (["run", "nowhere.toml"], "There is no pipeline nowhere.toml"),
-        (["run", "--engine", "local", "--stream"], "which are Spark's"),
+        (["run", "nowhere.toml"], "Pipeline file 'nowhere.toml' does not exist"),
+        (["run", "--engine", "local", "--stream"], "--stream need Spark"),
         (["run", "--engine", "local", "--changes"], "No sink takes changes"),
         (["run", "--stream", "--changes"], "Pass one of them"),
         (["run", "--memory", "1GB"], "--memory limits joins in this process"),
-        (["check", "--set", "least"], "names no parameter and value"),
+        (["check", "--set", "least"], "is not NAME=VALUE"),
         (["check", "--set", "leest=1"], "Did you mean 'least'?"),
         (["check", "--set", "least=much"], "'much' is no integer"),
     ],

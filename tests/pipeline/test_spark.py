@@ -145,7 +145,7 @@ def test_the_same_rows_as_in_this_process(spark, here, tmp_path):
     for name in ("some", "sums"):
         assert rows_in(tmp_path / name).to_pydict() == rows_in(here / name).to_pydict()
     assert {check.found for check in report.checks} == {
-        check.found for check in pipeline_of(tmp_path, PIPELINE + BATCH + SINK).run(again=True).checks
+        check.found for check in pipeline_of(tmp_path, PIPELINE + BATCH + SINK).run(force=True).checks
     }
     unchanged = pipeline_of(tmp_path, PIPELINE + BATCH + SINK)
     assert not any(each.unchanged for each in unchanged.run(spark, only=["sums"]).sinks)
@@ -197,8 +197,10 @@ def test_a_query_that_fails_leaves_nothing(spark, tmp_path):
     write_sources(tmp_path)
     text = PIPELINE.replace("amount % 2 = 0", "assert_true(amount < 50) IS NULL") + SINK
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(DataError, match="not true"):
-        pipeline_of(tmp_path, text).run(spark)
+    check = '[[checks]]\nof = "some"\nrows = { min = 1 }\n'
+    for failing in (text, text + check):
+        with pytest.raises(DataError, match=r"^Spark could not make '\w+': .*not true"):
+            pipeline_of(tmp_path, failing).run(spark)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["juncture.toml", *before])
 
 
@@ -219,7 +221,7 @@ def test_a_header_alone_is_an_empty_table_of_any_type(spark, tmp_path):
         '[sinks.out]\nfrom = "quoted"\npath = "out"\n[sinks.empty]\nfrom = "quotes"\npath = "empty"\n'
     )
     for session in (None, spark):
-        pipeline_of(tmp_path, text).run(session, again=True)
+        pipeline_of(tmp_path, text).run(session, force=True)
         assert rows_in(tmp_path / "out").to_pydict() == {"bid": [None] * 2, "symbol": ["a", "b"], "ts": [1, 2]}
         assert rows_in(tmp_path / "empty").to_pydict() == {"bid": [], "symbol": [], "ts": []}
         for name in ("out", "empty"):

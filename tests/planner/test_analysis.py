@@ -55,7 +55,7 @@ def test_a_stream_is_kept_on_disk_and_analyzed_once(monkeypatch: pytest.MonkeyPa
     plan = jn.plan(LEFT.to_reader(), RIGHT, SPECS["equi"])
     analysis = plan.analyze()
     assert analysis.run.left_rows == 1_000
-    assert "left       1,000 rows (unknown before)" in str(analysis)
+    assert "left       1,000 rows (no estimate)" in str(analysis)
     with pytest.raises(jn.PlanError, match="an earlier execute"):
         plan.analyze()
 
@@ -68,7 +68,7 @@ def test_progress_is_passed_on() -> None:
 
 def test_text_json_and_page_say_the_same() -> None:
     analysis = jn.plan(LEFT, RIGHT, SPECS["asof"]).analyze()
-    assert str(analysis).startswith(analysis.plan.explain() + "\n  what happened\n")
+    assert str(analysis).startswith(analysis.plan.explain() + "\n  measured\n")
     assert re.search(r"^ {4}time       [\d.]+ s \(expected under 0.1 s\)$", str(analysis), re.M)
     assert "    left       1,000 rows (expected 1,000)\n" in str(analysis)
     assert "    spilled    nothing\n" in str(analysis)
@@ -86,7 +86,7 @@ def test_what_is_compiled_once_is_told_apart(monkeypatch: pytest.MonkeyPatch, tm
     first, second = (jn.plan(LEFT, RIGHT, SPECS["asof"]).analyze() for _ in range(2))
     assert 0.01 < first.run.compile_s < first.run.seconds
     assert second.run.compile_s == 0
-    assert re.search(r"^ {4}compiling +[\d.]+ s of it, once in a process; the join itself took ", str(first), re.M)
+    assert re.search(r"^ {4}compiling +[\d.]+ s of it, once per process; the join itself took ", str(first), re.M)
     assert "compiling" not in str(second)
 
 
@@ -99,8 +99,8 @@ def test_phases_of_one_name_are_added_up() -> None:
 @pytest.mark.parametrize(
     ("earlier", "said"),
     [
-        pytest.param(10**6, "the process held 2.0 GB at most, and 1.0 MB before the join", id="grew"),
-        pytest.param(2 * 10**9, "the process stayed below the 2.0 GB that it had held before", id="stayed"),
+        pytest.param(10**6, "peak of the process 2.0 GB, 1.0 MB before the join", id="grew"),
+        pytest.param(2 * 10**9, "peak of the process 2.0 GB, reached before the join", id="stayed"),
     ],
 )
 def test_memory_is_what_the_process_held(earlier: int, said: str) -> None:

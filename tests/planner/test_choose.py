@@ -43,18 +43,28 @@ def planning(
 
 
 REFUSED = [
-    pytest.param("broadcast", {"spec": {"how": "right"}}, "how='right' keeps right rows", id="broadcast-right"),
-    pytest.param("broadcast_left", {"spec": {"how": "full"}}, "how='full' keeps right rows", id="broadcast_left-full"),
-    pytest.param("window", {"spec": {"how": "full"}}, "how='full' keeps right rows", id="window-full"),
+    pytest.param(
+        "broadcast", {"spec": {"how": "right"}}, "how='right' keeps unmatched right rows", id="broadcast-right"
+    ),
+    pytest.param(
+        "broadcast_left", {"spec": {"how": "full"}}, "how='full' keeps unmatched right rows", id="broadcast_left-full"
+    ),
+    pytest.param("window", {"spec": {"how": "full"}}, "how='full' keeps unmatched right rows", id="window-full"),
     pytest.param("window", {"spec": {"matches": 2}}, "matches=2", id="window-matches"),
     pytest.param("window", {"spec": {"ties": "error"}}, "ties='error'", id="window-ties"),
     pytest.param("hash", {"spec": {"by": None}}, "no by column", id="hash-without-key"),
     pytest.param("broadcast", {"lazy": True}, "lazy=True forbids", id="broadcast-lazy"),
     pytest.param("range", {"lazy": True}, "lazy=True forbids", id="range-lazy"),
-    pytest.param("broadcast", {"right_rows": 1000 * MILLION}, "may go to every task", id="broadcast-large"),
-    pytest.param("broadcast_left", {"left_rows": 100 * MILLION}, "may go to every task", id="broadcast_left-large"),
+    pytest.param(
+        "broadcast", {"right_rows": 1000 * MILLION}, "the limit for a copy in every task", id="broadcast-large"
+    ),
+    pytest.param(
+        "broadcast_left", {"left_rows": 100 * MILLION}, "the limit for a copy in every task", id="broadcast_left-large"
+    ),
     pytest.param("native", {}, "spark.sql.join.asofJoin.enabled", id="native-off"),
-    pytest.param("native", {"native": True, "spec": {"direction": "nearest"}}, "nearest is wrong", id="native-nearest"),
+    pytest.param(
+        "native", {"native": True, "spec": {"direction": "nearest"}}, "nearest returns wrong rows", id="native-nearest"
+    ),
     pytest.param("native", {"native": True, "spec": {"how": "semi"}}, "inner and left", id="native-semi"),
 ]
 
@@ -106,7 +116,7 @@ def test_the_least_cost_is_taken(changes: dict[str, Any], algorithm: str) -> Non
 def test_a_named_algorithm_is_taken_where_it_serves() -> None:
     choice = choose(planning(), "window")
     assert choice.algorithm == "window"
-    assert choice.reason == "it was named"
+    assert choice.reason == "algorithm= names it"
 
 
 def test_native_is_only_taken_by_name() -> None:
@@ -115,7 +125,7 @@ def test_native_is_only_taken_by_name() -> None:
 
 
 def test_nothing_serves() -> None:
-    with pytest.raises(PlanError, match="No algorithm can run this join as asked"):
+    with pytest.raises(PlanError, match="No algorithm can run this join with these arguments"):
         choose(planning(lazy=True, spec={"by": None, "matches": 2}))
 
 

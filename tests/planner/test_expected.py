@@ -31,7 +31,7 @@ def expected(spec, left=None, right=None, engine="local", algorithm="auto", **mo
 def test_equal_keys_by_distinct_keys(how, rows):
     left, right = {"keys": 100, "rows": 2_000}, {"keys": 50, "rows": 500}
     found = expected(jn.Equi(on="k", how=how, coalesce=how in ("inner", "left")), left, right).rows
-    assert (found.value, found.how) == (rows, "2,000 * 500 rows / 100 distinct keys")
+    assert (found.value, found.source) == (rows, "2,000 * 500 rows / 100 distinct keys")
 
 
 def test_nulls_take_no_part_in_equality():
@@ -57,7 +57,7 @@ def test_nulls_take_no_part_in_equality():
 def test_where_nobody_knows_it_says_so(spec, sides, said):
     found = expected(spec, *sides).rows
     assert found.value is None
-    assert found.how.startswith(said)
+    assert found.source.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_where_nobody_knows_it_says_so(spec, sides, said):
 def test_as_of(how, matches, rows):
     found = expected(jn.Asof(on="ts", how=how, matches=matches), {}, {"rows": 5_000}).rows
     assert found.value == rows
-    assert found.how == ("each left row once" if how == "left" else found.how)
+    assert found.source == ("each left row once" if how == "left" else found.source)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_sample_of_pairs_decides_where_there_is_one():
     found = expected(
         jn.Where("l.ts < r.ts", how="left"), features=JoinFeatures(inequalities=1, pairs=500.0, pairs_how="by a look")
     ).rows
-    assert found.how == "by a look"
+    assert found.source == "by a look"
     assert found.value == pytest.approx(500 + 1_000 * np.exp(-0.5), abs=1)
 
 
@@ -134,7 +134,7 @@ def test_what_a_task_holds_on_spark(spec, algorithm, held, how):
         spec, {}, right, engine="spark", algorithm=algorithm, partitions=40, features=features, native=True
     )
     assert found.task_bytes.value == held
-    assert found.task_bytes.how.startswith(how)
+    assert found.task_bytes.source.startswith(how)
 
 
 def test_the_plan_says_it_and_the_analysis_what_came():

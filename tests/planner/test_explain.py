@@ -55,15 +55,15 @@ def plan(request: pytest.FixtureRequest) -> Any:
 def test_json_says_what_the_text_says(plan: Any) -> None:
     facts, text = json.loads(plan.explain(format="json")), plan.explain()
     assert set(facts) == {
-        *("version", "title", "engine", "meaning", "conditions", "spec", "algorithm", "does", "reason"),
-        *("sides", "expected", "resources", "budget", "details", "jobs", "weighed"),
+        *("version", "title", "engine", "meaning", "conditions", "spec", "algorithm", "summary", "reason"),
+        *("sides", "expected", "resources", "budget", "details", "jobs", "considered"),
     }
-    for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['does']}", facts["reason"]):
+    for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['summary']}", facts["reason"]):
         assert said in text
     assert facts["sides"]["left"]["rows"] == 3
     assert facts["sides"]["left"]["sources"]["rows"] == "Arrow table"
-    assert [each["algorithm"] for each in facts["weighed"] if each["chosen"]] == [plan.algorithm]
-    assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["weighed"]]
+    assert [each["algorithm"] for each in facts["considered"] if each["chosen"]] == [plan.algorithm]
+    assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["considered"]]
     assert facts["spec"] == plan.join.spec.to_dict()
     for part, condition in facts["conditions"]:
         assert re.search(rf"^  {part} +{re.escape(condition)}$", text, re.M)
@@ -102,8 +102,8 @@ def test_json_says_why_an_algorithm_is_ruled_out() -> None:
     )
     plan = jn.plan(TABLE.to_reader(), TABLE.to_reader(), SPECS["equi"], stats=stats)
     facts = json.loads(plan.explain(format="json"))
-    [refusal] = {each["refusal"] for each in facts["weighed"]} - {None}
-    assert "may be held" in refusal
+    [refusal] = {each["refusal"] for each in facts["considered"]} - {None}
+    assert "available" in refusal
     assert facts["sides"]["left"]["rows"] is None
     assert facts["sides"]["right"]["extent"] == ["0.5", 9]
     assert facts["sides"]["right"]["bytes"] == 20 * 10**9
@@ -157,4 +157,4 @@ def test_what_draws_is_asked_for_where_it_is_missing(module: str, monkeypatch: p
     ],
 )
 def test_a_cost_has_no_more_digits_than_a_formula_is_good_for(cost_s: float, expected: str) -> None:
-    assert verdict(Option(algorithm="probe", does="it", cost_s=cost_s)) == expected
+    assert verdict(Option(algorithm="probe", summary="it", cost_s=cost_s)) == expected

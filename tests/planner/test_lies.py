@@ -43,7 +43,7 @@ def test_a_stream_that_is_said_to_be_small_goes_to_disk():
     analysis = plan.analyze()
     assert analysis.run.algorithm in ("grace", "external_sort_merge")
     assert analysis.run.rows == 6 * RIGHT.num_rows
-    assert f"{analysis.run.algorithm}: what came was too large for {plan.algorithm}" in str(analysis)
+    assert f"{analysis.run.algorithm}: the input was too large for {plan.algorithm}" in str(analysis)
     assert "right      300,000 rows (expected 300)" in str(analysis)
 
 

@@ -113,7 +113,7 @@ def test_what_is_not_known_is_shown_as_such():
     assert repr(plan).splitlines()[1:] == [
         "  left    not counted",
         f"  right   4 rows, about {plan.stats.right.bytes} B",
-        "  output  not known",
+        "  output  unknown",
     ]
 
 

@@ -21,18 +21,18 @@ SPECS = [
 @pytest.mark.parametrize(
     ("figures", "said"),
     [
-        ({"rows": -1}, r"SideStats\(rows=-1\) makes no sense. Expected a whole number, 0 or more, or None"),
+        ({"rows": -1}, r"SideStats\(rows=-1\) is invalid\. Pass a whole number, 0 or more, or None"),
         ({"rows": 1.5}, "rows=1.5"),
         ({"rows": "10"}, "rows='10'"),
         ({"keys": True}, "keys=True"),
         ({"nulls": -3}, "nulls=-3"),
         ({"row_bytes": -8}, "row_bytes=-8"),
-        ({"hottest_share": 50}, "Expected a share of the rows, from 0 to 1"),
+        ({"hottest_share": 50}, "Pass a share of the rows, from 0 to 1"),
         ({"hottest_share": float("nan")}, "hottest_share=nan"),
-        ({"extent": (2, 1)}, "Expected a pair of numbers, the least value and the greatest"),
+        ({"extent": (2, 1)}, "Pass a pair of numbers, the least value and the greatest"),
         ({"extent": (1,)}, "extent"),
         ({"extent": ("a", 1)}, "extent"),
-        ({"is_sorted": 1}, "Expected True or False"),
+        ({"is_sorted": 1}, "Pass True or False"),
     ],
 )
 def test_figures_that_make_no_sense(figures, said):
@@ -41,7 +41,7 @@ def test_figures_that_make_no_sense(figures, said):
 
 
 def test_a_side_is_a_side():
-    with pytest.raises(jn.SpecError, match=r"Stats\(left=1000\) is a int. Expected what is known of that side"):
+    with pytest.raises(jn.SpecError, match=r"Stats\(left=1000\) is of type int\. Pass juncture\.SideStats"):
         jn.Stats(left=1000)
 
 

@@ -16,6 +16,7 @@ from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, NULL, STR
 SCHEMA = pa.schema(
     {
         "tiny": pa.int8(),
+        "byte": pa.uint8(),
         "int": pa.int32(),
         "big": pa.int64(),
         "huge": pa.uint64(),
@@ -31,12 +32,13 @@ SCHEMA = pa.schema(
         "span_us": pa.duration("us"),
         "text": pa.string(),
         "view": pa.string_view(),
+        "raw": pa.binary(),
         "flag": pa.bool_(),
         "void": pa.null(),
     }
 )
 
-NUMBERS = ("tiny", "int", "big", "huge", "real", "single", "price", "wide", "void")
+NUMBERS = ("tiny", "byte", "int", "big", "huge", "real", "single", "price", "wide", "void")
 TIMES = ("day", "ms", "ns", "instant", "span", "span_us", "void")
 
 
@@ -157,7 +159,9 @@ PATTERNS = ["", "%", "a%", "%b", "_", "a_%", "\\%%", "ab", "_\\_", "é%", "\U000
 @st.composite
 def texts(draw: st.DrawFn, text: Node, other: Node) -> Node:
     """A function of texts that gives one, or a truth."""
-    name = draw(st.sampled_from(["upper", "lower", "||", "like", "startswith", "coalesce"]))
+    name = draw(st.sampled_from(["upper", "lower", "||", "like", "startswith", "coalesce", "least", "greatest"]))
+    if name in ("least", "greatest"):
+        return build.extreme(name, [text, other])  # type: ignore[arg-type]
     if name in ("upper", "lower"):
         return calls.call(name, [text])
     if name == "like":
@@ -186,17 +190,28 @@ def lists(draw: st.DrawFn, one: Node, other: Node, group: str) -> Node:
     return build.is_in(one, [*constants, *extra])
 
 
+PLAIN = {
+    "text": (STRING, ("text", "view", "void")),
+    "binary": (Type("binary"), ("raw", "raw", "void")),
+    "flag": (BOOLEAN, ("flag", "flag", "void")),
+}
+"""Types that have an order and no arithmetic, and their columns."""
+
+
 @st.composite
 def relations(draw: st.DrawFn, sides: tuple[str, ...] = ("left", "right")) -> Node:
-    group = draw(st.sampled_from(["number", "number", "time", "text", "flag"]))
-    if group in ("text", "flag"):
-        names = st.sampled_from(("text", "view", "void") if group == "text" else ("flag", "flag", "void"))
+    group = draw(st.sampled_from(["number", "number", "time", *PLAIN]))
+    if group in PLAIN:
+        data_type, named = PLAIN[group]
+        names = st.sampled_from(named)
         one: Node = column(draw(names), draw(st.sampled_from(sides)))
-        constant = literals(STRING if group == "text" else BOOLEAN)
+        constant = literals(data_type)
         other: Node = draw(constant) if draw(st.booleans()) else column(draw(names), draw(st.sampled_from(sides)))
         if group == "text" and draw(st.booleans()):
             one = draw(texts(one, other))
             other = other if one.type != BOOLEAN else Literal(BOOLEAN, draw(st.booleans()))
+        elif draw(st.booleans()):
+            one = build.extreme(draw(st.sampled_from(["least", "greatest"])), [one, other])
     else:
         one = draw(expressions(group, 2, sides))
         other = draw(expressions(group, 2, sides))
@@ -232,8 +247,42 @@ def encodings(array: pa.Array) -> list[pa.Array | pa.ChunkedArray]:
 def rows(draw: st.DrawFn, node: Node) -> dict[Column, Value]:
     """One pair of rows: a value for each column of a predicate."""
     cells = {each: draw(st.none() | values(each.type) | values(each.type)) for each in nodes.columns(node)}
-    # The unsigned column reads as a decimal of 20 digits, of which it has but some.
+    # Unsigned columns read as wider types, of whose values they have but some.
+    most = {"byte": 2**8 - 1, "huge": 2**64 - 1}
     return {
-        each: min(abs(cell), 2**64 - 1) if each.name == "huge" and cell is not None else cell
+        each: min(abs(cell), most[each.name]) if each.name in most and cell is not None else cell
         for each, cell in cells.items()
     }
+
+
+EVERY_TYPE = [
+    *SCHEMA.types,
+    *(pa.int16(), pa.uint16(), pa.uint32(), pa.float16(), pa.date64(), pa.decimal128(38, 38), pa.decimal256(60, 2)),
+    *(pa.timestamp("s"), pa.timestamp("ns", "UTC"), pa.duration("ns"), pa.time32("s"), pa.month_day_nano_interval()),
+    *(pa.large_string(), pa.binary(2), pa.list_(pa.int8()), pa.dictionary(pa.int8(), pa.string())),
+]
+
+FORMS = [
+    *(f"{name}({{x}})" for name in ("-", "abs", "floor", "ceil", "round", "upper", "lower", "NOT ")),
+    *(f"{{x}} {operator} {{y}}" for operator in ("+", "-", "*", "/", "%", "div", "||", "<=>", "LIKE", "AND")),
+    *(
+        f"{name}({{x}}, {{y}})"
+        for name in ("least", "greatest", "coalesce", "mod", "startswith", "date_trunc", "round")
+    ),
+    *(f"{kind}({{x}} AS {target})" for kind in ("CAST", "TRY_CAST") for target in map(str, CASTS)),
+    *("if({x}, {x}, {y})", "CASE {x} WHEN {y} THEN {x} END", "CASE WHEN {x} = {y} THEN {x} ELSE {y} END"),
+    *("{x} LIKE 'a%'", "startswith({x}, 'a')", "round({x}, 2)", "date_trunc('day', {x})", "{x} IN ({y}, 1, 'a', NULL)"),
+    *("{x} + 1", "{x} * 2e0", "{x} div 7", "{x} % 1.5", "{x} + INTERVAL 1 DAY", "{x} * INTERVAL 1 SECOND", "{x} < 'a'"),
+    *("{x} BETWEEN {y} AND {x}", "{x} IS DISTINCT FROM {y}", "{x} IS TRUE", "{x} = DATE '2024-01-01'"),
+]
+"""All that a predicate can say of two operands."""
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> tuple[str, pa.DataType, pa.DataType]:
+    """A condition on columns x and y, as text, and the types of these, for which it may have no meaning."""
+    form, (x, y) = draw(st.sampled_from(FORMS)), draw(st.sampled_from([("l.x", "r.y"), ("r.y", "l.x"), ("l.x", "l.x")]))
+    outer = draw(st.sampled_from(["({0}) IS NULL", "({0}) = ({0})", "({0}) < {x}", "({0}) >= {y}", "{0}", "NOT ({0})"]))
+    one = draw(st.sampled_from(EVERY_TYPE))
+    other = one if draw(st.booleans()) else draw(st.sampled_from(EVERY_TYPE))
+    return outer.replace("{0}", form).replace("{x}", x).replace("{y}", y), one, other

@@ -3,14 +3,21 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import juncture as jn
-from juncture.errors import SchemaError, SpecError
+from juncture.errors import JunctureError, SchemaError, SpecError
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.language.nodes import columns
 from juncture.predicate.language.parse import parse
+from juncture.predicate.language.python_values import python_value
+from juncture.predicate.language.sql import to_sql
+from predicate import naive
+from predicate.strategies import SCHEMA, conditions, predicates, rows
 
 
 def test_the_equation_of_the_article():
@@ -72,6 +79,37 @@ def test_the_watermark_of_the_article():
         ("l.a * r.b = 12", {"a": (2, 3)}, {"b": (1, 100)}, "l.a in [2, 3], r.b in [4, 6]"),
         ("least(l.a, r.b) >= 4", {"a": (2, 9)}, {"b": (1, 5)}, "l.a in [4, 9] or null, r.b in [4, 5] or null"),
         ("l.s >= 'b'", {"s": ("a", "c")}, {}, "l.s in ['b', 'c']"),
+        (
+            "least(l.s, r.t) >= 'b'",
+            {"s": ("a", "c")},
+            {"t": (None, "k")},
+            "l.s in ['b', 'c'] or null, r.t in ['b', 'k'] or null",
+        ),
+        ("greatest(l.s, 'b') < 'd'", {"s": ("a", None)}, {}, "l.s in ['a', 'd') or null"),
+        (
+            "l.x = least(r.y, X'0102')",
+            {"x": (b"\x01", None)},
+            {"y": (b"\x01", None)},
+            "l.x in [b'\\x01', b'\\x01\\x02'], r.y in [b'\\x01', ∞) or null",
+        ),
+        # Beyond half of what 64 bits hold.
+        (
+            "l.a < r.b",
+            {"a": (-(2**63) + 9, None)},
+            {"b": (None, 2**63 - 9)},
+            f"l.a in [{-(2**63) + 9}, {2**63 - 10}], r.b in [{-(2**63) + 10}, {2**63 - 9}]",
+        ),
+        ("l.a + 5 < r.b", {"a": (2**62, None)}, {"b": (0, None)}, f"l.a in [{2**62}, ∞), r.b in [{2**62 + 6}, ∞)"),
+        ("l.a + 1 < r.b", {"a": (2**63 - 1, None)}, {}, "infeasible: no rows match"),
+        (
+            "l.at > r.start",
+            {"at": (None, np.datetime64("2250-01-01T00:00:00.000000002"))},
+            {"start": (np.datetime64("1700-01-01T00:00:00.000000002"), None)},
+            (
+                "l.at in [1700-01-01 00:00:00.000000003, 2250-01-01 00:00:00.000000002], "
+                "r.start in [1700-01-01 00:00:00.000000002, 2250-01-01 00:00:00.000000001]"
+            ),
+        ),
         ("l.ok", {"ok": (False, True)}, {}, "l.ok in {true}"),
         ("l.p * 2 < 3.30", {"p": (Decimal("0.05"), None)}, {}, "l.p in [0.05, 1.64]"),
         ("l.d > date '2024-01-01'", {"d": (date(2023, 5, 1), date(2024, 5, 1))}, {}, "l.d in [2024-01-02, 2024-05-01]"),
@@ -139,6 +177,22 @@ def test_types_from_schemas():
     )
     assert repr(found.l["a"]) == "[3, 9]"
     assert found.r["b"].upper == Decimal("4.00")
+
+
+@pytest.mark.parametrize(
+    ("condition", "data_type", "expected"),
+    [
+        ("l.x > r.x", pa.int8(), ("[-127, ∞)", "(-∞, 126]")),
+        ("l.x > r.x + 300", pa.uint8(), ("[-32467, ∞)", "(-∞, 32466]")),
+        ("l.x - r.x >= 250", pa.int8(), ("[122, ∞)", "(-∞, -123]")),
+        ("l.x > r.x", pa.int64(), ("(-∞, ∞)", "(-∞, ∞)")),
+        ("l.x > r.x", pa.decimal128(3, 1), ("[-99.8, ∞)", "(-∞, 99.8]")),
+    ],
+)
+def test_narrow_types_limit_what_is_left(condition, data_type, expected):
+    schema = pa.schema([("x", data_type)])
+    found = jn.bounds(condition, left_schema=schema, right_schema=schema)
+    assert (str(found.l["x"]), str(found.r["x"])) == expected
 
 
 @pytest.mark.parametrize(
@@ -210,3 +264,61 @@ def test_functions_that_keep_the_order_of_values(condition, data_type, expected)
     node = parse(condition, pa.schema([("x", data_type)]), pa.schema([]))
     [column] = columns(node)
     assert str(Graph(node).shrink({}).columns[column]) == expected
+
+
+def ends(data, column, values):
+    """A pair of ends around some values of a column, as a caller writes them; None for what has no end."""
+    known = [value for value in values if value is not None]
+    is_nan = any(value != value for value in known)
+    if not known or is_nan:
+        return None, None
+    lower = python_value(min(known), column.type, up=False) if data.draw(st.booleans()) else None
+    upper = python_value(max(known), column.type, up=True) if data.draw(st.booleans()) else None
+    return lower, upper
+
+
+@settings(max_examples=8 * settings.default.max_examples)
+@given(st.data())
+def test_no_row_that_matches_is_left_out(data):
+    node = data.draw(predicates())
+    row, other = data.draw(rows(node)), data.draw(rows(node))
+    try:
+        text = to_sql(node)
+        parse(text, SCHEMA, SCHEMA)
+    except SpecError:
+        # Dates beyond the calendar cannot be written.
+        assume(False)
+    given = {side: {} for side in ("left", "right")}
+    for column in row:
+        given[column.side][column.name] = ends(data, column, [row[column], other[column]])
+    found = jn.bounds(text, given["left"], given["right"], left_schema=SCHEMA, right_schema=SCHEMA)
+    matched = naive.evaluate(node, row)
+    assert matched is True or not found.certain
+    if matched is not True:
+        return
+    assert found.feasible
+    for column, value in row.items():
+        one = getattr(found, column.side[0]).get(column.name)
+        if one is None:
+            continue
+        if value is None:
+            assert one.may_be_null
+        elif value != value:
+            assert one.may_be_nan
+        else:
+            assert not one.empty
+            low, high = (python_value(value, column.type, up=up) for up in (False, True))
+            assert None in (one.lower, low) or one.lower <= high
+            assert None in (one.upper, high) or low <= one.upper
+
+
+@settings(max_examples=4 * settings.default.max_examples)
+@given(conditions())
+def test_what_has_no_meaning_is_an_error_that_says_so(drawn):
+    condition, one, other = drawn
+    try:
+        found = jn.bounds(condition, left_schema=pa.schema({"x": one}), right_schema=pa.schema({"y": other}))
+    except JunctureError as error:
+        assert len(str(error)) > 20
+    else:
+        assert repr(found).startswith("Bounds(")

@@ -118,7 +118,11 @@ def test_width(one, expected):
         ("*", interval(BIGINT, -1, 2), interval(BIGINT, -3, 4), BIGINT, "[-6, 8]"),
         ("*", interval(BIGINT, 0, 2), interval(BIGINT, 5), BIGINT, "[0, ∞) or null"),
         ("+", interval(BIGINT, 2**63 - 2), interval(BIGINT, 5, 6), BIGINT, "nothing or null"),
-        ("+", interval(INT), interval(INT), BIGINT, "[-4294967296, 4294967294]"),
+        # No limit is known, but no sum leaves 64 bits.
+        ("+", interval(INT), interval(INT), BIGINT, "(-∞, ∞)"),
+        ("+", interval(BIGINT), interval(INT), BIGINT, "(-∞, ∞) or null"),
+        ("+", interval(INT, 1 - 2**31, 0), interval(INT, 0, 2**31 - 2), BIGINT, "[-2147483647, 2147483646]"),
+        ("+", interval(BIGINT, 2**62), interval(BIGINT, 2**60, 2**61), BIGINT, f"[{2**62 + 2**60}, ∞) or null"),
         ("/", interval(DOUBLE, 1.0, 2.0), interval(DOUBLE, 4.0, 8.0), DOUBLE, "[0.125, 0.5]"),
         ("/", interval(DOUBLE, 1.0, 2.0), interval(DOUBLE, 0.0, 4.0), DOUBLE, "[0.25, ∞) or null"),
         ("/", interval(DOUBLE, 1.0, 2.0), interval(DOUBLE, -1.0, 4.0), DOUBLE, "(-∞, ∞) or null"),

@@ -17,8 +17,9 @@ from juncture.planner.statistics import Resources
 from juncture.runtime.context import join_context
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
+from juncture.runtime.sources import TableSource
 from juncture.spark.asof.broadcast import probe_stages
-from juncture.spark.asof.shuffle import task_spec
+from juncture.spark.asof.shuffle import task_join
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast import JoinBroadcastRight
@@ -35,7 +36,7 @@ EXAMPLES = st.one_of(packed_examples(cases=3), packed_examples(keyed=False), exa
 
 def join_right(example: Example, small: BroadcastTable, tasks: int) -> pa.Table:
     join = example.resolve()
-    seen = task_spec(join).resolve(join.left_schema, needed_right(join))
+    seen = task_join(join).over(join.left_schema, needed_right(join))
 
     def stage(feed: Feed) -> JoinBroadcastRight:
         return JoinBroadcastRight(feed, seen, small, memory_bytes=16_000, output=output_of(join))
@@ -111,4 +112,7 @@ def test_a_task_joins_one_chunk_after_the_other_whether_or_not_it_fits():
     with join_context(threads=1, memory_bytes=245_000) as context:
         for rows in (10, 3_000, 10, 3_000, 10):
             left = pa.table({"ts": range(rows)})
-            assert sum(table.num_rows for table in engine.join(Asof(on="ts"), left, right, context)) == rows
+            joined = engine.execute(
+                Asof(on="ts").resolve(left.schema, right.schema), TableSource(left), TableSource(right), context
+            )
+            assert sum(table.num_rows for table in joined) == rows

@@ -17,6 +17,7 @@ from juncture.errors import DataError, SchemaError
 from support.arrays import build
 from support.engines import SPARK, SPARK_NEAR
 from support.files import write_short
+from support.lakes import write_lake
 
 pytestmark = pytest.mark.in_turn
 
@@ -124,6 +125,27 @@ def test_files_that_differ_in_not_null(spark, tmp_path, left, specs):
         arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
         write(tmp_path / "in" / f"{number}.parquet", pa.table(arrays, schema=pa.schema(fields)))
     check(spark, left, tmp_path / "in", specs(4))
+
+
+def test_files_of_several_libraries(spark, tmp_path, left, specs):
+    """Columns come in any order, and types differ that are one in Parquet."""
+    rows = pa.table({"ts": [1, 3], "k": ["a", "b c"], "n": [1, 2], "l": [["x"], []]})
+    write(tmp_path / "in" / "0.parquet", rows)
+    types = {"k": pa.large_string(), "l": pa.large_list(pa.large_string())}
+    other = pa.schema([field.with_type(types.get(field.name, field.type)) for field in rows.schema])
+    write(tmp_path / "in" / "1.parquet", rows.cast(other).select(["l", "k", "n", "ts"]))
+    coded = rows.set_column(1, "k", rows["k"].dictionary_encode())
+    write(tmp_path / "in" / "2.parquet", coded.select(["n", "l", "ts", "k"]))
+    check(spark, left, tmp_path / "in", specs(0))
+
+
+def test_files_that_lack_columns(spark, tmp_path, left, specs):
+    rows = pa.table({"ts": [1, 3], "k": ["a", "b c"], "n": [1, 2]})
+    write(tmp_path / "in" / "0.parquet", rows)
+    write(tmp_path / "in" / "1.parquet", rows.drop(["k"]).append_column("m", rows["k"]))
+    check(spark, left, jn.Files(tmp_path / "in", union_by_name=True), specs(1))
+    with pytest.raises(DataError, match=r"column 'k' is missing in '\S*1\.parquet'"):
+        jn.join_asof(left, tmp_path / "in", on="ts", by="k", spark=spark)
 
 
 ENCODED = {
@@ -260,3 +282,7 @@ def test_folders_that_are_refused(spark, tmp_path, left):
         write(tmp_path / "in" / folder / "rows.parquet", pa.table({"ts": [1], "k": ["a"]}))
     with pytest.raises(DataError, match=r"for the column 'n', and those of .* for no columns"):
         jn.join_asof(left, tmp_path / "in", on="ts", by="k", spark=spark)
+    write_lake(tmp_path / "lake", "Delta", pa.table({"ts": [1], "k": ["a"]}))
+    for path in ("lake", "lake/day=1", "lake/*/*.parquet"):
+        with pytest.raises(DataError, match=r"lake' is the folder of a Delta table"):
+            jn.join_asof(left, tmp_path / path, on="ts", by="k", spark=spark)

@@ -43,7 +43,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
     unknown = set(json.loads(analysis.explain(format="json"))["run"]["unknown"])
     if is_connect(spark):
         assert unknown == {"left, right", "stages", "shuffle", "spilled", "memory"}
-        assert "    shuffle    not known: Spark Connect has no public way to it" in str(analysis)
+        assert "    shuffle    unknown: Spark Connect has no public way to it" in str(analysis)
         assert [phase.name for phase in run.phases] == ["query"]
     else:
         assert unknown == {"left, right"}
@@ -52,7 +52,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
         assert run.spilled_bytes == 0
         assert run.shuffle_bytes > 0 or not plan.choice.shuffle_bytes.value
         assert "    spilled    nothing\n" in str(analysis)
-        assert " at most in the JVM, beside its Python; " in str(analysis)
+        assert " in the JVM of one task, without its Python; " in str(analysis)
 
 
 class Off:

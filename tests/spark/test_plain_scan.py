@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
+from juncture.errors import DataError
 from juncture.spark.input.plain_scan import files_behind
 from support.engines import is_connect
+from support.lakes import LOGS, write_lake
 
 ROWS = pa.table({"ts": [1, 2, 3], "k": ["a", "b", "a"], "day": pa.array([0, 1, None], pa.date32())})
 PARTS = [f"part {part}.parquet" for part in range(3)]
@@ -111,6 +113,14 @@ def test_files_of_the_julian_calendar_are_left_to_spark(spark, folder, version, 
     table = ROWS.replace_schema_metadata({"org.apache.spark.version": version, **notes})
     pq.write_table(table, folder / "old.parquet")
     assert found(spark.read.parquet(str(folder / "old.parquet"))) == []
+
+
+@pytest.mark.parametrize("table", LOGS)
+def test_files_of_a_table_with_a_log_are_refused(spark, classic, folder, table):
+    write_lake(folder / "lake", table, ROWS)
+    for path in ("lake/day=1", "lake/day=1/part-0.parquet") if classic else ():
+        with pytest.raises(DataError, match=rf"lake' is the folder of an? {table} table"):
+            files_behind(spark.read.parquet(str(folder / path)), cores=2)
 
 
 def test_a_setting_to_read_otherwise_is_respected(spark, folder):

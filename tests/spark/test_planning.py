@@ -73,7 +73,7 @@ def test_what_is_chosen_after_a_sample_is_counted_before_it_is_sent() -> None:
     assert choice.algorithm == "broadcast_left"
     [refusal] = [option.refusal for option in choice.options if option.algorithm == "broadcast"]
     assert refusal is not None
-    assert "may go to every task" in refusal
+    assert "the limit for a copy in every task" in refusal
 
 
 @pytest.mark.parametrize(

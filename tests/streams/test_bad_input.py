@@ -7,9 +7,11 @@ from datetime import date, datetime, timedelta
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
 
 import juncture as jn
 from juncture.errors import DataError, JunctureError, PlanError, SchemaError, SpecError, StateError
+from predicate.strategies import conditions
 
 LEFT = pa.schema({"k": pa.int64(), "a": pa.int64(), "ts": pa.timestamp("us"), "x": pa.float64(), "name": pa.string()})
 RIGHT = pa.schema({"k": pa.int64(), "b": pa.int64(), "at": pa.timestamp("us"), "y": pa.float64()})
@@ -113,6 +115,79 @@ def test_a_state_that_would_grow_for_ever(spec, arguments, parts):
     with refused(PlanError, *parts):
         jn.stream(LEFT, RIGHT, spec, **orders)
     assert "for ever" in jn.stream(LEFT, RIGHT, spec, **orders, allow_unbounded=True).explain()
+
+
+NARROW = {
+    "r.b BETWEEN l.a - l.w AND l.a": [
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float16(), pa.float32(), pa.float64(), pa.decimal128(3, 1), pa.decimal128(38, 0)),
+    ],
+    "r.b BETWEEN l.a - CAST(l.w AS TINYINT) AND l.a": [pa.int64(), pa.float64()],
+    "r.b + l.w >= l.a AND r.b <= l.a": [pa.int8(), pa.decimal128(3, 1)],
+    "r.b - l.a BETWEEN -l.w AND 0": [pa.int8()],
+    "r.b BETWEEN l.a - l.w / 10 AND l.a": [pa.int8(), pa.int64(), pa.decimal128(3, 1)],
+    "r.b BETWEEN l.a - abs(l.w) AND l.a": [pa.int16()],
+    "r.b BETWEEN l.a - coalesce(l.w, 0) AND l.a": [pa.int16()],
+    "r.b BETWEEN l.a - greatest(l.w, 0) AND l.a": [pa.uint8()],
+    "r.at BETWEEN l.ts - l.w * INTERVAL 1 SECOND AND l.ts": [pa.int8(), pa.int64()],
+    "r.at BETWEEN l.ts - (l.w - DATE '2024-01-01') AND l.ts": [pa.date32(), pa.date64()],
+}
+"""Conditions that bound the right rows by what one more column holds, and types of it."""
+
+
+@pytest.mark.parametrize(
+    ("predicate", "data_type"), [(each, data_type) for each, types in NARROW.items() for data_type in types], ids=str
+)
+def test_the_range_of_a_type_is_no_bound(predicate, data_type):
+    left = LEFT.append(pa.field("w", data_type))
+    names = ("ts", "at") if "ts" in predicate else ("a", "b")
+    orders = {side: jn.Order(name) for side, name in zip(("left", "right"), names, strict=True)}
+    with refused(
+        PlanError, "right rows would be held for ever", f"left order \\('{names[0]}'\\)", r"Pass left=jn\.Order"
+    ):
+        jn.stream(left, RIGHT, jn.Where(predicate), **orders)
+
+
+BOUNDED = [
+    # What a row can hold is limited, not what its type can.
+    (jn.Where("r.b BETWEEN l.a - l.w AND l.a AND l.w < 100"), "a"),
+    (jn.Where("r.b BETWEEN l.a - l.w % 10 AND l.a"), "a"),
+    (jn.Where("r.b BETWEEN l.a - least(l.w, 60) AND l.a"), "a"),
+    (jn.Where("r.b BETWEEN l.a - CAST(l.w > 5 AS INT) AND l.a"), "a"),
+    (jn.Where("r.b BETWEEN l.a - l.w AND l.a"), ["a - w", "a"]),
+    (jn.Where("l.a > r.b - 3 AND l.a < r.b + 10 AND r.b < 5"), "a"),
+    (jn.Range(left_on="a", right_on="b", lower="w", upper=0), ["a + w", "a"]),
+    (jn.Range(left_on="a", right_on="b", lower=0, upper="w"), "a"),
+]
+
+
+@pytest.mark.parametrize("data_type", [pa.int8(), pa.int64()], ids=str)
+@pytest.mark.parametrize(("spec", "order"), BOUNDED)
+def test_what_bounds_a_column_of_any_type(spec, order, data_type):
+    orders = [jn.Order(each) for each in ([order] if isinstance(order, str) else order)]
+    left = LEFT.append(pa.field("w", data_type))
+    assert "for ever" not in jn.stream(left, RIGHT, spec, left=orders, right=jn.Order("b")).explain()
+
+
+@settings(max_examples=2 * settings.default.max_examples)
+@given(conditions())
+def test_a_condition_without_meaning(drawn):
+    condition, one, other = drawn
+    left, right = LEFT.remove(3).append(pa.field("x", one)), RIGHT.remove(3).append(pa.field("y", other))
+    spec = jn.Where(f"l.k = r.k AND l.a > r.b - 3 AND ({condition})")
+    try:
+        join = jn.stream(left, right, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)
+    except JunctureError as error:
+        assert len(str(error)) > 20
+    else:
+        assert "left rows are kept" in join.explain()
+
+
+def test_a_limit_that_stops_where_the_order_goes_on():
+    with refused(PlanError, "left rows would be held for ever"):
+        jn.stream(
+            LEFT, RIGHT, jn.Where("l.a > least(r.b, 50) AND l.a < r.b + 9"), left=jn.Order("a"), right=jn.Order("b")
+        )
 
 
 def test_a_schema_that_changes_between_batches():

@@ -203,6 +203,10 @@ LIKE_WHERE = [
         "l.k = r.k AND r.b >= l.a - 9 AND r.b <= l.a + 2",
     ),
     (jn.Range(left_on="a", right_on="b", lower=-4, upper=4, closed="none"), "r.b > l.a - 4 AND r.b < l.a + 4"),
+    (
+        jn.Range(left_on="a", right_on="b", by="k", lower="u", upper="u"),
+        "l.k = r.k AND r.b >= l.a + l.u AND r.b <= l.a + l.u",
+    ),
     (jn.Equi(left_on=("k", "a"), right_on=("k", "b")), "l.k = r.k AND l.a = r.b"),
     (jn.Equi(on="k", where="abs(l.a - r.b) < 5"), "l.k = r.k AND abs(l.a - r.b) < 5"),
     (
@@ -217,8 +221,9 @@ LIKE_WHERE = [
 @given(seed=st.integers(0, 2**32 - 1))
 def test_other_kinds_hold_what_a_predicate_does(spec, predicate, seed):
     held = []
+    order = "a + u" if "l.u" in predicate else "a"
     for each in (spec, Where(predicate)):
-        join = streamed(predicate, "a", "b", "inner", seed)
+        join = streamed(predicate, order, "b", "inner", seed)
         tables = [with_ends(rows, *names) for rows, names in ((join.left, ("a", "n")), (join.right, ("b", "m")))]
         orders = join.left_orders, join.right_orders
         again = Streamed(each, *tables, *orders, random.Random(seed), most=4)
@@ -231,3 +236,22 @@ def with_ends(rows: pa.Table, start: str, end: str) -> pa.Table:
     place = rows.schema.get_field_index(end)
     ends = [first + 1 + row % 5 for row, first in enumerate(rows[start].to_pylist())]
     return rows.set_column(place, rows.schema.field(place), pa.array(ends, rows.schema.field(place).type))
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(seed=st.integers(0, 2**32 - 1), how=st.sampled_from(HOWS), falling=st.booleans())
+def test_a_window_that_varies_by_row_in_its_own_order(seed, how, falling):
+    join = streamed("l.a + l.u = r.b", "a + u", "b", how, seed, falling=falling)
+    chance = random.Random(seed)
+    # A row without a distance matches nothing, and has no place in the order.
+    rows = with_nulls(join.left, "u", chance)
+    spec = jn.Range(left_on="a", right_on="b", by="k", lower="u", upper="u", how=how)
+    check(Streamed(spec, rows, join.right, join.left_orders, join.right_orders, chance, most=4))
+
+
+def test_a_sum_that_does_not_fit_might_match():
+    spec = jn.Range(left_on="n", right_on="m", lower="u", upper="u")
+    join = jn.stream(LEFT, RIGHT, spec, left=jn.Order("n + u"), right=jn.Order("m"))
+    rows = pa.record_batch({"k": [1], "a": [1], "u": [9], "x": [0.0], "n": [2**63 - 1]}, schema=LEFT)
+    with pytest.raises(DataError, match=r"left row 0 .*'n \+ u'"):
+        join.push(left=rows)

@@ -1,4 +1,4 @@
-"""Sides of streams on Spark that fall silent: heartbeats, as docs/streams-on-spark.md has them."""
+"""Sides of streams on Spark that fall silent: heartbeats, as docs/operations/streams.md has them."""
 
 from __future__ import annotations
 

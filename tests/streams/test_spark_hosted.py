@@ -104,7 +104,7 @@ def test_what_is_told(hosting):
     said = plan.explain()
     for line in (
         "algorithm  hosted: our own join of two streams inside Spark's stateful operator",
-        "because    Spark has no operator for an as-of join of two streams",
+        "reason     Spark has no operator for an as-of join of two streams",
         "left order  ts, growing, at most 2s behind",
         "right order  ts, growing, at most 5s behind",
         "left state  rows are kept while ts >= the right ts",

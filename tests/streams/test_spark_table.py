@@ -76,12 +76,12 @@ def test_what_is_told(spark):
     assert plan.execute().isStreaming
     assert plan.algorithm == "broadcast"
     said = plan.explain()
-    assert "because    the left side is a stream, whose rows neither end nor are moved" in said
+    assert "reason     the left side is a stream, which cannot be shuffled or buffered" in said
     assert "state      none" in said
     assert "* broadcast       no time is estimated, since a stream has no end" in said
     assert "table      as it was when this plan was made" in said
     others = [option for option in plan.choice.options if option.algorithm != "broadcast"]
-    assert {option.refusal for option in others} == {"the left side is a stream, whose rows neither end nor are moved."}
+    assert {option.refusal for option in others} == {"the left side is a stream, which cannot be shuffled or buffered."}
     for asked in (plan.analyze, plan.match_report):
         with pytest.raises(jn.PlanError, match=r"and a stream has none. Start a query on what execute"):
             asked()

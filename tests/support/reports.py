@@ -7,6 +7,7 @@ from collections import Counter
 
 import pyarrow as pa
 
+from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
 from juncture.testing.asof import allowed_rows, known_values, limits, places
@@ -25,11 +26,12 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
     )
     seen, known = known_values(join, left, right)
     rows = list(zip(right_on, right_keys, known, strict=True))
-    usable = [row for row in rows if None not in row]
+    has_on = [row for row in rows if row[0] is not None]
+    usable = [row for row in has_on if None not in row]
     counts, distances = Counter(), []
     allowed = allowed_rows(join, left, right)
     for on, key, limit, sees, others in zip(left_on, left_keys, limits(join, left), seen, allowed, strict=True):
-        has_key = any(other_key == key for _, other_key, _ in usable)
+        has_key = any(other_key == key for _, other_key, _ in has_on)
         of_key = [rows[other][::2] for other in others if rows[other] in usable and rows[other][1] == key]
         there = [
             (other, since)
@@ -48,18 +50,19 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
         elif not has_key and join.left_by:
             counts["unknown_key"] += 1
         elif best is None:
-            counts["nothing_there"] += 1
+            counts["no_candidate"] += 1
         elif limit is None or distance(on, best) > limit:
-            counts["too_far"] += 1
+            counts["beyond_tolerance"] += 1
         else:
             counts["matched"] += 1
             counts["ties"] += there.count(nearest) > 1
             distances.append(distance(on, best))
-    names = ("matched", "null_on", "null_key", "unknown_key", "nothing_there", "too_far", "ties")
+    names = ("matched", "null_on", "null_key", "unknown_key", "no_candidate", "beyond_tolerance", "ties")
     return MatchReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
         distances=quantiles(join, sorted(distances)) if distances and not join.domain.is_ranked else None,
+        explanations=explanations_of(join),
         **{name: counts[name] for name in names},
     )
 

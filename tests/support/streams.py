@@ -22,7 +22,7 @@ from juncture.testing.rows import values
 from support.kinds import Spec, defined_rows
 from support.tables import difference
 
-__all__ = ["Streamed", "arrange", "check", "in_time", "order_values", "picked"]
+__all__ = ["Streamed", "arrange", "check", "heartbeat", "in_time", "order_values", "picked", "rows_in_order"]
 
 SIDES = ("left", "right")
 
@@ -97,12 +97,8 @@ class Streamed:
     def _heartbeat(self, side: str) -> list[Any]:
         """Return the least values of the orders that are still to come, or none."""
         rest = self.table(side).slice(self.pushed[side])
-        found = []
-        for order in self.orders(side):
-            values = _python_values(order_column(rest, side, order.expression))
-            skipped = not values or self.chance.random() < 0.3
-            found.append(None if skipped else max(values) if order.descending else min(values))
-        return found
+        values = heartbeat(rest, side, self.orders(side))
+        return [None if self.chance.random() < 0.3 else value for value in values]
 
     def finish(self) -> pa.Table:
         """Close the join, and return all of its answer."""
@@ -146,6 +142,15 @@ def check(streamed: Streamed) -> None:
         problem = difference(getattr(streamed.join.late, side), late, ordered=True)
         assert problem is None, problem
         assert getattr(streamed.join.state, side).rows == 0
+
+
+def heartbeat(rest: pa.Table, side: str, orders: Sequence[jn.Order]) -> list[Any]:
+    """Return the least values of orders among rows that are still to come, or None."""
+    found = []
+    for order in orders:
+        values = _python_values(order_column(rest, side, order.expression))
+        found.append((max if order.descending else min)(values, default=None))
+    return found
 
 
 def order_column(table: pa.Table, side: str, expression: str) -> pa.Array:
@@ -221,6 +226,14 @@ def arrange(
     table: pa.Table, side: str, order: jn.Order, chance: random.Random, *, disorder: int, nulls_last: bool = True
 ) -> pa.Table:
     """Return rows about in an order: each is moved by so many places at most."""
+    rows = rows_in_order(table, side, order, chance, disorder=disorder, nulls_last=nulls_last)
+    return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row in rows)])
+
+
+def rows_in_order(
+    table: pa.Table, side: str, order: jn.Order, chance: random.Random, *, disorder: int, nulls_last: bool = True
+) -> list[int]:
+    """Return the numbers of rows about in an order: each is moved by so many places at most."""
     found = order_values(table, side, order.expression)
     sign = -1 if order.descending else 1
 
@@ -232,8 +245,7 @@ def arrange(
 
     rows = sorted(range(table.num_rows), key=place)
     keys = {row: position + chance.randint(0, disorder) for position, row in enumerate(rows)}
-    rows.sort(key=keys.__getitem__)
-    return pa.concat_tables([table.slice(0, 0), *(table.slice(row, 1) for row in rows)])
+    return sorted(rows, key=keys.__getitem__)
 
 
 def _finite(value: Any) -> bool:

@@ -12,10 +12,11 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 import juncture as jn
 
-__all__ = ["SCHEMAS", "Viewed", "check", "rounded"]
+__all__ = ["SCHEMAS", "Viewed", "assert_as_duckdb", "check", "rounded"]
 
 DECIMAL = pa.decimal128(6, 2)
 SCHEMAS = {
@@ -163,6 +164,31 @@ def tabled(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 
 def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def assert_as_duckdb(sql: str, tables: dict[str, pa.Table]) -> None:
+    """Check that a view of some tables has the rows that DuckDB answers, or fails as DuckDB does."""
+    view = jn.view(None, sql, sources={name: table.schema for name, table in tables.items()})
+    with duckdb.connect() as connection:
+        for name, table in tables.items():
+            connection.register(name, table)
+        try:
+            expected = connection.execute(sql).fetchall()
+        except duckdb.Error:
+            with pytest.raises(jn.DataError):
+                view.populate(**tables)
+            return
+    view.populate(**tables)
+    rows = [row for batch in view.result().to_batches() for row in rows_of(batch)]
+    assert Counter(map(exact, rows)) == Counter(map(exact, expected))
+
+
+def exact(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return a row in which NaN equals NaN, and decimals of different scales do not equal each other."""
+    return tuple(
+        repr(value + 0.0) if isinstance(value, float) else str(value) if isinstance(value, Decimal) else value
+        for value in row
+    )
 
 
 def check(viewed: Viewed) -> None:

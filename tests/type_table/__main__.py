@@ -1,4 +1,4 @@
-"""``python -m type_table``, with the folder of the tests on the path: writes docs/types.md anew."""
+"""``python -m type_table``, with the folder of the tests on the path: writes docs/reference/types.md anew."""
 
 from __future__ import annotations
 

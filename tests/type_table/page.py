@@ -11,13 +11,13 @@ from type_table.roles import ROLES
 
 __all__ = ["PAGE", "PREFACE", "page", "section"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 
 PREFACE = """\
-# Which types have which roles
+# Types
 
 What a column of each type can be in a join: ✓ where it works, or else the error that refuses it before any row is read.
-What the roles mean is said in [meaning.md](meaning.md).
+What the roles mean is said in [semantics.md](semantics.md).
 
 | role | |
 | --- | --- |
@@ -33,8 +33,8 @@ What the roles mean is said in [meaning.md](meaning.md).
 | tie | what decides which of several right rows an as-of join takes, and aggregated by `first` and `last` |
 
 Whatever its role, a column comes back with the type and the values that it had. Both sides are of the same type here;
-which types go together is said in [meaning.md](meaning.md#types). A test tries every cell, and compares this page with
-what it finds; `make types` writes it anew.
+which types go together is said in [semantics.md](semantics.md#types). A test tries every cell, and compares this page
+with what it finds; `make types` writes it anew.
 """
 
 _VARYING = (

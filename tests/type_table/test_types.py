@@ -1,4 +1,4 @@
-"""Every type in every role works or is refused as docs/types.md says, and that has every type there is."""
+"""Every type in every role works or is refused as docs/reference/types.md says, and that has every type there is."""
 
 from __future__ import annotations
 

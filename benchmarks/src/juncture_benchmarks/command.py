@@ -24,7 +24,7 @@ def main(benchmark: Benchmark, description: str | None, folder: Path) -> None:
     description
         What the script says of itself.
     folder
-        Where it lies: results go into ``results`` there, pages into ``docs/benchmarks`` beside it.
+        Where it lies: results go into ``results`` there, pages into ``docs/how-it-works/benchmarks`` beside it.
     """
     chosen = _arguments(benchmark, description)
     results = folder / "results"
@@ -32,7 +32,9 @@ def main(benchmark: Benchmark, description: str | None, folder: Path) -> None:
         if not chosen.render:
             _measure(benchmark, chosen, results / benchmark.results_name(chosen.scale))
         if chosen.render or (chosen.scale in benchmark.published and not chosen.only):
-            for path in benchmark.page(folder.parent / "docs" / "benchmarks" / f"{benchmark.name}.md", results):
+            for path in benchmark.page(
+                folder.parent / "docs" / "how-it-works" / "benchmarks" / f"{benchmark.name}.md", results
+            ):
                 _say(f"Wrote {path}")
     except JunctureError as error:
         sys.exit(f"error: {error}")

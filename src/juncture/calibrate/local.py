@@ -24,12 +24,12 @@ _LITTLE_MEMORY = "64MB"
 """So little that a million rows do not fit."""
 
 
-def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000) -> dict[str, float]:
+def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_000) -> dict[str, float]:
     """Return constants of `juncture.planner.constants.Constants`, by their names.
 
     Parameters
     ----------
-    told
+    report
         Called with what is measured next.
     rows
         Of the tables. All pairs are compared of tables with twice the square root of as many.
@@ -40,17 +40,17 @@ def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000)
     """
     generator, few = np.random.default_rng(1), max(rows // 1_000, 1)
     large, second, small = (_table(generator, count, rows) for count in (rows, rows, few))
-    told("as-of joins")
+    report("as-of joins")
     order_ns = _core_ns(large, small, Asof(on="at", by="key"), "probe") / rows
     probe_ns, merge_ns = (
         _core_ns(small, large, Asof(on="at", by="key"), algorithm) / rows for algorithm in ("probe", "merge")
     )
-    told("range joins")
+    report("range joins")
     one_each = _core_ns(large, second, Range(on="place", lower=0, upper=0), "sorted")
     many_each = _core_ns(large, second, Range(on="place", lower=0, upper=_WIDE), "sorted")
     found_ns = max(many_each - one_each, 0.0) / (rows * _WIDE)
     arrange_ns = (one_each - rows * found_ns) / (2 * rows)
-    told("predicate joins")
+    report("predicate joins")
     side = 2 * int(rows**0.5)
     crowd, others = _table(generator, side, rows), _table(generator, side, rows)
     # Neither is ever ruled out for a block as a whole, and few pairs match.
@@ -58,7 +58,7 @@ def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000)
     compared_ns, blocked_ns = (
         _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested", "blocks")
     )
-    told("equality joins")
+    report("equality joins")
     by_keys = _equality(*(table.select(["at", "place"]) for table in (large, second, small)))
     measured = by_keys | {
         "order_ns": order_ns,
@@ -74,7 +74,7 @@ def measure_local(told: Callable[[str], object] = str, *, rows: int = 1_000_000)
 
 
 def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, float]:
-    """Return the constants of joins by equal numbers, of which each row of a table has another."""
+    """Return the constants of equality joins by distinct numbers."""
     rows, cores, join = large.num_rows, available_cores(), Equi(on="place")
     # Each row of the large table has a match in the small one too.
     near = pa.table({"at": large["at"], "place": large["place"].to_numpy() % small.num_rows})
@@ -108,6 +108,6 @@ def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
 
 
 def _core_ns(left: pa.Table, right: pa.Table, spec: Spec, algorithm: str, memory: str | None = None) -> float:
-    """Return what a join takes, of all cores together: the shortest of several times, the first of which compiles."""
+    """Return what a join takes, in core-seconds: the shortest of several runs, since the first one compiles."""
     ready = plan(left, right, spec, algorithm=algorithm, memory=memory)
     return min(ready.analyze().run.seconds for _ in range(_TRIES)) * available_cores() * 1e9

@@ -33,7 +33,7 @@ _FEW = 100
 
 
 def measure_spark(
-    session: SparkSession, told: Callable[[str], object] = str, *, rows: int = 2_000_000, rounds: int = 4
+    session: SparkSession, report: Callable[[str], object] = str, *, rows: int = 2_000_000, rounds: int = 4
 ) -> dict[str, float]:
     """Return constants of `juncture.planner.constants.Constants`, by their names.
 
@@ -41,7 +41,7 @@ def measure_spark(
     ----------
     session
         Where to measure. Its workers have to see the temporary folder of this process, as those on one machine do.
-    told
+    report
         Called with what is measured next.
     rows
         Of the table.
@@ -63,7 +63,7 @@ def measure_spark(
         _table(session, rows).repartition(cores).write.parquet(path)
         steps = _steps(session, path, rows, cores) | _joins(session)
         for number in range(rounds):
-            told(f"round {number + 1} of {rounds}")
+            report(f"round {number + 1} of {rounds}")
             for name, seconds in steps.items():
                 shortest[name] = min(shortest.get(name, inf), seconds())
     return _constants(shortest, rows, cores)
@@ -102,7 +102,7 @@ def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str,
 
 
 def _joins(session: SparkSession) -> dict[str, Callable[[], float]]:
-    """Return what takes each join that tells what it takes to start, and says how long it took."""
+    """Return a function that times joins with their start-up cost."""
     few = session.createDataFrame(pa.table({"id": range(_FEW)}))
     # Were the sides not counted by someone, a job would count them.
     known = SideStats(rows=_FEW, row_bytes=8)
@@ -148,13 +148,13 @@ def _loop_rows(rows: int) -> int:
 
 
 def _loop(session: SparkSession, rows: int) -> DataFrame:
-    """Compare all pairs, none of which matches."""
+    """Compare all pairs, without a match."""
     there = session.range(rows).select(F.col("id").alias("there"))
     return session.range(rows).join(there, F.expr("id * there < 0"))
 
 
 def _bins(session: SparkSession, rows: int, bin_rows: int, *, matching: bool) -> DataFrame:
-    """Compare the pairs of bins, all or none of which match."""
+    """Compare the pairs of bins, which all match or all do not."""
     here = session.range(rows // 10).select((F.col("id") / bin_rows).cast("bigint").alias("bin"), "id")
     there = here.select(F.col("bin").alias("its_bin"), F.col("id").alias("there"))
     verdict = F.expr("id + there >= 0" if matching else "id + there < 0")
@@ -162,7 +162,7 @@ def _bins(session: SparkSession, rows: int, bin_rows: int, *, matching: bool) ->
 
 
 def _seconds(frame: DataFrame) -> float:
-    """Return how long it takes to compute all rows, of which none is kept."""
+    """Return the seconds to compute and discard all rows."""
     began = time.perf_counter()
     frame.write.format("noop").mode("overwrite").save()
     return time.perf_counter() - began

@@ -23,18 +23,16 @@ from juncture.spec.arguments import check_choice
 def calibrate(
     engine: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME", help="What to measure: local (in-process, the default) or spark; may be repeated."
-        ),
+        typer.Option(metavar="NAME", help="Engine to measure: local (in this process, default) or spark. Repeatable."),
     ] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="PATH", help="Where to write the constants, as TOML.")
+        Path, typer.Option("--output", "-o", metavar="PATH", help="Output path of the constants, as TOML.")
     ] = Path("juncture-constants.toml"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file if it exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """Measure what a row costs in each step of a join on this machine, for the planner to choose by.
+    """Measure the planner's cost constants on this machine.
 
-    Takes some seconds in-process, about a minute on Spark. Nothing else should run meanwhile.
+    Takes some seconds in this process and about a minute on Spark. Keep the machine idle meanwhile.
 
     [dim]juncture calibrate --engine local --engine spark -o constants.toml
     JUNCTURE_CONSTANTS=constants.toml juncture explain asof a.parquet b.parquet --on ts[/dim]

@@ -11,7 +11,7 @@ from rich.console import Console
 _IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 WIDTH_OF_PIPES = 1_000_000
-"""Columns of what is no terminal: whoever reads it does not want rows cut."""
+"""Width of pipes and files, so that rows are not cut."""
 
 
 def results() -> Console:
@@ -26,7 +26,7 @@ def messages() -> Console:
 
 
 def asked_for() -> Console:
-    """Return a console on standard error, as it is now, for what a user has asked for besides rows."""
+    """Return a console on standard error, as it is now, for requested output other than rows."""
     return Console(stderr=True, highlight=False)
 
 
@@ -36,7 +36,7 @@ def failures() -> Console:
 
 
 def is_quiet() -> bool:
-    """Tell whether nothing is to be shown but results and failures."""
+    """Return whether nothing is to be shown but results and failures."""
     return _IS_QUIET.get()
 
 

@@ -75,7 +75,7 @@ def _join(output: Path) -> None:
             Path(fresh, _MARK).touch()
     head = _first_rows(output)
     console.print(heading("Some rows"), rows_view(head, console, total=rows, first=_SHOWN))
-    console.print(heading("Match report"), report_view(report, plan.join))
+    console.print(heading("Match report"), report_view(report))
     console.print(heading(f"Wrote {count(rows)} to {output}"))
 
 
@@ -95,6 +95,12 @@ def _check_output(output: Path) -> None:
         If there is something else in the place of the output.
     """
     if output.exists() and not (output / _MARK).exists():
-        raise PlanError(f"{output} exists, and no demo has made it. Remove it, or pass another place with -o.")
+        raise PlanError(
+            f"Output {str(output)!r} exists and was not written by a demo. Remove it, or pass another path with -o.",
+            name="JN-OUTPUT-EXISTS",
+        )
     if not output.parent.is_dir():
-        raise PlanError(f"{output} cannot be written, since there is no folder {output.parent}. Make it first.")
+        raise PlanError(
+            f"Output {str(output)!r} cannot be written: folder {str(output.parent)!r} does not exist. Create it.",
+            name="JN-OUTPUT-FOLDER",
+        )

@@ -67,7 +67,7 @@ def changes(
 
     A server is started, with 100,000 sales of 500 books to 5,000 customers. A query with two joins and a total for each
     country is computed once, and then follows what the shop does: sales, returns, other prices, customers who move and
-    books that go out of print. In the end the table that it is kept in is held against the query on the server.
+    books that go out of print. In the end the maintained table is compared with the query on the server.
     """
     from juncture.datasets.postgres_server import temporary_postgres
 
@@ -81,7 +81,9 @@ def changes(
         expected = shop.rows(f"{_QUERY} ORDER BY country")
         query_s = time.monotonic() - began_s
         if shop.rows("SELECT country, sales, total FROM revenue ORDER BY country") != expected:
-            raise StateError("The table that was kept up to date is not what the query gives on the server.")
+            raise StateError(
+                "The maintained table differs from the result of the query on the server.", name="JN-DEMO-DIFFERENCE"
+            )
     console.print(heading(f"Equal to the query on the server: {count(len(expected))}"))
     usual_ms = sorted(shown.took_ms)[len(shown.took_ms) // 2]
     console.print(

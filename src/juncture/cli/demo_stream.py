@@ -56,7 +56,7 @@ def stream() -> None:
     """Join flights to the weather while both come in, on Spark.
 
     The year 2013 is replayed month by month. Every flight is given once, with the weather before its
-    departure, as soon as no weather can still come that would be later. In the end all that was given is held against
+    departure, as soon as no weather can still come that would be later. In the end all results are compared with
     the join of both tables.
     """
     console = results()
@@ -78,7 +78,10 @@ def stream() -> None:
         expected = _joined(replay)
         is_equal = _sorted(given).equals(_sorted(expected))
     if not is_equal:
-        raise StateError(f"The stream gave {count(given.num_rows)}, which are not those of the join of both tables.")
+        raise StateError(
+            f"The stream join returned {count(given.num_rows)}, which differ from the join of both tables.",
+            name="JN-DEMO-DIFFERENCE",
+        )
     console.print(heading(f"Equal to the join of both tables: {count(given.num_rows)}, each given once"))
 
 

@@ -1,4 +1,4 @@
-"""`juncture explain`: a command for each kind of join, which says how files would be joined, or were."""
+"""`juncture explain`: a command for each kind of join that prints its plan, or its analysis."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from juncture.spec.kinds import Spec
 Form = Literal["text", "json", "html"]
 
 _FORMS: dict[str, Form] = {"": "text", ".txt": "text", ".json": "json", ".html": "html"}
-"""What the ending of an output asks for."""
+"""The form that each extension of an output selects."""
 
 _OF_ROWS = ("rows", "explain", "report", "output_format", "as_json")
-"""What commands that show rows know, and these do not."""
+"""Options of `juncture join` that concern rows, which `juncture explain` does not have."""
 
 _Output = Annotated[
     Path | None,
@@ -37,30 +37,35 @@ _Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Where to write it, as its ending says: .txt, .json or .html. Without it, it is shown.",
+        help="Output path; its extension sets the format: .txt, .json or .html. Default: print.",
         rich_help_panel="Files",
     ),
 ]
 _As = Annotated[
     str | None,
-    typer.Option("--as", metavar="NAME", help="text, json or html, where no ending says so.", rich_help_panel="Files"),
+    typer.Option(
+        "--output-format",
+        metavar="NAME",
+        help="Format of the plan, if not clear from the extension: text, json or html.",
+        rich_help_panel="Files",
+    ),
 ]
-_Json = Annotated[bool, typer.Option("--json", help="The same as --as json.", rich_help_panel="Files")]
+_Json = Annotated[bool, typer.Option("--json", help="Short for --output-format json.", rich_help_panel="Files")]
 _Analyze = Annotated[
     bool,
     typer.Option(
         "--analyze",
-        help="Join too, count and forget the rows, and show what happened beside what was expected.",
+        help="Run the join, discard its rows, and print measured beside expected figures.",
         rich_help_panel="Run",
     ),
 ]
 
-app = typer.Typer(no_args_is_help=True, help="Say how tables in files would be joined.", rich_markup_mode="rich")
+app = typer.Typer(no_args_is_help=True, help="Explain how Juncture would join two files.", rich_markup_mode="rich")
 
 
 @app.callback()
 def explanations() -> None:
-    """Say how tables in files would be joined, and why so. Takes the arguments of `juncture join`."""
+    """Explain how Juncture would join two files, and why. Takes the arguments of `juncture join`."""
 
 
 def _command(name: str, read: Callable[..., join.Asked]) -> None:
@@ -101,7 +106,7 @@ def pipeline(
     juncture explain pipeline nightly.toml --engine local -o nightly.html[/dim]
     """
     chosen = _form(form, output)
-    check_choice("--as", chosen, ("text", "html"))
+    check_choice("--output-format", chosen, ("text", "html"))
     opened = pipelines.opened(file, values)
     if pipelines.engine_of(engine) == "local":
         explained = opened.explain(chosen)
@@ -113,7 +118,7 @@ def pipeline(
 
 
 def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -> None:
-    """Explain a join of files, and run it if that is asked for.
+    """Explain a join of files, and run it with --analyze.
 
     Raises
     ------
@@ -153,9 +158,9 @@ def _form(named: str | None, output: Path | None) -> Form:
     """
     if named is None:
         ending = "" if output is None else output.suffix.lower()
-        check_choice("the ending of --output", ending, tuple(_FORMS))
+        check_choice("the extension of --output", ending, tuple(_FORMS))
         return _FORMS[ending]
-    check_choice("--as", named, ("text", "json", "html"))
+    check_choice("--output-format", named, ("text", "json", "html"))
     return next(form for form in _FORMS.values() if form == named)
 
 

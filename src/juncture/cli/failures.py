@@ -3,17 +3,16 @@
 ====  ==================================================================================
 code  meaning
 ====  ==================================================================================
-1     an error that nobody foresaw; ``--debug`` shows where it came from
+1     an unexpected error; ``--debug`` prints its traceback
 2     a mistake in the arguments, the files or the data, with a message that says which
 130   interrupted, and 143 ended by another process
-141   whoever read the output has gone, as `head` does
+141   the reader of the output has ended, as `head` does
 ====  ==================================================================================
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from contextlib import suppress
@@ -25,9 +24,8 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from juncture import errors
 from juncture.cli.console import failures
-from juncture.errors import JunctureError
+from juncture.errors import error_from_spark
 
 _TITLES = {
     "SpecError": "Wrong argument",
@@ -38,17 +36,12 @@ _TITLES = {
     "PipelineError": "The pipeline has mistakes",
 }
 
-_CARRIED = re.compile(
-    r"juncture\.errors\.(\w+): (.+?)(?:\s+SQLSTATE: \w{5}\b|\n\s*\n|\n'|\n\s+at |', from|$)", re.DOTALL
-)
-"""An error of ours in the text of one of Spark's, which goes on in one of several ways."""
-
 
 class ReportingGroup(TyperGroup):
     """The root command, which turns every error into a block of text and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for.
+        """Run the command.
 
         Raises
         ------
@@ -109,14 +102,12 @@ def _show_usage_error(error: Any) -> None:
 
 
 def _known(error: Exception) -> tuple[str, str] | None:
-    """Return a title and a message for an error that a user can mend, or None."""
-    if isinstance(error, JunctureError):
-        return _TITLES.get(type(error).__name__, "Error"), str(error)
+    """Return a title and a message for an expected error, or None."""
+    own = error_from_spark(error)
+    if own is not None:
+        return _TITLES.get(type(own).__name__, "Error"), str(own)
     if isinstance(error, OSError) and error.filename is not None:
         return "Problem with a file", f"{error.filename}: {error.strerror or error}."
-    carried = _CARRIED.search(str(error))
-    if carried and issubclass(getattr(errors, carried[1], type(None)), JunctureError):
-        return _TITLES.get(carried[1], "Error"), carried[2].strip()
     return None
 
 

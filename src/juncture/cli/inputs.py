@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +15,18 @@ from juncture.cli.places import STANDARD_INPUT
 from juncture.cli.progress import step
 from juncture.cli.request import Reading
 from juncture.errors import DataError, JunctureError, SchemaError
-from juncture.files.formats import ARROW_START, COMPRESSED, Format, format_of, format_of_start
-from juncture.files.found import WILDCARDS, files_of, found_file
+from juncture.files.formats import COMPRESSED, Format, format_of, format_of_start
+from juncture.files.found import WILDCARDS, files_of, paths_of
 from juncture.files.text.options import TextOptions
+from juncture.inputs.files import Files
 from juncture.runtime.partitions import partitions_of
 
 _PEEK_BYTES = 4096
 _COPY_BYTES = 1 << 20
 
 
-def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> str:
-    """Return a path to Parquet with the rows of an input.
+def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> Files:
+    """Return Parquet files with the rows of an input.
 
     Parameters
     ----------
@@ -53,10 +54,10 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> str:
     with _said_of(shown, path):
         if file_format == "arrow":
             with step(f"Reading {shown}"):
-                _read_arrow(files_of(path, f"{side} input"), target)
+                _read_arrow(paths_of(path, f"{side} input"), target)
         elif file_format != "parquet":
             _read_text(path, shown, side, file_format, reading.text, target)
-    stored = path if file_format == "parquet" else str(target)
+    stored = Files(path, "parquet", reading.union_by_name) if file_format == "parquet" else Files(target, "parquet")
     return _cast(stored, shown, reading.casts, folder / f"{side}-cast.parquet") if reading.casts else stored
 
 
@@ -76,8 +77,8 @@ def _format(path: str, side: str, named: str | None) -> Format:
     if "://" in path or not path.strip():
         return format_of(path, named=named, argument=argument)
     found = Path(path)
-    # A file that is not there has an ending all the same, of which more can be said than that it is not there.
-    inside = files_of(path, f"{side} input") if found.is_dir() or not WILDCARDS.isdisjoint(path) else ()
+    # A missing file may still have an extension, which gives a better message.
+    inside = paths_of(path, f"{side} input") if found.is_dir() or not WILDCARDS.isdisjoint(path) else ()
     file_format = format_of(path, named=named, argument=argument, inside=inside)
     files_of(path, f"{side} input")
     return file_format
@@ -115,71 +116,48 @@ def _read_text(path: str, shown: str, side: str, file_format: Format, options: T
     files = files_of(path, f"{side} input")
     if file_format == "tsv":
         options = replace(options, delimiter="\t")
-    packed = any(file.suffix.lower() in COMPRESSED for file in files)
-    total = None if packed else 2 * sum(file.stat().st_size for file in files)
+    paths = [Path(file.path) for file in files]
+    packed = any(file.suffix.lower() in COMPRESSED for file in paths)
+    total = None if packed else 2 * sum(file.size_bytes for file in files)
     with step(f"Reading {shown}", total=total) as reading:
         read_text(
-            files,
+            paths,
             "json" if file_format == "json" else "csv",
             target,
             options=options,
-            partitions=partitions_of([found_file(file, Path(path)) for file in files]),
+            partitions=partitions_of(files),
             advance=reading.advance,
         )
 
 
-def _read_arrow(files: Sequence[Path], target: Path) -> None:
-    """Write the rows of Arrow files or streams as one Parquet file.
-
-    Raises
-    ------
-    DataError
-        If one cannot be read, or has another schema than the first.
-    """
+def _read_arrow(files: list[Path], target: Path) -> None:
+    """Write the rows of Arrow files or streams as one Parquet file."""
     from pyarrow.parquet import ParquetWriter
 
-    with ExitStack() as stack:
-        writer = None
-        for file in files:
-            try:
-                with pa.memory_map(str(file)) as source:
-                    schema, batches = _arrow_batches(source)
-                    writer = writer or stack.enter_context(ParquetWriter(target, schema))
-                    if not schema.equals(writer.schema):
-                        raise DataError(f"{file} has the columns {schema}, where {files[0]} has {writer.schema}.")
-                    for batch in batches:
-                        writer.write_batch(batch)
-            except pa.ArrowException as error:
-                raise DataError(f"{file} cannot be read as Arrow: {error}.") from error
+    from juncture.files.arrow import arrow_rows, arrow_schema
+
+    with ParquetWriter(target, arrow_schema(files)) as writer:
+        for batch in arrow_rows(files):
+            writer.write_batch(batch)
 
 
-def _arrow_batches(source: pa.MemoryMappedFile) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    is_file = source.read(len(ARROW_START)) == ARROW_START
-    source.seek(0)
-    if not is_file:
-        stream = pa.ipc.open_stream(source)
-        return stream.schema, iter(stream)
-    file = pa.ipc.open_file(source)
-    return file.schema, map(file.get_batch, range(file.num_record_batches))
-
-
-def _cast(path: str, shown: str, types: Mapping[str, pa.DataType], target: Path) -> str:
-    """Return a path to the same rows in which some columns have been converted."""
+def _cast(files: Files, shown: str, types: Mapping[str, pa.DataType], target: Path) -> Files:
+    """Return the same rows with some columns converted."""
     from pyarrow.parquet import ParquetWriter
 
     from juncture.runtime.sources import ParquetSource
 
-    source = ParquetSource([path])
+    source = ParquetSource(files.paths, union_by_name=files.union_by_name)
     types = {name: data_type for name, data_type in types.items() if name in source.schema.names}
     if not types:
-        return path
+        return files
     schema = pa.schema([each.with_type(types.get(each.name, each.type)) for each in source.schema])
 
     with step(f"Converting {shown}"), ParquetWriter(target, schema) as writer:
         for part in range(len(source.part_rows)):
             for batch in source.read(part, source.schema.names):
                 writer.write_batch(_converted(batch, schema))
-    return str(target)
+    return Files(target, "parquet")
 
 
 def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

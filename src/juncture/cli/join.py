@@ -27,14 +27,14 @@ COMMANDS: dict[str, Callable[..., Asked]] = {}
 """What reads the arguments of each command, by its name."""
 
 _OF_ONE_KIND = ("report",)
-"""What only some kinds of join can be asked for."""
+"""Options that only some kinds of join have."""
 
-app = typer.Typer(no_args_is_help=True, help="Join two tables that are in files.", rich_markup_mode="rich")
+app = typer.Typer(no_args_is_help=True, help="Join two files.", rich_markup_mode="rich")
 
 
 @app.callback()
 def joins() -> None:
-    """Join two tables that are in files or pipes: Parquet, CSV, JSON or Arrow."""
+    """Join two files or pipes: Parquet, CSV, JSON or Arrow."""
 
 
 def _request(
@@ -44,6 +44,7 @@ def _request(
     overwrite: options.Overwrite = False,
     output_format: options.OutputFormat = None,
     input_format: options.InputFormat = None,
+    union_by_name: options.UnionByName = False,
     delimiter: options.Delimiter = ",",
     header: options.Header = True,
     nulls: options.Nulls = None,
@@ -58,7 +59,7 @@ def _request(
     report: options.Report = False,
     as_json: options.Json = False,
 ) -> Request:
-    """Return what a user asks for beside the join itself, whatever its kind."""
+    """Return the request of a command, whatever its kind of join."""
     from juncture.cli.request import Reading, Request
     from juncture.files.text.options import TextOptions, column_types
 
@@ -75,7 +76,12 @@ def _request(
         output=output,
         overwrite=overwrite,
         output_format=output_format,
-        reading=Reading(named=input_format, text=text, casts=column_types(casts, argument="--cast")),
+        reading=Reading(
+            named=input_format,
+            union_by_name=union_by_name,
+            text=text,
+            casts=column_types(casts, argument="--cast"),
+        ),
         rows=rows,
         engine=engine,
         algorithm=algorithm,
@@ -97,7 +103,8 @@ def _delimiter(text: str) -> str:
     character = "\t" if text in ("\\t", "tab") else text
     if len(character) != 1 or character in '\r\n"' or not character.isascii():
         raise SpecError(
-            f"--delimiter {text!r} is no delimiter. Expected one character of ASCII, such as ';'; \\t for a tab."
+            f"--delimiter {text!r} is not one ASCII character. Pass a character such as ';', or \\t for a tab.",
+            name="JN-ARGUMENT-VALUE",
         )
     return character
 
@@ -141,7 +148,7 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
 
 
 def _spec(kind: type[Spec], given: dict[str, Any], **read: Any) -> Spec:
-    """Return a spec of what has been given: the options of a command, some of which have been read as what they say."""
+    """Return a spec of the options of a command; some have been parsed."""
     return kind.from_dict({name: value for name, value in (given | read).items() if value is not None})
 
 
@@ -167,7 +174,7 @@ def asof(
     known: options.Known = None,
     where: options.Condition = None,
 ) -> Spec:
-    """Match each left row with the right row that was in force at its time.
+    """Match each left row with the latest, next or nearest right row.
 
     [dim]juncture join asof trades.parquet quotes.parquet --on ts --by symbol
     juncture join asof frames.csv 'telemetry/*.csv' --on ts -o out.parquet --report
@@ -287,14 +294,16 @@ def _distance(option: str, text: str | None) -> int | Decimal | str | None:
     if text is None:
         return None
     if not text.strip():
-        raise SpecError(f"{option} is empty. Expected a duration such as 5m, a number, or a left column.")
+        raise SpecError(
+            f"{option} is empty. Pass a duration such as 5m, a number or a left column.", name="JN-ARGUMENT-VALUE"
+        )
     if re.fullmatch(r"\s*[+-]?\d+\s*", text):
         return int(text)
     return Decimal(text.strip()) if re.fullmatch(r"\s*[+-]?(\d*\.?\d+|\d+\.)([eE][+-]?\d+)?\s*", text) else text
 
 
 def _interval(names: tuple[str, str]) -> tuple[str | None, str | None]:
-    """Return the columns of an interval, of which one may be left empty."""
+    """Return the columns of an interval; one of them may be empty."""
     start, end = names
     return start or None, end or None
 
@@ -314,9 +323,15 @@ def _aggregates(texts: list[str] | None) -> dict[str, list[Call]] | None:
         # Functions have no equals sign, columns may.
         column, _, functions = text.rpartition("=")
         if not column or not functions.strip():
-            raise SpecError(f"--agg {text!r} names no column and function. Expected something like value=mean,max.")
+            raise SpecError(
+                f"--agg {text!r} is not COLUMN=FUNCTIONS. Pass a column and functions, for example value=mean,max.",
+                name="JN-ARGUMENT-VALUE",
+            )
         if column in aggregates:
-            raise SpecError(f"--agg names {column!r} twice. Put its functions behind each other: {column}=mean,max.")
+            raise SpecError(
+                f"--agg names column {column!r} twice. List its functions in one option: {column}=mean,max.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
         aggregates[column] = [_function(each.strip()) for each in functions.split(",")]
     return aggregates
 

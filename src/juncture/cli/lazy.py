@@ -1,4 +1,4 @@
-"""Commands that are loaded when they are asked for, so that what a user waits for is what the command needs."""
+"""Commands that are imported on first use, so that each command loads only what it needs."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from typer.core import TyperCommand
 from juncture.cli.failures import ReportingGroup
 
 _COMMANDS = {
-    "join": ("juncture.cli.join:app", "Join two tables that are in files."),
-    "explain": ("juncture.cli.explain:app", "Say how tables in files would be joined."),
-    "init": ("juncture.cli.pipeline:init", "Write a pipeline that runs, with its data, to begin from."),
+    "join": ("juncture.cli.join:app", "Join two files."),
+    "explain": ("juncture.cli.explain:app", "Explain how Juncture would join two files."),
+    "init": ("juncture.cli.pipeline:init", "Create an example pipeline with its data."),
     "check": (
         "juncture.cli.pipeline:check",
-        "Hold a pipeline against the columns of its sources, without reading rows or starting Spark.",
+        "Validate a pipeline against its source schemas, without reading rows or starting Spark.",
     ),
     "run": (
         "juncture.cli.pipeline:run",
-        "Run a pipeline: read, join, check, write. What is unchanged is not done again.",
+        "Run a pipeline: read, join, check and write. Skip sinks whose inputs are unchanged.",
     ),
     "calibrate": (
         "juncture.cli.calibrate:calibrate",
-        "Measure what a row costs in each step of a join on this machine, for the planner to choose by.",
+        "Measure the planner's cost constants on this machine.",
     ),
     "demo": ("juncture.cli.demo:app", "Join a year of flights to the weather, on Spark."),
     "warmup": (
         "juncture.cli.warmup:warmup",
-        "Compile ahead what joins run, so that the first one does not wait for it.",
+        "Compile the kernels of all joins ahead of the first join.",
     ),
 }
-"""Where each command is, and what the list of commands says of it."""
+"""The import path and the summary of each command."""
 
 _GROUP = "juncture.commands"
-"""The entry points of other packages that are commands too, the benchmarks for one."""
+"""The entry points of other packages that add commands, such as the benchmarks."""
 
 
 class LazyCommand(TyperCommand):
-    """A command of which no more than a line of help is known until it is run, or asked for its own help.
+    """A command that is imported when it runs or shows its help; until then only its summary is known.
 
     Parameters
     ----------
     place
-        Its name, and where it is.
+        The command's name and import path.
     summary
-        What the list of commands says of it.
+        The line in the list of commands.
     """
 
     def __init__(self, place: EntryPoint, summary: str) -> None:
@@ -54,7 +54,7 @@ class LazyCommand(TyperCommand):
         self._place = place
 
     def load(self) -> Any:
-        """Return the command itself."""
+        """Import the command."""
         loaded = self._place.load()
         if isinstance(loaded, typer.Typer):
             command: Any = typer.main.get_group(loaded)
@@ -66,7 +66,7 @@ class LazyCommand(TyperCommand):
         return command
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """Return a context of the command itself, which is what runs in it."""
+        """Return a context of the imported command."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 
@@ -89,7 +89,7 @@ class LazyGroup(ReportingGroup):
 
 
 def _others() -> dict[str, LazyCommand]:
-    """Return the commands of other packages, of which their packages say what they are for."""
+    """Return the commands that other packages declare."""
     return {
         each.name: LazyCommand(each, each.dist.metadata["Summary"] if each.dist is not None else "")
         for each in entry_points(group=_GROUP)

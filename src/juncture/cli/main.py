@@ -34,19 +34,17 @@ def _show_version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     debug: Annotated[
-        bool, typer.Option("--debug", envvar="JUNCTURE_DEBUG", help="Show where an error came from.")
+        bool, typer.Option("--debug", envvar="JUNCTURE_DEBUG", help="Print the traceback of errors.")
     ] = False,
-    is_quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show nothing but results and failures on the way.")
-    ] = False,
+    is_quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")] = False,
     verbose: Annotated[
         int,
         typer.Option(
-            "--verbose", "-v", count=True, show_default=False, help="Show what is chosen and spilled; -vv each step."
+            "--verbose", "-v", count=True, show_default=False, help="Log plans and spills; -vv logs each step."
         ),
     ] = 0,
     version: Annotated[  # noqa: ARG001 - its callback does the work
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version, and stop.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Join tables by time or order, on Spark or in-process.

@@ -1,4 +1,4 @@
-"""The options of joins, with what they mean to someone who reads ``--help``."""
+"""The options of join commands, with their help texts."""
 
 from __future__ import annotations
 
@@ -14,72 +14,73 @@ _columns, _meaning, _files, _run = (
 
 _COLUMN = "COLUMN"
 
-Left = Annotated[str, typer.Argument(help="The table whose rows get a match: a file, a folder or a glob.")]
-Right = Annotated[str, typer.Argument(help="The table in which matches are looked up.")]
+Left = Annotated[str, typer.Argument(help="Left table: a file, a folder or a glob.")]
+Right = Annotated[str, typer.Argument(help="Right table, which is searched for matches.")]
 
 
 def _column(help_text: str) -> Any:
     return _columns(metavar=_COLUMN, help=help_text)
 
 
-On = Annotated[str | None, _column("Column of both tables that orders them: a number, a date or a time.")]
+On = Annotated[str | None, _column("Column that orders both tables: a number, a date or a time.")]
 OnAll = Annotated[
     list[str] | None,
-    _column("Column of both tables that orders them; repeat it for several, compared one after the other."),
+    _column("Column that orders both tables. Repeat the option to compare several columns in turn."),
 ]
-LeftOn = Annotated[str | None, _column("Its name on the left, where they differ.")]
-RightOn = Annotated[str | None, _column("Its name on the right.")]
-By = Annotated[list[str] | None, _column("Column that has to be equal; repeat it for several.")]
-LeftBy = Annotated[list[str] | None, _column("Its name on the left, where they differ.")]
-RightBy = Annotated[list[str] | None, _column("Its name on the right.")]
-Suffix = Annotated[str, _columns(metavar="TEXT", help="Added to the name of a right column that the left has too.")]
-Coalesce = Annotated[
-    bool, _columns("--coalesce/--no-coalesce", help="Whether to leave out the right column that --on names.")
-]
+LeftOn = Annotated[str | None, _column("Name of that column in the left table, if the names differ.")]
+RightOn = Annotated[str | None, _column("Name of that column in the right table.")]
+By = Annotated[list[str] | None, _column("Key column that must be equal. Repeat the option for several.")]
+LeftBy = Annotated[list[str] | None, _column("Name of that column in the left table, if the names differ.")]
+RightBy = Annotated[list[str] | None, _column("Name of that column in the right table.")]
+Suffix = Annotated[str, _columns(metavar="TEXT", help="Suffix for right columns whose name also occurs on the left.")]
+Coalesce = Annotated[bool, _columns("--coalesce/--no-coalesce", help="Omit the right --on column from the output.")]
 
-Keys = Annotated[list[str] | None, _column("Column of both tables that has to be equal; repeat it for several.")]
-LeftKeys = Annotated[list[str] | None, _column("Its name on the left, where they differ.")]
-RightKeys = Annotated[list[str] | None, _column("Its name on the right.")]
+Keys = Annotated[list[str] | None, _column("Key column of both tables. Repeat the option for several.")]
+LeftKeys = Annotated[list[str] | None, _column("Name of that column in the left table, if the names differ.")]
+RightKeys = Annotated[list[str] | None, _column("Name of that column in the right table.")]
 CoalesceKeys = Annotated[
     bool,
-    _columns("--coalesce/--no-coalesce", help="Whether to leave out the right columns that equal left ones."),
+    _columns("--coalesce/--no-coalesce", help="Omit the right key columns from the output."),
 ]
 
 Lower = Annotated[
     str | None,
     _meaning(
         metavar="DISTANCE",
-        help="Where the window starts, from the left --on: a duration such as -1h, a number, or a left column. "
-        "Without it, the window is open on this side.",
+        help="Start of the window, relative to the left --on: a duration such as -1h, a number or a left column. "
+        "Default: no lower bound.",
     ),
 ]
-Upper = Annotated[str | None, _meaning(metavar="DISTANCE", help="Where it ends, likewise.")]
+Upper = Annotated[
+    str | None, _meaning(metavar="DISTANCE", help="End of the window, in the same forms. Default: no upper bound.")
+]
 
 
 def _interval(side: str) -> Any:
     return _columns(
         metavar="START END",
-        help=f"Columns in which intervals of the {side} start and end; '' for one of them where all are unbounded.",
+        help=f"Start and end columns of the {side} intervals. Pass '' for an unbounded start or end.",
     )
 
 
 LeftInterval = Annotated[tuple[str, str], _interval("left")]
 RightInterval = Annotated[tuple[str, str], _interval("right")]
-Closed = Annotated[str, _meaning(metavar="ENDS", help="Which ends belong to it: both, left, right or none.")]
-Predicate = Annotated[
-    str, typer.Argument(help="The condition: SQL over columns of the left table, l.…, and of the right, r.…")
+Closed = Annotated[
+    str, _meaning(metavar="ENDS", help="Which ends the window or interval includes: both, left, right or none.")
 ]
-Names = Annotated[tuple[str, str], _meaning(metavar="LEFT RIGHT", help="What the condition calls the two tables.")]
+Predicate = Annotated[str, typer.Argument(help="Condition in SQL over left columns (l.…) and right columns (r.…).")]
+Names = Annotated[tuple[str, str], _meaning(metavar="LEFT RIGHT", help="Names of the two tables in the condition.")]
 AllowCross = Annotated[
-    bool, _meaning("--allow-cross", help="Let a condition pass that ties no left row to any right row.")
+    bool,
+    _meaning("--allow-cross", help="Allow a condition that relates no left column to a right column (a cross join)."),
 ]
 Agg = Annotated[
     list[str] | None,
     _meaning(
         metavar="COLUMN=FUNCTIONS",
-        help="Aggregates of a right column in place of the matches, such as value=mean,max; '*=count' counts the "
-        "matches. Functions: count, sum, mean, min, max, std, first, last, median, quantile:0.9, count_distinct, any, "
-        "all, weighted_mean:COLUMN, list, arg_min:COLUMN, arg_max:COLUMN. May be repeated.",
+        help="Aggregate the matches of each left row, for example value=mean,max; '*=count' counts them. "
+        "Functions: count, sum, mean, min, max, std, first, last, median, quantile:0.9, count_distinct, any, "
+        "all, weighted_mean:COLUMN, list, arg_min:COLUMN, arg_max:COLUMN. Repeatable.",
     ),
 ]
 
@@ -87,26 +88,25 @@ Direction = Annotated[
     str,
     _meaning(
         metavar="SIDE",
-        help="Which right row to take: backward (the last one before), forward (the first one after) or nearest.",
+        help="Match direction: backward (latest earlier row), forward (first later row) or nearest.",
     ),
 ]
 Tolerance = Annotated[
     str | None,
     _meaning(
         metavar="DISTANCE",
-        help="The greatest distance that matches: a duration such as 50ms or 1h30m, a number, or a left column.",
+        help="Maximum distance of a match: a duration such as 50ms or 1h30m, a number or a left column.",
     ),
 ]
-ExactMatches = Annotated[bool, _meaning("--exact-matches/--no-exact-matches", help="Whether an equal --on matches.")]
-How = Annotated[
-    str, _meaning(metavar="KIND", help="Which rows to keep, as in SQL: left, inner, right, full, semi or anti.")
+ExactMatches = Annotated[
+    bool, _meaning("--exact-matches/--no-exact-matches", help="Allow matches with an equal --on value.")
 ]
+How = Annotated[str, _meaning(metavar="KIND", help="Join type: left, inner, right, full, semi or anti.")]
 HowAll = Annotated[
     str | None,
     _meaning(
         metavar="KIND",
-        help="Which rows to keep, as in SQL: inner (the default), left (the default with --agg), right, full, semi or "
-        "anti.",
+        help="Join type: inner (default), left (default with --agg), right, full, semi or anti.",
     ),
 ]
 Condition = Annotated[
@@ -114,37 +114,36 @@ Condition = Annotated[
     _meaning(
         "--where",
         metavar="SQL",
-        help="What has to be true besides, over columns of the left table, l.…, and of the right, r.…",
+        help="Additional condition in SQL over left columns (l.…) and right columns (r.…).",
     ),
 ]
-NullsEqual = Annotated[bool, _meaning("--nulls-equal", help="Let nulls match each other.")]
-Matches = Annotated[int, _meaning(metavar="COUNT", help="The most right rows for one left row.")]
+NullsEqual = Annotated[bool, _meaning("--nulls-equal", help="Treat null keys as equal.")]
+Matches = Annotated[int, _meaning(metavar="COUNT", help="Maximum number of matches for each left row.")]
 OrderBy = Annotated[
     list[str] | None,
     _meaning(
         metavar=_COLUMN,
-        help="Right column that decides among right rows at the same --on, the greatest wins; may be repeated.",
+        help="Right column that breaks ties between equal --on values; the greatest value wins. Repeatable.",
     ),
 ]
 Ties = Annotated[
     str,
     _meaning(
         metavar="RULE",
-        help="Among right rows at the same --on: take the greatest, the first or last of the table or by --order-by, "
-        "or stop with an error.",
+        help="Tie-breaking between right rows with equal --on values: greatest, first, last or error.",
     ),
 ]
 Known = Annotated[
     tuple[str, str] | None,
     _meaning(
         metavar="RIGHT LEFT",
-        help="To match no right row before it was known: the right column that says since when, and the left one that "
-        "says up to when.",
+        help="Match only right rows that were available: the right column with the time of availability, and the left "
+        "column it must not exceed.",
     ),
 ]
 Prefer = Annotated[
     str,
-    _meaning(metavar="WHICH", help="Of two right rows at the same distance: the earlier or the later is the nearest."),
+    _meaning(metavar="WHICH", help="Which of two equally near right rows matches: earlier or later."),
 ]
 
 Output = Annotated[
@@ -153,34 +152,40 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="PATH",
-        help="Where to write, in the format of its ending: .parquet (a folder, if Spark writes), .csv, .tsv, .json or "
-        ".arrow; - for standard output, as CSV. Without it, the first rows are shown.",
+        help="Output path; its extension sets the format: .parquet (a folder, if Spark writes), .csv, .tsv, .json or "
+        ".arrow. Use - for CSV on standard output. Default: print the first rows.",
     ),
 ]
-Overwrite = Annotated[bool, _files("--overwrite", help="Replace the output if it exists.")]
+Overwrite = Annotated[bool, _files("--overwrite", help="Replace an existing output.")]
 InputFormat = Annotated[
     str | None,
     _files(
         "--format",
         metavar="NAME",
-        help="Format of both inputs, where their endings do not say: parquet, csv, tsv, json (one object per line, or "
+        help="Format of both inputs, if not clear from the extension: parquet, csv, tsv, json (one object per line, or "
         "a list of objects) or arrow.",
+    ),
+]
+UnionByName = Annotated[
+    bool,
+    _files(
+        "--union-by-name", help="Let Parquet files of one table lack columns that others have: they are null there."
     ),
 ]
 OutputFormat = Annotated[
     str | None,
     _files(
-        "--to",
+        "--output-format",
         metavar="NAME",
-        help="Format of the output, where its ending does not say: parquet, csv, tsv, json or arrow.",
+        help="Format of the output, if not clear from the extension: parquet, csv, tsv, json or arrow.",
     ),
 ]
-Delimiter = Annotated[str, _files(metavar="CHARACTER", help="What is between two fields of CSV; \\t for a tab.")]
+Delimiter = Annotated[str, _files(metavar="CHARACTER", help="Field separator of CSV; \\t for a tab.")]
 Header = Annotated[
     bool,
     _files(
         "--header/--no-header",
-        help="Whether the first line of CSV names the columns; they are f0, f1 and so on otherwise.",
+        help="The first line of CSV contains the column names. Otherwise the columns are named f0, f1, …",
     ),
 ]
 Types = Annotated[
@@ -188,43 +193,44 @@ Types = Annotated[
     _files(
         "--type",
         metavar="COLUMN=TYPE",
-        help="What a column of CSV or JSON is read as, such as id=decimal(30,0) or code=string; may be repeated.",
+        help="Type of a CSV or JSON column, for example id=decimal(30,0) or code=string. Repeatable.",
     ),
 ]
 AllText = Annotated[
-    bool, _files("--all-text", help="Read columns of CSV as text, but for those that order rows or have a --type.")
+    bool,
+    _files("--all-text", help="Read all CSV columns as text, except those that order rows and those with a --type."),
 ]
 Casts = Annotated[
     list[str] | None,
     _files(
         "--cast",
         metavar="COLUMN=TYPE",
-        help="What a column of any format is converted to before the join; may be repeated.",
+        help="Convert a column of any format before the join. Repeatable.",
     ),
 ]
 Nulls = Annotated[
     list[str] | None,
-    _files("--null", metavar="TEXT", help="What stands for null in CSV, beside an empty field; may be repeated."),
+    _files("--null", metavar="TEXT", help="Text that means null in CSV, in addition to an empty field. Repeatable."),
 ]
-Rows = Annotated[int, _files(metavar="COUNT", min=0, help="How many rows to show.")]
+Rows = Annotated[int, _files(metavar="COUNT", min=0, help="Number of rows to print.")]
 
-Engine = Annotated[str, _run(metavar="NAME", help="Where to join: local (in this process) or spark.")]
-Algorithm = Annotated[str, _run(metavar="NAME", help="How to join, if the planner is not to choose.")]
+Engine = Annotated[str, _run(metavar="NAME", help="Engine: local (in this process) or spark.")]
+Algorithm = Annotated[str, _run(metavar="NAME", help="Algorithm to use instead of the planner's choice.")]
 Memory = Annotated[
-    str | None, _run(metavar="SIZE", help="How much memory the join may take, such as 2GB; the rest goes to disk.")
+    str | None, _run(metavar="SIZE", help="Memory limit of the join, for example 2GB. Data beyond it spills to disk.")
 ]
 Json = Annotated[
     bool,
     _run(
         "--json",
-        help="Write what became of it to standard output as one JSON object, with the plan and the report if they are "
-        "asked for.",
+        help="Print the outcome as one JSON object, including the plan and the report if requested.",
     ),
 ]
-Explain = Annotated[bool, _run("--explain", help="Show what runs, why, and what else was weighed.")]
+Explain = Annotated[bool, _run("--explain", help="Print the plan: the algorithm, the reason and the alternatives.")]
 Report = Annotated[
     bool,
     _run(
-        "--report", help="Show how many rows matched, why others did not, and how far matches are; joins a second time."
+        "--report",
+        help="Print how many rows matched, why others did not, and the distances of matches. Runs the join twice.",
     ),
 ]

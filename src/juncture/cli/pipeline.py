@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 FILE = Path("juncture.toml")
 
-File = Annotated[Path, typer.Argument(metavar="[FILE]", help="The pipeline.", show_default=True)]
+File = Annotated[Path, typer.Argument(metavar="[FILE]", help="Pipeline file.", show_default=True)]
 Set = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="A value for a parameter of the file; may be repeated."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Value of a parameter of the file. Repeatable."),
 ]
-Engine = Annotated[str, typer.Option(metavar="NAME", help="spark, or local for this process.")]
-Master = Annotated[str | None, typer.Option(metavar="URL", help="The cluster to run on, such as spark://host:7077.")]
-Remote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server, such as sc://host.")]
-_Json = Annotated[bool, typer.Option("--json", help="Write what there is to say as JSON.")]
+Engine = Annotated[str, typer.Option(metavar="NAME", help="Engine: spark, or local (in this process).")]
+Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark master, for example spark://host:7077.")]
+Remote = Annotated[str | None, typer.Option(metavar="URL", help="Spark Connect server, for example sc://host.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
 def opened(file: Path, values: list[str] | None) -> Any:
@@ -47,10 +47,16 @@ def opened(file: Path, values: list[str] | None) -> Any:
     for text in values or ():
         name, sign, value = text.partition("=")
         if not sign or not name:
-            raise SpecError(f"--set {text!r} names no parameter and value. Expected such as date=2026-01-01.")
+            raise SpecError(
+                f"--set {text!r} is not NAME=VALUE. Pass a name and a value, for example --set date=2026-01-01.",
+                name="JN-ARGUMENT-VALUE",
+            )
         parameters[name] = value
     if not file.is_file():
-        raise SpecError(f"There is no pipeline {file}. Name another file, or write one with `juncture init`.")
+        raise SpecError(
+            f"Pipeline file {str(file)!r} does not exist. Pass another file, or create one with `juncture init`.",
+            name="JN-PIPELINE-MISSING",
+        )
     from juncture.pipeline.pipeline import Pipeline
 
     return Pipeline.from_toml(file, parameters)
@@ -69,9 +75,9 @@ def engine_of(name: str) -> Literal["local", "spark"]:
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where to write it.")] = Path(),
+    folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Target folder.")] = Path(),
 ) -> None:
-    """Write a pipeline that runs, with its data, to begin from.
+    """Create an example pipeline with its data.
 
     [dim]juncture init example && cd example && juncture check && juncture run[/dim]
     """
@@ -86,11 +92,11 @@ def check(
     values: Set = None,
     engine: Engine = "spark",
     of_changes: Annotated[
-        bool, typer.Option("--changes", help="Whether it can be kept up to date, by `run --changes`, too.")
+        bool, typer.Option("--changes", help="Also check that `run --changes` can maintain its sinks.")
     ] = False,
     as_json: _Json = False,
 ) -> None:
-    """Hold a pipeline against the columns of its sources, without reading rows or starting Spark.
+    """Validate a pipeline against its source schemas, without reading rows or starting Spark.
 
     [dim]juncture check
     juncture check nightly.toml --set date=2026-01-01 --engine local[/dim]
@@ -103,10 +109,10 @@ def check(
         return
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, schema in schemas.items():
-        known = "columns that Spark knows" if schema is None else ", ".join(f"{f.name} {f.type}" for f in schema)
-        table.add_row(Text(name, style="bold"), Text(known))
+        shown = "columns are resolved by Spark" if schema is None else ", ".join(f"{f.name} {f.type}" for f in schema)
+        table.add_row(Text(name, style="bold"), Text(shown))
     results().print(table)
-    results().print(Text(f"{file} is right: {count(len(schemas), 'table')}, nothing read."))
+    results().print(Text(f"{file} is valid: {count(len(schemas), 'table')} checked, no rows read."))
 
 
 def run(
@@ -116,30 +122,33 @@ def run(
     master: Master = None,
     remote: Remote = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this sink, or those of this step; may be repeated.")
-    ] = None,
-    start: Annotated[
         list[str] | None,
-        typer.Option("--from", metavar="NAME", help="Only sinks that this step or source leads to; may be repeated."),
+        typer.Option(metavar="NAME", help="Write only this sink, or the sinks of this step. Repeatable."),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Write what is unchanged, too.")] = False,
+    downstream_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--downstream-of", metavar="NAME", help="Write only sinks that depend on this source or step. Repeatable."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Also write sinks whose inputs are unchanged.")] = False,
     memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="How much memory joins in this process may take, such as 2GB.")
+        str | None, typer.Option(metavar="SIZE", help="Memory limit of joins in this process, for example 2GB.")
     ] = None,
-    is_stream: Annotated[bool, typer.Option("--stream", help="Run as a stream, with a checkpoint.")] = False,
+    is_stream: Annotated[bool, typer.Option("--stream", help="Run as a streaming query with a checkpoint.")] = False,
     of_changes: Annotated[
-        bool, typer.Option("--changes", help="Keep the sinks up to date: take changes of the sources, write theirs.")
+        bool, typer.Option("--changes", help="Maintain the sinks: apply the changes of the sources.")
     ] = False,
     every: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="With --stream and --changes: go on for ever, looking so often. Without it, what is there is done.",
+            help="With --stream or --changes: poll at this interval until stopped. Default: process once.",
         ),
     ] = None,
     as_json: _Json = False,
 ) -> None:
-    """Run a pipeline: read, join, check, write. What is unchanged is not done again.
+    """Run a pipeline: read, join, check and write. Skip sinks whose inputs are unchanged.
 
     [dim]juncture run --set date=2026-01-01
     juncture run --engine local --only daily
@@ -150,20 +159,28 @@ def run(
     """
     chosen = engine_of(engine)
     if chosen == "local" and (master or remote or is_stream):
-        raise SpecError("--engine local goes with none of --master, --remote and --stream, which are Spark's.")
+        raise SpecError(
+            "--master, --remote and --stream need Spark, but --engine is local. Remove them, or --engine local.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     if is_stream and of_changes:
-        raise SpecError("--stream takes rows that come, and --changes those that change. Pass one of them.")
+        raise SpecError("--stream and --changes exclude each other. Pass one of them.", name="JN-ARGUMENT-CONFLICT")
     if memory is not None and chosen == "spark":
-        raise SpecError("--memory limits joins in this process, and this runs on Spark. Leave it out.")
+        raise SpecError(
+            "--memory limits joins in this process, but --engine is spark. Remove it, or pass --engine local.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     pipeline = opened(file, values)
     if chosen == "local" and of_changes:
-        report = _follow(pipeline, only or (), start or (), every, memory)
+        report = _follow(pipeline, only or (), downstream_of or (), every, memory)
     elif is_stream or of_changes:
-        report = _stream(pipeline, master, remote, only or (), start or (), every, of_changes=of_changes)
+        report = _stream(pipeline, master, remote, only or (), downstream_of or (), every, of_changes=of_changes)
     elif chosen == "local":
-        report = pipeline.run(only=only or (), start=start or (), again=again, memory=memory, watch=step)
+        report = pipeline.run(
+            only=only or (), downstream_of=downstream_of or (), force=force, memory=memory, watch=step
+        )
     else:
-        report = _on_spark(pipeline, master, remote, only or (), start or (), again=again)
+        report = _on_spark(pipeline, master, remote, only or (), downstream_of or (), force=force)
     _show(report, as_json=as_json)
 
 
@@ -203,11 +220,19 @@ class _Running:
 
 
 def _on_spark(
-    pipeline: Any, master: str | None, remote: str | None, only: Sequence[str], start: Sequence[str], *, again: bool
+    pipeline: Any,
+    master: str | None,
+    remote: str | None,
+    only: Sequence[str],
+    downstream_of: Sequence[str],
+    *,
+    force: bool,
 ) -> RunReport:
     with ExitStack() as stack:
         running = _Running(stack, lambda: session(pipeline, master, remote))
-        report: RunReport = pipeline.run(running, only=only, start=start, again=again, watch=running.watch)
+        report: RunReport = pipeline.run(
+            running, only=only, downstream_of=downstream_of, force=force, watch=running.watch
+        )
         return report
 
 
@@ -216,7 +241,7 @@ def _stream(
     master: str | None,
     remote: str | None,
     only: Sequence[str],
-    start: Sequence[str],
+    downstream_of: Sequence[str],
     every: str | None,
     *,
     of_changes: bool,
@@ -227,20 +252,23 @@ def _stream(
     pipeline.check("spark", is_stream=True, of_changes=of_changes)
     with session(pipeline, master, remote, is_stream=True) as spark:
         begin = pipeline.changes if of_changes else pipeline.stream
-        queries = begin(spark, only=only, start=start, every=every)
+        queries = begin(spark, only=only, downstream_of=downstream_of, every=every)
         with step("Streaming") as shown:
             report: RunReport = finished(pipeline.file, queries, shown)
             return report
 
 
 def _follow(
-    pipeline: Any, only: Sequence[str], start: Sequence[str], every: str | None, memory: str | None
+    pipeline: Any, only: Sequence[str], downstream_of: Sequence[str], every: str | None, memory: str | None
 ) -> RunReport:
     """Keep the sinks of a pipeline up to date in this process, until what is there is done, or for ever."""
     from juncture.pipeline.local_changes import followed
 
     every_s = None if every is None else duration_ns(every, argument="--every") / 1e9
-    with pipeline.follow(only=only, start=start, memory=memory) as followers, step("Following") as shown:
+    with (
+        pipeline.follow(only=only, downstream_of=downstream_of, memory=memory) as followers,
+        step("Following") as shown,
+    ):
         report: RunReport = followed(pipeline.file, followers, every_s, shown)
         return report
 

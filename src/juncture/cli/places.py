@@ -11,7 +11,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 def is_here(path: str) -> bool:
-    """Tell whether a path is one of this machine that can be read again."""
+    """Return whether a path is one of this machine that can be read again."""
     return bool(path.strip()) and path != STANDARD_INPUT and "://" not in path and not Path(path).is_fifo()
 
 

@@ -1,4 +1,4 @@
-"""What a user asks for beside the join itself."""
+"""What a command requests besides the join itself."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ class Reading:
     ----------
     named
         Their format, where nothing else says it.
+    union_by_name
+        Whether Parquet files may lack columns that others of their table have.
     text
         What a user says of CSV and JSON.
     casts
@@ -32,11 +34,12 @@ class Reading:
     """
 
     named: str | None = None
+    union_by_name: bool = False
     text: TextOptions = field(default_factory=TextOptions)
     casts: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def finding(self, columns: frozenset[str]) -> Reading:
-        """Return how an input is read of which the types of some columns are found out, even where all are text."""
+        """Return how to read an input, with inferred types for some columns even if all others are text."""
         return replace(self, text=replace(self.text, found=columns))
 
     def check_columns(self, names: Collection[str]) -> None:
@@ -50,7 +53,9 @@ class Reading:
         for option, types in (("--type", self.text.types), ("--cast", self.casts)):
             unknown = next((name for name in types if name not in names), None)
             if unknown is not None:
-                raise SpecError(f"{option} names {unknown!r}, which neither table has. {did_you_mean(unknown, names)}")
+                raise SpecError(
+                    f"{option} names column {unknown!r}, which neither table has. {did_you_mean(unknown, names)}"
+                )
 
 
 def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
@@ -78,7 +83,7 @@ def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a user asks for beside the join itself; see `options` for the meaning of each."""
+    """What a command requests besides the join itself; see `options` for the meaning of each."""
 
     left: str
     right: str

@@ -25,10 +25,9 @@ from juncture.cli.request import Request, order_columns
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of
-from juncture.files.found import files_of
+from juncture.files.found import paths_of
 from juncture.files.output import check_target, replacing
 from juncture.spec.arguments import check_choice
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class Planned:
 
 @contextmanager
 def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Iterator[Planned]:
-    """Check what is asked for, and plan a join of files, which can be run while the block lasts.
+    """Check a request, and plan a join of files, which can be run while the block lasts.
 
     Raises
     ------
@@ -68,14 +67,15 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
     paths = (request.left, request.right)
     if paths == (STANDARD_INPUT, STANDARD_INPUT):
         raise SpecError(
-            "LEFT and RIGHT are both -, standard input, which is one table. Expected a file for one of them."
+            "LEFT and RIGHT are both - (standard input), which is one table. Pass a file for one of them.",
+            name="JN-STANDARD-STREAM",
         )
     # That the right side is missing is not to be found after the left one has been read.
     inputs = [
         file
         for path, side in zip(paths, _SIDES, strict=True)
         if is_here(path)
-        for file in files_of(path, f"{side} input")
+        for file in paths_of(path, f"{side} input")
     ]
     if request.output is not None and request.output != STANDARD_OUTPUT:
         check_target(request.output, overwrite=request.overwrite, inputs=inputs)
@@ -109,7 +109,10 @@ def run(spec: Spec, request: Request) -> None:
     """
     output_format = _output_format(request)
     if request.as_json and request.output == STANDARD_OUTPUT:
-        raise SpecError("--json and -o - both write to standard output. Pass another -o, or leave out --json.")
+        raise SpecError(
+            "--json and -o - both write to standard output. Pass another -o, or remove --json.",
+            name="JN-STANDARD-STREAM",
+        )
     done: dict[str, Any] = {}
     with planned(spec, request) as ready:
         plan, session = ready.plan, ready.session
@@ -125,7 +128,7 @@ def run(spec: Spec, request: Request) -> None:
             report = _report(plan, session)
             done["report"] = report.to_dict()
             if not request.as_json:
-                asked_for().print(heading("Match report"), report_view(report, _asof(plan)))
+                asked_for().print(heading("Match report"), report_view(report))
     if request.as_json:
         typer.echo(json.dumps(done, default=str, ensure_ascii=False))
 
@@ -133,8 +136,8 @@ def run(spec: Spec, request: Request) -> None:
 def _output_format(request: Request) -> Format:
     """Return the format to write."""
     if request.output_format is not None:
-        check_choice("--to", request.output_format, FORMATS)
-        return format_of("-", named=request.output_format, argument="--to")
+        check_choice("--output-format", request.output_format, FORMATS)
+        return format_of("-", named=request.output_format, argument="--output-format")
     if request.output == STANDARD_OUTPUT:
         return "csv"
     if request.output is None or not request.output.suffix:
@@ -152,7 +155,7 @@ def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _joined_here(plan: Plan, what: str) -> Iterator[pa.RecordBatchReader]:
-    """Join in this process, and give the batches of the result, none of which need be held."""
+    """Join in this process, and return the result as a reader of batches."""
     with step(what) as joining:
         yield plan.batches(progress=joining.phase)
 
@@ -216,12 +219,6 @@ def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: 
         rows = write_parquet(session, plan.execute(), parquet)
         with step(f"Writing {row_format}", total=rows) as writing:
             return write_rows(parquet, row_format, target, ending=ending, advance=writing.advance)
-
-
-def _asof(plan: Plan) -> ResolvedAsof:
-    """Return the join of a plan that has been made from an as-of spec."""
-    assert isinstance(plan.join, ResolvedAsof)
-    return plan.join
 
 
 def _report(plan: Plan, session: Any) -> MatchReport:

@@ -16,9 +16,8 @@ from rich.text import Text
 
 from juncture.cli.console import WIDTH_OF_PIPES
 from juncture.planner.report import MatchReport, distances_in_words
-from juncture.spec.asof import ResolvedAsof, Tolerance
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.computed import parts_of
-from juncture.spec.duration import format_duration
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
@@ -79,7 +78,7 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
 
 
 def leading_columns(join: Resolved) -> list[str]:
-    """Return the columns of an output that tell most of a join: what is compared, the keys, and what was matched."""
+    """Return the most informative columns of an output: compared columns, keys and matches."""
     leading: list[str] = []
     if isinstance(join, ResolvedAsof | ResolvedRange):
         leading += parts_of(join.left_schema.field(join.left_on)) or (join.left_on,)
@@ -139,53 +138,13 @@ def _cell(value: object, cut: int | None) -> Text:
     return Text(text if cut is None or len(text) <= cut else text[: cut - 1] + "…")
 
 
-def report_view(report: MatchReport, join: ResolvedAsof) -> RenderableType:
+def report_view(report: MatchReport) -> RenderableType:
     """Return a match report as a table: what became of the left rows, and how far their matches are."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, _GAP, 0, 0))
     table.add_column()
     table.add_column(justify="right", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="dim")
-
-    def line(label: str, rows: int, why: str = "", *, share: bool = True) -> None:
-        part = f"{rows / report.left_rows:.2%}" if share and report.left_rows else ""
-        table.add_row(Text(label), f"{rows:,}", part, Text(why), style="" if rows else "dim")
-
-    line("left rows", report.left_rows, share=False)
-    line("right rows", report.right_rows, share=False)
-    line("matched", report.matched)
-    line("unmatched", report.left_rows - report.matched)
-    for label, rows, why in _reasons(report, join):
-        line(f"  {label}", rows, why)
-    line("ties", report.ties, f"several right rows at the best {join.right_on}")
-    name = "staleness" if join.spec.direction == "backward" else "distance"
-    return Group(table, Text(f"{name}  {distances_in_words(report)}"))
-
-
-def _reasons(report: MatchReport, join: ResolvedAsof) -> list[tuple[str, int, str]]:
-    """Return the reasons why left rows did not match, with a few words on each."""
-    far, none, side = {
-        "backward": ("too old", "nothing before", "before or at"),
-        "forward": ("too late", "nothing after", "after or at"),
-        "nearest": ("too far", "nothing near", "near"),
-    }[join.spec.direction]
-    if not join.spec.allow_exact_matches:
-        side = side.removesuffix(" or at")
-    keys = ", ".join(join.left_by)
-    missing = "null or NaN" if join.domain.kind == "float" else "null"
-    reasons = [("no time" if join.domain.is_time else "no value", report.null_on, f"{join.left_on} is {missing}")]
-    if join.left_by:
-        reasons.append(("no key", report.null_key, f"{keys} is null"))
-        reasons.append(("unknown key", report.unknown_key, f"no right row has this {keys}"))
-    reasons.append((none, report.nothing_there, f"no right row {side} this {join.left_on}"))
-    if join.tolerance is not None:
-        reasons.append((far, report.too_far, _tolerance(join.tolerance, join)))
-    return reasons
-
-
-def _tolerance(tolerance: Tolerance, join: ResolvedAsof) -> str:
-    if tolerance.column is not None:
-        return f"farther than its {tolerance.column}"
-    if join.domain.is_time:
-        return f"more than {format_duration(int(tolerance.constant or 0) * join.domain.step_ns)} away"
-    return "beyond the tolerance"
+    for label, rows, share, why in report.lines():
+        table.add_row(Text(label), rows, share, Text(why), style="dim" if rows == "0" else "")
+    return Group(table, Text(f"distance  {distances_in_words(report)}"))

@@ -77,7 +77,7 @@ def spark_session(
 
 @contextmanager
 def _cancelled_at_the_end(session: Any) -> Iterator[None]:
-    """Cancel Spark's jobs when this process is told to end, before what they have begun to write is removed.
+    """Cancel Spark's jobs when this process gets a signal to end, before their partial output is removed.
 
     PySpark does so for an interrupt. Otherwise tasks go on, and write to a folder that is gone.
     """
@@ -132,7 +132,7 @@ def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
 
 
 def _is_descriptor_2(stream: Any) -> bool:
-    """Tell whether a stream writes to the descriptor; under a test runner it may not."""
+    """Return whether a stream writes to the descriptor; under a test runner it may not."""
     try:
         return bool(stream.fileno() == 2)
     except (OSError, ValueError):

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def warmup() -> None:
-    """Compile ahead what joins run, so that the first one does not wait for it.
+    """Compile the kernels of all joins ahead of the first join.
 
-    It is kept for all processes on this machine, Spark's workers too. On a cluster, run this on each node, or while its
-    image is built.
+    All processes on this machine use the compiled kernels, including Spark workers. On a cluster, run this command on
+    each node or while building its image.
     """
     from juncture.kernels.warmup import warm_up
     from juncture.runtime.threads import available_cores

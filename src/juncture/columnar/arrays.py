@@ -51,7 +51,7 @@ def rows_of(values: Rows, index: pa.Array) -> Rows:
 
 
 def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
-    """Return the rows of a batch at some places, none of which is beyond it.
+    """Return the rows of a batch at some positions, all within it.
 
     Notes
     -----
@@ -234,7 +234,7 @@ def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) 
 
 
 def without_times(data_type: pa.DataType) -> pa.DataType:
-    """Return a nested type with integers in place of times, of which Python's own round some and cannot hold others.
+    """Return a nested type with integers in place of times, which Python's own types round or cannot represent.
 
     Examples
     --------

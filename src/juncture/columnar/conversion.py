@@ -1,6 +1,6 @@
 """Arrays turned into another type of the same values, also where Arrow's own casts know no way.
 
-Two types are of the same values if they differ in nothing but encodings (dictionaries, runs), layouts (views, the width
+Two types have the same values if they differ only in encodings (dictionaries, runs), layouts (views, the width
 of offsets and numbers) and extensions, at any depth. The null type is of the values of any other, as long as all are
 null.
 """
@@ -25,7 +25,7 @@ def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     Raises
     ------
     pyarrow.ArrowException
-        If the type cannot hold so many: its offsets, indices or run ends are too narrow.
+        If the offsets, indices or run ends of the type are too narrow for the number of values.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def _rebuilt(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def _union(array: pa.UnionArray, data_type: pa.DataType) -> pa.Array:
-    """Return a union of the same codes, and a dense one of the same places: Arrow's own tell nothing of slices."""
+    """Return a union with its own codes and, if dense, its own positions: those of Arrow ignore slices."""
     if not len(array):
         return pa.nulls(0, data_type)
     widths = {1: 1, 2: 4} if data_type.mode == "dense" else {1: 1}

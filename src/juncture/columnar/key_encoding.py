@@ -33,7 +33,7 @@ _CANONICAL_NAN = np.float64("nan").view(np.int64)
 
 @dataclass(frozen=True)
 class Integers:
-    """Values as 64-bit integers; ``valid`` tells which have a form, None that all have."""
+    """Values as 64-bit integers; ``valid`` marks values with a form; None means all."""
 
     values: npt.NDArray[np.int64]
     valid: Mask | None
@@ -102,7 +102,7 @@ def _children(data_type: pa.DataType) -> list[pa.DataType]:
 
 @dataclass(frozen=True)
 class _Whole(Form):
-    """Integers, booleans, dates, durations, and columns of nothing but nulls."""
+    """Integers, booleans, dates, durations, and columns of nulls only."""
 
     reinterpreted: bool
 
@@ -180,7 +180,7 @@ class _LongDecimals(Form):
         return Strings(np.arange(len(array) + 1, dtype=np.int64) * _LONG_BYTES, data.reshape(-1), valid)
 
     def _one_by_one(self, array: pa.Array) -> Strings:
-        """Rescale values of which some exceed Arrow's decimals."""
+        """Rescale values that may exceed Arrow's decimals."""
         factor = 10 ** (self.scale - array.type.scale)
         width = array.type.bit_width // 8
         raw = raw_values(array, np.uint8).reshape(-1, width)
@@ -225,7 +225,7 @@ class _Nested(Form):
         return _strings(texts)
 
     def _values(self, array: pa.Array, never: set[int]) -> list[Any]:
-        """Return nested tuples; note the rows of which a part has no form."""
+        """Return nested tuples; note the rows with a part that has no form."""
         valid = validity(array)
         if pat.is_struct(array.type):
             columns = [

@@ -178,7 +178,7 @@ class RowCodes:
 
 
 def _memory(form: Form, array: pa.Array) -> ColumnMemory:
-    """Return where values lie of which equal ones have the same bytes: their own, or those of their form."""
+    """Return the memory of values whose equal ones have equal bytes: their own, or that of their form."""
     own = None if _has_forms(array.type) else ColumnMemory.of(array)
     if own is not None:
         return own
@@ -190,7 +190,7 @@ def _memory(form: Form, array: pa.Array) -> ColumnMemory:
 
 
 def _has_forms(data_type: pa.DataType) -> bool:
-    """Tell whether equal values of a type may have other bytes."""
+    """Return whether equal values of a type may have other bytes."""
     return bool(pat.is_floating(data_type) or pat.is_boolean(data_type) or pat.is_date64(data_type))
 
 
@@ -273,7 +273,7 @@ class _IntegerTable:
                 kernels.refill_integers(self._known, self.count, self._table)
 
     def _dense_if_worth(self, rows: int) -> _Dense | None:
-        """Return the codes in the form that is quickest to look up, once so many have been looked up as there are."""
+        """Return the codes in the form with the fastest lookup, once the number of lookups reaches that of keys."""
         with self._lock:
             before = self._found
             self._found += rows
@@ -404,7 +404,7 @@ class _Column:
         return np.concatenate([[_NULL], np.where(mapping == EMPTY, EMPTY, mapping + _NULL + 1)]).astype(np.int32)
 
     def _mapping(self, dictionary: pa.Array, *, new: bool) -> Codes:
-        """Return the code of each value of a dictionary; slices of one table share theirs, so it is remembered.
+        """Return the code of each value of a dictionary, cached since slices of one table share a dictionary.
 
         One in which values may lack a code, since none were added, counts until there are more codes.
         """
@@ -429,7 +429,7 @@ def _parts_of(pairs: Ints) -> tuple[Ints, Ints]:
 
 
 def _mask(count: int, codes: Ints) -> Mask:
-    """Return which of so many codes are among some."""
+    """Return a mask of the codes that occur in an array."""
     mask = np.zeros(count, np.bool_)
     mask[codes] = True
     return mask
@@ -441,7 +441,7 @@ def _renumbered(kept: Mask) -> Codes:
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:
-    """Tell whether two arrays are the same memory."""
+    """Return whether two arrays are the same memory."""
     if one.type != other.type or len(one) != len(other) or one.offset != other.offset or len(one) == 0:
         return False
     buffers = zip(one.buffers(), other.buffers(), strict=False)

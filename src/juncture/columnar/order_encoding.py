@@ -115,7 +115,7 @@ class StepCoder:
         return raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
 
     def restores(self, data_type: pa.DataType) -> bool:
-        """Tell whether values of a type can be told from their codes."""
+        """Return whether codes of a type determine its values."""
         if pat.is_timestamp(data_type):
             return bool(data_type.unit == self.domain.unit)
         if self.domain.kind == "float":
@@ -225,7 +225,7 @@ Coder = StepCoder | RankCoder
 
 @dataclass(frozen=True)
 class RoughCoder:
-    """Codes of which neighbouring values may have the same: any value has one, and none has to be seen before.
+    """Codes that neighbouring values may share. Any value has one, without a look at the others.
 
     Equal values of either side have equal codes, and greater ones never smaller codes.
 
@@ -403,7 +403,7 @@ def no_limit() -> Words:
 
 
 def _has_unit(data_type: pa.DataType) -> bool:
-    """Tell times that count units of their own: timestamps, durations and times of day."""
+    """Return whether a type counts time units: timestamps, durations and times of day."""
     return bool(pat.is_timestamp(data_type) or pat.is_duration(data_type) or pat.is_time(data_type))
 
 

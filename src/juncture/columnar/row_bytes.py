@@ -9,7 +9,7 @@ type                                    bytes
 any, null                               ``00``; a value has ``01`` before it
 boolean                                 1: ``00`` or ``01``
 integers of 8 to 64 bits                8, the most significant first; of signed ones the first bit is inverted
-dates, times, timestamps, durations     likewise, their count of units
+dates, times, timestamps, durations     the same, of their count of units
 floats                                  8, those of a 64-bit float, the most significant first: the first bit inverted
                                         if it is 0, all bits if it is 1; -0.0 as 0.0, any NaN as ``FF F8 00 …``
 decimals of 32 to 256 bits              8, 8, 16 or 32: the unscaled number as signed integers are

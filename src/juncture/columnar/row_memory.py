@@ -61,12 +61,12 @@ class ColumnMemory:
         add_lengths(self.first, self.valid, self.width, self.edges, self.edge_width, lengths)
 
     def append(self, positions: Ints, target: Bytes) -> None:
-        """Write each value to its position, so that no two values have bytes of which one begins the other's."""
+        """Write each value to its position, so that no value's bytes are a prefix of another's."""
         held = self.first, self.valid, self.values, self.width, self.edges, self.edge_width
         append_values(*held, positions, target)
 
     def keep_equal(self, rows: Ints, other: ColumnMemory, places: Ints, same: Bytes) -> None:
-        """Take out of what may be the same rows of which this column differs."""
+        """Remove candidates of equal rows that differ in this column."""
         one, two = (self.first, self.valid), (other.first, other.valid)
         if self.edge_width:
             texts = (self.edges, self.values), (other.edges, other.values)
@@ -111,7 +111,7 @@ class RowMemory:
         return cls(batch, tuple(columns))
 
     def surely_equal(self, rows: Ints, other: RowMemory, places: Ints) -> Mask:
-        """Tell which rows are the same as those of other memory, of the same types, at some places.
+        """Return a mask of the rows that equal those of other memory of the same types at some positions.
 
         Of others nothing is said: floats of other bits may be equal.
         """

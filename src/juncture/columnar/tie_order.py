@@ -107,7 +107,7 @@ def _is_text(data_type: pa.DataType) -> bool:
 
 
 def _prefix_kind(data_type: pa.DataType) -> str:
-    """Tell how much of a value fits 64 bits in order: the ``"whole"``, its ``"start"``, or ``"nothing"``."""
+    """Return how much of a value fits 64 bits in order: ``"whole"``, ``"start"`` or ``"nothing"``."""
     if (
         pat.is_integer(data_type)
         or pat.is_floating(data_type)

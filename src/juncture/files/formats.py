@@ -15,6 +15,7 @@ FORMATS: tuple[Format, ...] = ("parquet", "csv", "tsv", "json", "arrow")
 
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
+    ".parq": "parquet",
     ".pq": "parquet",
     ".csv": "csv",
     ".tsv": "tsv",
@@ -47,14 +48,26 @@ def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[P
         raise SpecError(f"{argument} {path!r} names nothing. Expected a file, a folder or a glob.")
     if named is not None:
         check_choice("--format", named, FORMATS)
-    found = (_ENDINGS[each] for each in map(_ending, (Path(path), *inside)) if each in _ENDINGS)
-    known = next(found, None) or next((each for each in FORMATS if each == named), None)
+    by_name = (found for found in map(format_by_name, (Path(path), *inside)) if found is not None)
+    known = next(by_name, None) or next((each for each in FORMATS if each == named), None)
     if known or Path(path).is_dir():
         return known or "parquet"
     raise SpecError(
         f"{argument} {path} has an ending that says nothing of its format. Expected one of {', '.join(_ENDINGS)}; "
         f"or pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
     )
+
+
+def format_by_name(path: Path) -> Format | None:
+    """Return the format that the ending of a name says, but for that of a compression, or None if it says none.
+
+    Examples
+    --------
+    >>> format_by_name(Path("trades.csv.gz")), format_by_name(Path("trades"))
+    ('csv', None)
+    """
+    ending = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
+    return _ENDINGS.get(ending.lower())
 
 
 def format_of_start(start: bytes) -> Format:
@@ -73,8 +86,3 @@ def format_of_start(start: bytes) -> Format:
     if start.lstrip()[:1] in (b"{", b"["):
         return "json"
     return "tsv" if b"\t" in start.partition(b"\n")[0] and b"," not in start.partition(b"\n")[0] else "csv"
-
-
-def _ending(path: Path) -> str:
-    """Return the last ending but that of a compression."""
-    return Path(path.stem).suffix.lower() if path.suffix.lower() in COMPRESSED else path.suffix.lower()

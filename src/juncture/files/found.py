@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import glob
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +14,8 @@ WILDCARDS = frozenset("*?[")
 """What makes a glob of a path."""
 
 
-def files_of(path: str, what: str) -> list[Path]:
-    """Return the files that a path of this machine stands for.
+def files_of(path: str, what: str) -> list[FoundFile]:
+    """Return the files that a path of this machine stands for, as `juncture.runtime.paths.listed` finds them.
 
     Parameters
     ----------
@@ -29,27 +27,25 @@ def files_of(path: str, what: str) -> list[Path]:
     Raises
     ------
     DataError
-        If there are none.
+        If there are none, or they are those of a Delta, Iceberg or Hudi table.
     """
-    found = Path(path)
-    if found.is_file():
-        return [found]
-    matches = [found] if found.is_dir() else [Path(name) for name in glob.glob(path, recursive=True)]  # noqa: PTH207 - Path.glob takes no absolute pattern
-    files = [file for match in matches for file in ([match] if match.is_file() else match.rglob("*"))]
-    files = list({file for file in files if file.is_file() and not file.name.startswith((".", "_"))})
+    if "://" in path:
+        raise DataError(
+            f"The {what} {path.partition('?')[0]} is a URI, by which Parquet files alone are read. Copy it to this "
+            "machine, or write Parquet."
+        )
+    is_there = Path(path).exists()
+    files = list["FoundFile"]()
+    if is_there or not WILDCARDS.isdisjoint(path):
+        # Loaded when there may be a file: that there is none is said at once.
+        from juncture.runtime.paths import listed
+
+        files = listed(path, lambda _: True)
     if not files:
-        state = "is a folder without files" if found.is_dir() else "does not exist"
-        raise DataError(f"The {what} {path} {state}.")
-    return sorted(files)
+        raise DataError(f"The {what} {path} {'is a folder without files' if is_there else 'does not exist'}.")
+    return files
 
 
-def found_file(file: Path, root: Path) -> FoundFile:
-    """Return a file with the folders below the one that was named, which may stand for columns."""
-    # Loaded when there is a file: that there is none is said at once.
-    from pyarrow.fs import LocalFileSystem
-
-    from juncture.runtime.paths import FoundFile
-
-    base = file.parent if file == root else Path(*takewhile(WILDCARDS.isdisjoint, root.parts))
-    status = file.stat()
-    return FoundFile(str(file), LocalFileSystem(), status.st_size, status.st_mtime_ns, str(base))
+def paths_of(path: str, what: str) -> list[Path]:
+    """Return the same as paths."""
+    return [Path(file.path) for file in files_of(path, what)]

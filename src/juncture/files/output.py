@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
@@ -29,8 +30,10 @@ def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) 
     Raises
     ------
     PlanError
-        If it exists, is no data, is or holds an input, or has no folder to lie in.
+        If it exists, is no data, is or holds an input, has no folder to lie in, or is a URI.
     """
+    if re.match(r"[A-Za-z][\w+.-]+:/", str(target)):
+        raise PlanError(f"{target} is a URI. Expected a file or folder of this machine: write there, and copy it.")
     if not target.parent.is_dir():
         raise PlanError(f"{target} cannot be written, since there is no folder {target.parent}. Make it first.")
     if not (target.exists() or target.is_symlink()):

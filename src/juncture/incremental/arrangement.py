@@ -124,8 +124,9 @@ class Journal:
     def change(self, values: npt.NDArray[np.int64], places: Positions, by: Ints) -> None:
         """Add to some values of an array, at distinct places."""
         before = values[places]
-        values[places] = before + by
+        # First, so that an interrupt in between leaves nothing that is not undone.
         self._undo.append(lambda: values.__setitem__(places, before))
+        values[places] = before + by
 
     def undo(self) -> None:
         """Put everything back, the last change first."""

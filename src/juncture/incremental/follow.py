@@ -8,6 +8,8 @@ Each epoch takes three steps, and the process may die between any two of them:
 
 When it starts again, the state says which epoch is the last, and where the source goes on; a sink that lacks that epoch
 gets it from the state. So every change of the source is taken once, and every change of the answer given once.
+
+After an error the follower starts again in the same way, in place, with the next call.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
-from juncture.errors import SpecError, StateError, did_you_mean
+from juncture.errors import PlanError, SpecError, StateError, did_you_mean
 from juncture.incremental.change_batch import WEIGHT
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Read, Source, SourceEpoch
@@ -32,10 +34,13 @@ from juncture.incremental.sources.source import Read, Source, SourceEpoch
 _STATE, _SOURCE = "state", "source"
 
 
-class Kept(Protocol):
+class MaintainedQuery(Protocol):
     """What keeps an answer up to date: a join of two tables, or a view of several."""
 
     schema: pa.Schema
+
+    def check_open(self) -> None:
+        """Raise an error if it is closed, or if an error has left it with less than whole epochs."""
 
     @property
     def epoch(self) -> int:
@@ -52,7 +57,7 @@ class Kept(Protocol):
         """Take the changes of an epoch, and return those of the answer."""
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave, unless it was the first."""
+        """Return what the last epoch gave, unless it was the first: then `result` is."""
 
     def result(self) -> pa.Table:
         """Return the answer as it is."""
@@ -92,7 +97,7 @@ class Follower:
 
     def __init__(
         self,
-        kept: Kept,
+        query: MaintainedQuery,
         source: Source,
         sink: Sink,
         tables: Mapping[str, str],
@@ -100,42 +105,49 @@ class Follower:
         on_epoch: Callable[[FollowProgress], object] | None,
         on_read: Read | None,
     ) -> None:
-        if WEIGHT not in kept.schema.names:
+        if WEIGHT not in query.schema.names:
             raise SpecError("The changes of the answer have no weights. Pass output='weight' to jn.changes(…).")
         for name in tables.values():
             if name not in source.tables:
                 raise SpecError(f"tables= names {name!r}, which the source lacks. {did_you_mean(name, source.tables)}")
-        self._kept, self._source, self._sink = kept, source, sink
+        self._query, self._source, self._sink = query, source, sink
         self._names = {there: here for here, there in tables.items()}
         self._epoch_rows = epoch_rows
         self._on_epoch = on_epoch or (lambda _: None)
         self._on_read = on_read or (lambda _table, _rows: None)
         self._stopped = threading.Event()
+        self._is_closed = False
         self._state: str | None = None
 
     def start(self) -> None:
-        """Populate what has no rows yet, or go on where it was left; `run` and `step` do so first.
+        """Populate what has no rows yet, or go on where it was left; `run` and `step` do so first, and after an error.
 
         Raises
         ------
+        PlanError
+            If it is closed.
         StateError
-            If state, source and sink do not belong together.
+            If state, source and sink do not belong together, or an error has left the state with less than whole
+            epochs, so that it has to be opened again.
         """
+        if self._is_closed:
+            raise PlanError("The follower is closed. Follow again with jn.follow(…).")
         if self._state is not None:
             return
-        if self._kept.epoch:
+        self._query.check_open()
+        if self._query.epoch:
             state, offset = self._left()
-            self._catch_up(self._sink.open(self._kept.schema, state))
+            self._catch_up(self._sink.open(self._query.schema, state))
             self._source.start(offset)
         else:
             state = uuid4().hex
-            self._sink.open(self._kept.schema, state)
+            self._sink.open(self._query.schema, state)
             self._populate(state)
         self._state = state
 
     def _left(self) -> tuple[str, Any]:
         """Return which state it is, and where its source is."""
-        offset = self._kept.offset
+        offset = self._query.offset
         if not isinstance(offset, dict) or set(offset) != {_STATE, _SOURCE}:
             raise StateError(
                 f"The state has rows, and its offset {offset!r} does not say where the source is: it was filled by "
@@ -147,7 +159,7 @@ class Follower:
         began_s = time.monotonic()
         snapshot = self._source.snapshot(self._on_read)
         tables = self._named(snapshot.tables)
-        answer = self._kept.populate(offset={_STATE: state, _SOURCE: snapshot.offset}, **tables)
+        answer = self._query.populate(offset={_STATE: state, _SOURCE: snapshot.offset}, **tables)
         rows = sum(table.num_rows for table in tables.values())
         self._give(answer)
         self._source.start(snapshot.offset)
@@ -159,7 +171,7 @@ class Follower:
 
     def _catch_up(self, taken: int | None) -> None:
         """Give the sink the last epoch, if it lacks it."""
-        epoch = self._kept.epoch
+        epoch = self._query.epoch
         if taken == epoch:
             return
         if taken is not None and taken != epoch - 1:
@@ -167,29 +179,39 @@ class Follower:
                 f"The sink holds epoch {taken:,} and the state epoch {epoch:,}: one of them is an older copy. Pass a "
                 "new state, and replace=True or another sink."
             )
-        self._give(self._kept.last() if epoch > 1 else _as_changes(self._kept.result(), self._kept.schema))
+        self._give(self._query.last() if epoch > 1 else _as_changes(self._query.result(), self._query.schema))
 
     def _give(self, answer: Sequence[pa.RecordBatch]) -> None:
-        self._sink.write(self._kept.epoch, answer)
+        self._sink.write(self._query.epoch, answer)
 
     def step(self, timeout_s: float = 1.0) -> FollowProgress | None:
         """Take one epoch; return None if nothing has changed within the time.
+
+        After any error it may be called again. It then goes back to the last epoch of the state, gives it to the sink
+        if the sink lacks it, and reads the source from there: nothing is lost, and nothing comes twice.
 
         Raises
         ------
         PlanError
             If it is closed.
         SchemaError, DataError, StateError
-            If the source has changed its columns, a change cannot be taken, or something that is needed is lost. What
-            was taken until then stays, and following again goes on from there.
+            If the source has changed its columns, a change cannot be taken, or something that is needed is lost.
         """
         self.start()
+        try:
+            return self._step(timeout_s)
+        except BaseException:
+            # Source and state may be epochs apart, and the sink may lack one: the next call starts from the state.
+            self._state = None
+            raise
+
+    def _step(self, timeout_s: float) -> FollowProgress | None:
         epoch = self._source.next(self._epoch_rows, timeout_s)
         if epoch is None:
             return None
         began_s = time.monotonic()
         offset = {_STATE: self._state, _SOURCE: epoch.offset}
-        answer = self._kept.apply(offset=offset, **self._named(self._changes(epoch)))
+        answer = self._query.apply(offset=offset, **self._named(self._changes(epoch)))
         self._give(answer)
         self._source.acknowledge(epoch.offset)
         return self._report(epoch, answer, began_s)
@@ -199,14 +221,14 @@ class Follower:
         changes = {name: list(batches) for name, batches in epoch.changes.items()}
         for name in epoch.truncated:
             if name in self._names:
-                rows = _widened(self._kept.table(self._names[name]), self._source.tables[name])
+                rows = _widened(self._query.table(self._names[name]), self._source.tables[name])
                 changes[name] = [*_weighted(rows, -1), *changes.get(name, [])]
         return changes
 
     def _report(self, epoch: SourceEpoch, answer: Sequence[pa.RecordBatch], began_s: float) -> FollowProgress:
         rows_out = sum(batch.num_rows for batch in answer)
         took_s = time.monotonic() - began_s
-        progress = FollowProgress(self._kept.epoch, epoch.transactions, epoch.rows, rows_out, took_s, epoch.offset)
+        progress = FollowProgress(self._query.epoch, epoch.transactions, epoch.rows, rows_out, took_s, epoch.offset)
         self._on_epoch(progress)
         return progress
 
@@ -238,6 +260,7 @@ class Follower:
 
     def close(self) -> None:
         """Close the source and the sink. What keeps the answer stays open: it is not the follower's."""
+        self._is_closed = True
         self._source.close()
         self._sink.close()
 

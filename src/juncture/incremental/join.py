@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.conversion import converted
-from juncture.errors import DataError, PlanError
+from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
@@ -50,7 +50,7 @@ class ChangeSetup:
         The columns of both sides.
     output
         How the changes of the answer are said.
-    missing
+    unmatched_deletes
         What becomes of deletes of rows that are not there.
     """
 
@@ -58,11 +58,11 @@ class ChangeSetup:
     left_schema: pa.Schema
     right_schema: pa.Schema
     output: ChangeFormat = "weight"
-    missing: Literal["error", "count"] = "error"
+    unmatched_deletes: Literal["error", "count"] = "error"
 
     def __post_init__(self) -> None:
         check_choice("output", self.output, ("weight", "change_type", "debezium"))
-        check_choice("missing", self.missing, ("error", "count"))
+        check_choice("unmatched_deletes", self.unmatched_deletes, ("error", "count"))
 
     def schema(self, side: Side) -> pa.Schema:
         """Return the columns of a side."""
@@ -79,13 +79,13 @@ class SideRows:
         How many distinct rows, or a few more.
     bytes
         How much memory they take.
-    missing
+    unmatched_deletes
         How many deletes found no row.
     """
 
     rows: int
     bytes: int
-    missing: int
+    unmatched_deletes: int
 
 
 class ChangeJoin:
@@ -127,6 +127,8 @@ class ChangeJoin:
         self._identity = identity_of(self._join.output_schema, "answer's")
         self._nothing = {side: self._kept.nothing(side) for side in SIDES}
         self._closed = False
+        self._is_whole = True
+        self._last: list[pa.RecordBatch] = []
         self._position = Position(0, None, dict.fromkeys(SIDES, 0))
         self._state: StoredState | None = None
         if store is not None:
@@ -149,12 +151,12 @@ class ChangeJoin:
         return self._position.offset
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave, if its state is in a folder: after a crash it may not have arrived.
+        """Return what the last epoch gave, which may not have arrived after a crash or an error.
 
         What `populate` gave is not kept, since `result` makes it again.
         """
-        self._check_open()
-        return [] if self._state is None else self._state.store.last()
+        self.check_open()
+        return self._last if self._state is None else self._state.store.last()
 
     def apply(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
         """Take the changes of an epoch, and return those of the answer.
@@ -184,9 +186,10 @@ class ChangeJoin:
         PlanError
             If the join is closed.
         StateError
-            If the epoch cannot be written to its folder. Then it has not been taken either.
+            If the epoch cannot be written to its folder. Then it has not been taken either. After an error that leaves
+            open what has been taken the join is closed: opened again, it has whole epochs, and `epoch` tells how many.
         """
-        self._check_open()
+        self.check_open()
         changes = {side: list(self._read(side, given)) for side, given in zip(SIDES, (left, right), strict=True)}
         return self._epoch(changes, offset)
 
@@ -219,7 +222,7 @@ class ChangeJoin:
                 f"The join holds rows already, of {self.epoch:,} epochs: populate(…) is for the first ones. Pass "
                 "changes to apply(…)."
             )
-        self._check_open()
+        self.check_open()
         streams = {side: self._read(side, given) for side, given in zip(SIDES, (left, right), strict=True)}
         taken: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
         left_bytes = math.inf if self._state is None else self._state.first_bytes
@@ -236,6 +239,7 @@ class ChangeJoin:
         lacking, answer = dict(self._position.missing), []
         writers = {} if self._state is None else self._state.writers(is_sorted=False)
         arrangements = self._kept.arrangements
+        self._is_whole = False
         try:
             joined = {side: self._end_to_end(side, changes[side]) for side in SIDES}
             for part in in_parts(self._kept, changes):
@@ -258,8 +262,7 @@ class ChangeJoin:
             self._hold_nothing()
             raise
         self._position = position
-        if self._state is not None:
-            self._state.settle(position)
+        self._tidy()
         return answer
 
     def _end_to_end(self, side: Side, changes: Sequence[Weighted]) -> EndToEnd:
@@ -278,6 +281,7 @@ class ChangeJoin:
     ) -> list[pa.RecordBatch]:
         """Take the first rows, which are too many to be taken at once."""
         lacking = dict(self._position.missing)
+        self._is_whole = False
         try:
             writers = state.writers(is_sorted=True)
             answer = state.parted(report).run(changes, partial(self._take_part, lacking=lacking), writers)
@@ -287,6 +291,7 @@ class ChangeJoin:
             self._hold_nothing()
             raise
         self._position = position
+        self._is_whole = True
         return answer
 
     def _take_part(self, found: Mapping[Side, Delta], lacking: dict[Side, int]) -> list[pa.RecordBatch]:
@@ -298,22 +303,25 @@ class ChangeJoin:
         return self._said(given.gathered())
 
     def _hold_nothing(self) -> None:
+        """Be as before the first rows."""
         for arrangement in self._kept.arrangements.values():
             arrangement.memory = []
+        self._check_whole()
 
     def _located(self, found: Mapping[Side, Delta]) -> tuple[Deltas, dict[Side, int]]:
         """Return what changes do, and how many deletes of each side find nothing."""
         located = {side: self._kept.arrangements[side].locate(delta) for side, delta in found.items()}
-        if self.setup.missing == "error":
+        if self.setup.unmatched_deletes == "error":
             for side, (_, _, missing) in located.items():
                 self._refuse_missing(side, found[side], missing)
         deltas = {side: (delta, places) for side, (delta, places, _) in located.items()}
         return deltas, {side: int(missing.sum()) for side, (_, _, missing) in located.items()}
 
     def _epoch(self, changes: Mapping[Side, list[Weighted]], offset: Any) -> list[pa.RecordBatch]:
-        deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
         journal, given = Journal(), Changes()
+        self._is_whole = False
         try:
+            deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
             self._kept.operator.apply(deltas, journal, given)
             answer = self._said(given.consolidated(self._identity))
             lacking = {side: self._position.missing[side] + missing[side] for side in SIDES}
@@ -324,13 +332,31 @@ class ChangeJoin:
             journal.undo()
             if self._state is not None:
                 self._state.drop()
+            self._check_whole()
             raise
-        self._position = position
-        if self._state is None:
-            self._kept.compact()
-        else:
-            self._state.settle(position)
+        self._position, self._last = position, answer
+        self._tidy()
         return answer
+
+    def _tidy(self) -> None:
+        """Tidy up after an epoch that has been taken."""
+        try:
+            if self._state is None:
+                self._kept.compact()
+            else:
+                self._state.settle(self._position)
+        except BaseException:
+            # A caller that tries again would have the epoch counted twice.
+            self.close()
+            raise
+        self._is_whole = True
+
+    def _check_whole(self) -> None:
+        """Go on with what has been put back, unless the folder has the epoch nevertheless."""
+        stored = self._position if self._state is None else self._state.store.position()
+        self._is_whole = self.epoch == (0 if stored is None else stored.epoch)
+        if not self._is_whole:
+            self.close()
 
     def _read(self, side: Side, given: Any) -> Iterator[Weighted]:
         """Yield what was given of a side, in the types that rows are held in."""
@@ -354,7 +380,7 @@ class ChangeJoin:
         row = int(np.flatnonzero(missing)[0])
         raise DataError(
             f"The {side} changes delete a row that is not there ({int(missing.sum()):,} in all). Nothing of the epoch "
-            "has been taken. Pass missing='count' to have such deletes counted. The row is "
+            "has been taken. Pass unmatched_deletes='count' to have such deletes counted. The row is "
             f"{delta.batch.slice(row, 1).to_pylist()[0]}."
         )
 
@@ -370,7 +396,7 @@ class ChangeJoin:
 
     def result(self) -> pa.Table:
         """Return the answer as it is: the join of the two tables as they are, by the batch engine."""
-        self._check_open()
+        self.check_open()
         plan = plan_local(
             self.setup.spec,
             self._now("left"),
@@ -419,12 +445,28 @@ class ChangeJoin:
         arrangement = self._kept.arrangements[side]
         return SideRows(arrangement.rows, arrangement.nbytes, self._position.missing[side])
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse to go on with a join that is closed.
+
+        Raises
+        ------
+        PlanError
+            If it has been closed.
+        StateError
+            If an error has left it with less than whole epochs.
+        """
+        if not self._is_whole:
+            again = "Populate a new one" if self._state is None else "Close it and open its folder again"
+            raise StateError(
+                f"The join is incomplete in memory: an error has interrupted an epoch. {again} with jn.changes(…)."
+            )
         if self._closed:
             raise PlanError("The join is closed. Open it again with jn.changes(…).")
 
     def close(self) -> None:
         """Let go of all that is held. What is in a folder stays there."""
+        if self._closed:
+            return
         self._closed = True
         if self._state is not None:
             self._state.close()

@@ -178,6 +178,7 @@ class StoredState:
         for side in paged:
             self._kept.arrangements[side].memory = []
             self._page(side, runs[side])
+        for side in paged:
             if self._merge is None:
                 self._begin_merge(side)
 

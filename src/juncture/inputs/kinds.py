@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from juncture.errors import PlanError, SpecError
+from juncture.inputs.files import Files, is_path
 from juncture.planner.decision import Engine
 
 Kind = Literal["arrow", "path", "spark"]
 
 ACCEPTED = (
-    "Expected a Spark DataFrame; a path to Parquet (a file, folder, glob or list of them); or a table that speaks "
+    "Expected a Spark DataFrame; a path to files (a file, folder, glob or list of them); or a table that speaks "
     "Arrow: pyarrow (a dataset too), Polars, pandas, DuckDB, or an iterable of pyarrow.RecordBatch."
 )
 
@@ -37,11 +38,10 @@ def kind_of(table: object, side: str) -> Kind:
     SpecError
         If it is none that a join can read.
     """
-    if isinstance(table, str | os.PathLike):
-        _check_paths([table], side)
+    if isinstance(table, Files):
         return "path"
-    if isinstance(table, list | tuple) and table and all(isinstance(part, str | os.PathLike) for part in table):
-        _check_paths(table, side)
+    if is_path(table):
+        _check_paths(table if isinstance(table, list | tuple) else [table], side)
         return "path"
     if is_spark_frame(table):
         return "spark"
@@ -60,7 +60,7 @@ def kind_of(table: object, side: str) -> Kind:
     raise SpecError(f"The {side} table is a {type_name(table)}, which cannot be read as a table. {ACCEPTED}")
 
 
-def _check_paths(paths: Sequence[str | os.PathLike[str]], side: str) -> None:
+def _check_paths(paths: Sequence[Any], side: str) -> None:
     """Refuse a path without a name, which would be the working directory.
 
     Raises
@@ -114,12 +114,6 @@ def choose_engine(left: object, right: object, spark: object | None) -> Engine:
             ".toArrow()."
         )
     return "spark" if in_spark or spark is not None else "local"
-
-
-def paths_of(table: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
-    """Return a path or several as a list of strings."""
-    parts = [table] if isinstance(table, str | os.PathLike) else table
-    return [os.fspath(part) for part in parts]
 
 
 def is_from(table: object, package: str, name: str) -> bool:

@@ -43,7 +43,7 @@ class _Ways(TypedDict, total=False):
     left_order: Order | Sequence[Order] | None
     right_order: Order | Sequence[Order] | None
     changes: bool | ChangeFormat
-    missing: Literal["error", "count"]
+    unmatched_deletes: Literal["error", "count"]
 
 
 class _By(_Ways, total=False):

@@ -54,7 +54,7 @@ def join_asof(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
     changes: bool | ChangeFormat = False,
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left row with the right row that was in force at its time.
@@ -67,7 +67,7 @@ def join_asof(
     left, right
         Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to Parquet (a file, folder, glob or list of them).
+        batches) and paths to files (a file, folder, glob or list of them).
     on
         The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
@@ -119,7 +119,7 @@ def join_asof(
         ``"auto"`` (the default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark:
         ``"broadcast"``, ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. The answer is the
         same.
-    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

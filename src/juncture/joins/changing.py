@@ -23,7 +23,7 @@ def changes(
     state: str | PathLike[str] | None = None,
     memory: str | int | None = None,
     output: Literal["weight", "change_type", "debezium"] = "weight",
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
 ) -> ChangeJoin:
     """Join two tables whose rows are inserted, updated and deleted, and keep the answer up to date.
 
@@ -42,7 +42,7 @@ def changes(
     output
         How the changes of the answer are said: a column ``_weight``, a column ``_change_type``, or the columns ``op``,
         ``before`` and ``after``.
-    missing
+    unmatched_deletes
         What becomes of deletes of rows that are not there: an error, or they are counted and left out.
 
     Returns
@@ -82,5 +82,5 @@ def changes(
     for side, schema in (("left", left_schema), ("right", right_schema)):
         if not isinstance(schema, pa.Schema):
             raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
-    setup = ChangeSetup(spec, left_schema, right_schema, output, missing)
+    setup = ChangeSetup(spec, left_schema, right_schema, output, unmatched_deletes)
     return ChangeJoin(setup, resources_here(memory), None if state is None else store_in(Path(state), setup))

@@ -44,7 +44,7 @@ def join(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
     changes: bool | ChangeFormat = False,
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match rows whose keys are equal.
@@ -53,7 +53,7 @@ def join(
     ----------
     left, right
         Two Spark DataFrames, of which the left one, or both, may be streams; or any mixture of tables that speak Arrow
-        (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record batches) and paths to Parquet (a file,
+        (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record batches) and paths to files (a file,
         folder, glob or list of them), joined in this process. Paths, with ``spark=`` or beside a DataFrame, are read
         by Spark.
     on
@@ -84,7 +84,7 @@ def join(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from juncture.incremental.follow import Follower, FollowProgress, Kept
+    from juncture.incremental.follow import Follower, FollowProgress, MaintainedQuery
     from juncture.incremental.sinks.files import FilesSink
     from juncture.incremental.sinks.postgres import PostgresSink
     from juncture.incremental.sinks.sink import Sink, Write
@@ -156,7 +156,8 @@ def into_files(folder: str | PathLike[str]) -> FilesSink:
     ----------
     folder
         The folder; it is made if it is not there. A file has the number of its epoch as its name, and is there as a
-        whole or not at all.
+        whole or not at all. The first files may be removed once they have been read; one that is missing in between is
+        an error.
     """
     from juncture.incremental.sinks.files import FilesSink
 
@@ -174,7 +175,7 @@ def _part(name: str, what: str) -> Any:
 
 
 def follow(
-    kept: Kept,
+    query: MaintainedQuery,
     source: Source,
     sink: Sink | Write,
     *,
@@ -186,12 +187,12 @@ def follow(
     """Bring what changes at a source through a join or a view to a sink, each change once.
 
     A new state is populated from the tables as they are; one that has rows goes on where it was left, after a crash,
-    too.
+    too. After an error, call ``step`` or ``run`` again: nothing is lost, and nothing comes twice.
 
     Parameters
     ----------
-    kept
-        The join (`juncture.changes`) or view.
+    query
+        The maintained query: a join (`juncture.changes`) or a view (`juncture.view`).
     source
         Where changes come from: `juncture.postgres` or `juncture.change_files`.
     sink
@@ -202,7 +203,7 @@ def follow(
     epoch_rows
         About how many changes are taken at once, if so many have come: whole transactions, always.
     on_epoch
-        Is told of each epoch.
+        Is told of each epoch when it is complete, and not of one that the sink is given again after an error.
     on_read
         Is told how many rows of a table more have been read, while a state is populated.
 
@@ -222,4 +223,4 @@ def follow(
     if isinstance(epoch_rows, bool) or not isinstance(epoch_rows, int) or epoch_rows < 1:
         raise SpecError(f"epoch_rows={epoch_rows!r} is no number of rows. Expected a whole number of at least 1.")
     names = {name: name for name in source.tables} if tables is None else dict(tables)
-    return Follower(kept, source, sink_of(sink), names, epoch_rows, on_epoch, on_read)
+    return Follower(query, source, sink_of(sink), names, epoch_rows, on_epoch, on_read)

@@ -97,7 +97,7 @@ def plan_many(
     Join of 1 table to one spine in-process
       spine      2 rows
       key        no key: coded once for rates
-      rates: As-of join in-process by probe: it should cost the least, and merge is next
+      rates: As-of join in-process by probe: lowest estimated cost; next is merge
     """
     rights = _checked(tables)
     engines = {}

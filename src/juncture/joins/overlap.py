@@ -44,7 +44,7 @@ def join_overlap(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
     changes: bool | ChangeFormat = False,
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left interval with all right intervals that overlap it.
@@ -57,7 +57,7 @@ def join_overlap(
     left, right
         Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to Parquet (a file, folder, glob or list of them).
+        batches) and paths to files (a file, folder, glob or list of them).
     left_interval, right_interval
         The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
         timestamps, or expressions of them, ``juncture.expr("start + length")``. None for one of the two where all
@@ -85,7 +85,7 @@ def join_overlap(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

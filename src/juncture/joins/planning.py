@@ -37,7 +37,7 @@ def plan(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
     changes: bool | ChangeFormat = False,
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
 ) -> Plan:
     """Plan a join without running it.
 
@@ -71,7 +71,7 @@ def plan(
         ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what comes and what goes. The result is
         the stream of changes of the join of these tables, with a column ``_weight``; ``"change_type"`` and
         ``"debezium"`` say them in the other ways.
-    missing
+    unmatched_deletes
         What becomes of deletes of rows that are not there, of two streams of changes: ``"error"``, or ``"count"``.
 
     Returns
@@ -104,7 +104,7 @@ def plan(
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
     check_limits(engine, memory)
-    check_choice("missing", missing, ("error", "count"))
+    check_choice("unmatched_deletes", unmatched_deletes, ("error", "count"))
     _check_order(maintain_order)
     if changes is not False:
         return _plan_of_changes(
@@ -112,14 +112,17 @@ def plan(
             left,
             right,
             changes,
-            missing=missing,
+            unmatched_deletes=unmatched_deletes,
             algorithm=algorithm,
             session=spark,
             left_order=left_order,
             right_order=right_order,
         )
-    if missing != "error":
-        raise SpecError(f"missing={missing!r} is about deletes, which changes=True is to tell. Pass both, or neither.")
+    if unmatched_deletes != "error":
+        raise SpecError(
+            f"unmatched_deletes={unmatched_deletes!r} applies to change streams only. Pass changes=True, or drop it.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     if not (is_stream(left) and is_stream(right)):
         _refuse_orders(left_order=left_order, right_order=right_order)
     check_algorithm(spec, algorithm, engine)
@@ -154,7 +157,7 @@ def _plan_of_changes(
     right: Any,
     changes: bool | ChangeFormat,
     *,
-    missing: Literal["error", "count"],
+    unmatched_deletes: Literal["error", "count"],
     algorithm: str,
     session: Any,
     **orders: Any,
@@ -187,7 +190,7 @@ def _plan_of_changes(
     from juncture.incremental.spark import plan as on_changes
 
     output: ChangeFormat = "weight" if isinstance(changes, bool) else changes
-    return on_changes.plan(spec, left, right, output=output, missing=missing, session=session)
+    return on_changes.plan(spec, left, right, output=output, unmatched_deletes=unmatched_deletes, session=session)
 
 
 def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str, Any]) -> Any:

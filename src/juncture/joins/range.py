@@ -50,7 +50,7 @@ def join_range(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
     changes: bool | ChangeFormat = False,
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left row with all right rows in a window around its place in time, or on any other line.
@@ -63,7 +63,7 @@ def join_range(
     left, right
         Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to Parquet (a file, folder, glob or list of them).
+        batches) and paths to files (a file, folder, glob or list of them).
     on
         The column of both that is compared: an integer, float, decimal, date or timestamp; ``left_on`` and
         ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
@@ -98,7 +98,7 @@ def join_range(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

@@ -23,7 +23,7 @@ def view(
     sources: Mapping[str, pa.Schema | Source],
     memory: str | int | None = None,
     output: Literal["weight", "change_type", "debezium"] = "weight",
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
 ) -> View:
     """Keep the answer of a query up to date while the tables that it reads change.
 
@@ -44,7 +44,7 @@ def view(
     output
         How the changes of the answer are said: a column ``_weight``, a column ``_change_type``, or the columns ``op``,
         ``before`` and ``after``.
-    missing
+    unmatched_deletes
         What becomes of deletes of rows that are not there: an error, or they are counted and left out.
 
     Returns
@@ -86,6 +86,6 @@ def view(
         )
     given: dict[str, Any] = dict(sources)
     made = {name: each if isinstance(each, Source) else Source(each) for name, each in given.items()}
-    setup = ViewSetup(sql, made, output, missing)
+    setup = ViewSetup(sql, made, output, unmatched_deletes)
     memory_bytes = resources_here(memory).memory_bytes
     return View(setup, memory_bytes, None if state is None else store_in(Path(state), setup))

@@ -44,7 +44,7 @@ def join_where(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
     changes: bool | ChangeFormat = False,
-    missing: Literal["error", "count"] = "error",
+    unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match rows for which a condition holds.
@@ -57,7 +57,7 @@ def join_where(
     left, right
         Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
         mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to Parquet (a file, folder, glob or list of them).
+        batches) and paths to files (a file, folder, glob or list of them).
     predicate
         The condition, in Spark's dialect, over columns of the left table ``l.…`` and of the right ``r.…``; a column
         that only one of them has needs no name in front. Rows match where it is true, neither false nor null.
@@ -84,7 +84,7 @@ def join_where(
     algorithm
         ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
         answer is the same.
-    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, missing
+    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
         Where it runs, and what it may use: as for `juncture.plan`.
 
     Returns

@@ -12,7 +12,7 @@ Candidates are an array ``best[slot, place, word]``, the best place first. Its w
 - any number of codes that decide between equal ranks, greater first, such as when a row was known;
 - the right row's pointer, -1 in an empty place.
 
-What the words leave undecided is written down as a tie, for the caller to settle with the rows themselves.
+Rows whose words are equal are recorded as ties, which the caller breaks with the rows themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MATCHED, BEYOND, NOTHING, TIED, FIRST_TIED, COUNTERS = range(6)
 which a tie had to be decided; the last counter is the first of these rows (it comes as -1)."""
 
 _AHEAD = 32
-"""How many rows early the cache line is asked for that a slot or a left row lies in."""
+"""How many rows ahead the cache line of a slot or a left row is prefetched."""
 
 
 @compiled
@@ -89,7 +89,7 @@ def offer(
 
     Notes
     -----
-    One cache miss for each row, asked for ahead of time: about 8 ns where slots come in partitions.
+    One prefetched cache miss per row: about 8 ns if slots come in partitions.
     """
     words = best.reshape(-1)
     position, tied, left_over = state[0], state[1], state[2]
@@ -304,13 +304,13 @@ def choose(
     pointers
         Out: for each left row, pointers of its matches, best first. Comes filled with `NOWHERE`.
     codes
-        Out: the right values' codes likewise; without rows if nobody wants them.
+        Out: the codes of the right values in the same way; empty if not needed.
     counts
         Out: `COUNTERS` counters, added to.
 
     Notes
     -----
-    Reads slots in order and writes left rows at random, whose cache lines are asked for ahead of time: 30 ns for each.
+    Reads slots in order and writes left rows at random, with prefetched cache lines: 30 ns per row.
     """
     places_behind = behind.shape[1] if len(behind) > 0 else 0
     places_ahead = ahead.shape[1] if len(ahead) > 0 else 0

@@ -28,7 +28,7 @@ RANK, KNOWN, POINTER, WORDS = range(4)
 
 
 def tree_levels(rows: int) -> list[int]:
-    """Return where the levels of a tree over so many rows start, and the size of it all at the end.
+    """Return the start of each level of a tree over a number of rows, and its total size at the end.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def find_known(
 
 @inlined
 def _is_better(one: Any, other: Any) -> bool:
-    """Tell whether a candidate is of a greater rank than another, or of the same and known later."""
+    """Return whether a candidate is of a greater rank than another, or of the same and known later."""
     if one[RANK] != other[RANK]:
         return bool(one[RANK] > other[RANK])
     return bool(one[KNOWN] > other[KNOWN])
@@ -212,7 +212,7 @@ def combine(best: IntCubeOut, found: IntCube, first_slot: int, end_slot: int, fi
 
     Notes
     -----
-    One sequential pass. Where nothing but the order of the table decides ties, its answer is final.
+    One sequential pass. If only the table order breaks ties, its answer is final.
     """
     places = best.shape[1]
     for slot in range(first_slot, end_slot):

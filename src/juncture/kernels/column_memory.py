@@ -21,13 +21,13 @@ def bit_at(bits: Any, place: Any) -> Any:
 
 @inlined
 def is_there(valid: Any, place: Any) -> Any:
-    """Tell whether a value is not null: there are no bits if none is."""
+    """Return whether a value is not null: there are no bits if none is."""
     return len(valid) == 0 or bit_at(valid, place) != 0
 
 
 @inlined
 def edges_at(edges: Any, place: Any, edge_width: Any) -> Any:
-    """Return where a text begins and ends, of which two numbers of 4 or 8 bytes that follow each other tell."""
+    """Return the start and end of a text, from two adjacent offsets of 4 or 8 bytes."""
     if edge_width == 8:
         return np.int64(word_at(edges, np.uint64(8 * place))), np.int64(word_at(edges, np.uint64(8 * place + 8)))
     both = word_at(edges, np.uint64(4 * place))

@@ -27,7 +27,7 @@ def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = True) -> t
     return types.Array(item, dimensions, "C", readonly=readonly)
 
 
-# A writable array passes where a read-only one is asked for, so Arrow's buffers and our own share one compilation. What
+# Read-only parameters also accept writable arrays, so Arrow's buffers and our own share one compilation. What
 # kernels hand to the same inlined function is of one type in all of them, so that it is compiled once, too.
 _ITEMS = {
     "Bytes": _array(types.uint8),

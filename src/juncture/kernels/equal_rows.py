@@ -200,7 +200,7 @@ def share_equal(
 
 @inlined
 def _are_same_bytes(one: Any, first: Any, other: Any, second: Any, count: Any) -> Any:
-    """Tell whether some bytes are those from another place."""
+    """Return whether some bytes are those from another place."""
     position = np.int64(0)
     while position + 8 <= count:
         if word_at(one, np.uint64(first + position)) != word_at(other, np.uint64(second + position)):
@@ -231,7 +231,7 @@ def keep_equal_values(
     Parameters
     ----------
     first, valid, values
-        Row ``i`` is the one at ``first + i``: a bit that says whether it is not null, of which there are none if all
+        Row ``i`` is the one at ``first + i``: its validity bit; the array is empty if all
         are not, and its bytes.
     rows
         The rows.
@@ -275,7 +275,7 @@ def keep_equal_texts(
     Parameters
     ----------
     first, valid, edges, data, rows, other_first, other_valid, other_edges, others, places, same
-        As there; the edges tell where each text begins, and where the last one ends.
+        As there; the edges are the start of each text, and the end of the last one.
     edge_width
         How many bytes an edge takes, 4 or 8.
     """

@@ -81,7 +81,7 @@ def spans_of_codes(codes: Codes, starts: Ints, first: CodesOut, end: CodesOut) -
     Parameters
     ----------
     codes
-        What is asked for.
+        The requested keys.
     starts
         Where each code's places start, and the number of places at the end.
     first, end

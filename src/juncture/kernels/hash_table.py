@@ -41,7 +41,7 @@ Table = npt.NDArray[np.uint32]
 
 
 def empty_table(keys: int) -> Table:
-    """Return a table that has no keys yet, and room for so many at least: `most_keys` tells for how many."""
+    """Return an empty table with room for at least that many keys; `most_keys` is its capacity."""
     buckets = 1
     while buckets * LANES < 2 * keys:
         buckets *= 2

@@ -106,7 +106,7 @@ def bit_count(_typing: Any, bits: Any) -> Any:
 
 @intrinsic
 def prefetch(_typing: Any, array: Any, position: Any) -> Any:
-    """Ask for the cache line of an array's item, counted in items from its start whatever its dimensions."""
+    """Prefetch the cache line of an array's item, by its flat index."""
     signature = types.void(array, types.uintp)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -118,7 +118,7 @@ def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOu
 
     Notes
     -----
-    What the rows of a block look at is asked for together, so that cache misses overlap. Whether a row may have a code
+    The slots of a block's rows are prefetched together, so that cache misses overlap. Whether a row may have a code
     at all decides where the next such row is noted, not where the code goes on: half of the branches would be
     mispredicted.
     """
@@ -247,7 +247,7 @@ def hash_bytes(offsets: Ints, data: Bytes, hashes: WordsOut) -> None:
 
 @inlined
 def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int) -> bool:
-    """Tell whether two byte strings of one length, at least eight, are equal."""
+    """Return whether two byte strings of one length, at least eight, are equal."""
     other_end = other_first + end - first
     while first + 8 <= end:
         if word_at(one, np.uint64(first)) != word_at(other, np.uint64(other_first)):

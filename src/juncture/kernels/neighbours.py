@@ -1,4 +1,4 @@
-"""The rows before and after a place in their order, among rows of which some are gone."""
+"""The rows before and after a position in their order, skipping removed rows."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Spans with a threshold: of the positions of a span, those whose second value is large enough.
 
-Two inequalities ask for that: with one side sorted by the value of the first, a query's candidates are a span, of which
+This answers two inequalities: with one side sorted by the value of the first, a query's candidates are a span, in which
 the second inequality leaves some. Overlapping intervals are the case in point: the spans are the intervals that start
 before mine ends, and those of them match that end after mine starts.
 
 The second values are the leaves of a *tree*: each node of the next level holds the greatest of `WINDOW` nodes below,
-so one vector comparison tells which of them can hold a match, and what holds none is passed over. The idea is that of
+so one vector comparison finds those that can contain a match, and skips the others. The idea is that of
 the priority search tree (McCreight, "Priority search trees", 1985), laid out for the cache and for vectors, and never
 rebalanced because nothing is inserted.
 """

@@ -158,7 +158,7 @@ def append_values(
     Parameters
     ----------
     first, valid
-        Value ``i`` is the one at ``first + i``: a bit that says whether it is not null, of which there are none if all
+        Value ``i`` is the one at ``first + i``: its validity bit; the array is empty if all
         are not.
     values, width
         Their bytes, and how many each has.

@@ -18,7 +18,7 @@ _COUNTED_LEAST = 1 << 12
 
 @inlined
 def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
-    """Move rows in the order of one digit, unless all have the same; tell whether they were moved."""
+    """Move rows in the order of one digit, unless all have the same; return whether they were moved."""
     counts[:] = 0
     for row in range(len(digits)):
         counts[np.int64((digits[row] >> np.uint64(shift)) & np.uint64(_DIGITS - 1))] += 1
@@ -50,7 +50,7 @@ def _by_digits(digits: Any, most: Any, order: Any, other: Any, counts: Any) -> A
 
 @inlined
 def _rising_or_falling(codes: Any) -> Any:
-    """Tell whether codes never fall, and whether they never rise."""
+    """Return whether codes never fall, and whether they never rise."""
     falls, rises = np.int64(0), np.int64(0)
     for row in range(1, len(codes)):
         falls += codes[row] < codes[row - 1]
@@ -60,7 +60,7 @@ def _rising_or_falling(codes: Any) -> Any:
 
 @inlined
 def _is_in_few_runs(keys: Any) -> Any:
-    """Tell whether rows are a few pieces one after the other, each of them sorted by key."""
+    """Return whether rows are a few pieces one after the other, each of them sorted by key."""
     runs = np.int64(0)
     for row in range(1, len(keys)):
         runs += keys[row] < keys[row - 1]
@@ -69,7 +69,7 @@ def _is_in_few_runs(keys: Any) -> Any:
 
 @inlined
 def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
-    """Tell whether rows that are in the order of their keys are in that of their codes, too."""
+    """Return whether rows that are in the order of their keys are in that of their codes, too."""
     for place in range(1, len(order)):
         row, before = order[place], order[place - 1]
         if codes[row] < codes[before] and keys[row] == keys[before]:

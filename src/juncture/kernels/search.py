@@ -34,7 +34,7 @@ BLOCK = 64
 
 @inlined
 def width_of(minimum: Any, maximum: Any, buckets: Any) -> Any:
-    """Return the width of buckets, as a power of two, of which so many cover a range."""
+    """Return the width of buckets, as a power of two, such that a number of them covers a range."""
     extent = np.uint64(maximum) - np.uint64(minimum)
     shift = np.int64(0)
     for step in (32, 16, 8, 4, 2, 1):
@@ -151,7 +151,7 @@ def partition_count(
     shift
         A partition is ``bucket >> shift``, so partitions are ranges of slots.
     seen
-        Out: set to 1 for each group that a query asks for.
+        Out: set to 1 for each group that a query needs.
     buckets
         Out: entry in the index for each query, -1 if dropped.
     counts

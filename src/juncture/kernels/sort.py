@@ -89,7 +89,7 @@ def move_by_digit(
     offsets
         Where the first item of each digit goes; moved on.
     out_codes, out_rows
-        Out: the whole output, of which other slices fill other places.
+        Out: the whole output; other slices fill the rest.
 
     Notes
     -----
@@ -105,7 +105,7 @@ def move_by_digit(
 
 @compiled
 def is_ascending(codes: Words) -> bool:
-    """Tell whether codes are sorted already, in a linear pass that ends at the first descent."""
+    """Return whether codes are sorted already, in a linear pass that ends at the first descent."""
     ascending = True
     for i in range(1, len(codes)):
         if codes[i] < codes[i - 1]:

@@ -16,7 +16,7 @@ from juncture.kernels.compiled import compiled, inlined
 
 @inlined
 def _is_before(key_hash: Any, code: Any, row_hash: Any, other_key: Any, other_code: Any, other_row: Any) -> Any:
-    """Tell whether one row comes before another."""
+    """Return whether one row comes before another."""
     if key_hash != other_key:
         return key_hash < other_key
     if code != other_code:

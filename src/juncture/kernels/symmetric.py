@@ -19,7 +19,7 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_from_end, group_of
 
 UNLIMITED = -1
-"""The reach of rows whose second codes tell nothing of the first."""
+"""The reach of rows whose second codes do not bound the first."""
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 
@@ -178,12 +178,12 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
 
 
 FAR, RISES, FALLS = -1, 1, 2
-"""What is told of values: that some are beyond a limit; or what they do all along, of which both may be."""
+"""What a scan of values reports: that some exceed a limit, or that they rise, fall, or are constant (rise and fall)."""
 
 
 @compiled
 def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTableOut) -> int:
-    """Write lines of codes of values, each moved by so much, and tell whether the values rise or fall.
+    """Write lines of codes of values, each shifted, and return whether the values rise or fall.
 
     Parameters
     ----------

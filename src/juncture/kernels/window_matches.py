@@ -16,7 +16,7 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_at_least, first_from_end, first_from_start
 
 BLOCK = 64
-"""Rows whose windows are told together."""
+"""Rows whose windows are checked together."""
 
 _FEW = 4
 """Rows of a window that are compared at once."""
@@ -83,7 +83,7 @@ def _next_start(up: Any, near: Any, least: Any) -> Any:
 
 @inlined
 def _has_no_match(held_keys: Any, down: Any, first: Any, key: Any, least: Any) -> Any:
-    """Tell of a window of few rows, without a branch for each, that it has no match; of a larger one nothing."""
+    """Return whether a window of few rows has no match, without a branch per row; False for larger windows."""
     place = np.uint64(first)
     if first + _FEW >= len(down) or down[place + np.uint64(_FEW)] >= least:
         return False
@@ -122,7 +122,7 @@ def pairs_to_compare(codes: IntTable, rising: int, held: IntTable) -> int:
     Parameters
     ----------
     codes
-        Two lines of codes of the rows, one of which rises while the other falls.
+        Two codes per row, one increasing while the other decreases.
     rising, held
         Which line of the held rows rises while the other falls, and both lines.
 

@@ -115,8 +115,9 @@ class ComputedSource(Source):
             return _dates(array) if pa.types.is_date64(array.type) else array.cast(data_type)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"The {self._side} column {own!r} ({array.type}) has a value that is beyond {data_type}, the type that "
-                f"it shares with the other table's column: {error}. Cast both to a type that holds all of their values."
+                f"The {self._side} column {own!r} ({array.type}) has a value beyond {data_type}, the common type with "
+                f"the other table's column: {error}. Cast both columns to a type that has all values.",
+                name="JN-VALUE-RANGE",
             ) from error
 
     def bytes_of(self, columns: Sequence[str]) -> int:
@@ -141,7 +142,7 @@ class ComputedSource(Source):
         return None if column in self._fields else self._source.nulls(column)
 
     def is_declared_sorted(self, column: str, /) -> bool:
-        """Tell whether whoever wrote the rows says that they ascend by a column."""
+        """Return whether the writer of the rows declared that they ascend by a column."""
         return column not in self._fields and self._source.is_declared_sorted(column)
 
 

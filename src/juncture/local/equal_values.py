@@ -28,7 +28,7 @@ def equal_columns(equality: EqualValues, values: pa.Array) -> list[pa.Array]:
 
 
 def _zero(data_type: pa.DataType) -> pa.Scalar:
-    """Return a value that nulls have in common; that they are null is told apart from it."""
+    """Return a value that stands for nulls; their validity is compared separately."""
     if pa.types.is_boolean(data_type):
         return pa.scalar(False)
     if pa.types.is_decimal(data_type):

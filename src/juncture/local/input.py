@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import PlanError
-from juncture.inputs import Given, kind_of, paths_of, read_table
+from juncture.inputs import Files, Given, kind_of, open_files, read_table
 from juncture.local.computed import with_computed
 from juncture.local.statistics import Looked, look
 from juncture.planner.statistics import SideStats, combined
@@ -35,11 +35,13 @@ class Input:
         self._side = side
         self._is_read = False
         self._source: Source | None = None
-        if isinstance(table, ParquetSource) or kind_of(table, side) == "path":
-            self._source = table if isinstance(table, ParquetSource) else ParquetSource(paths_of(table))
-            self.given = Given(schema=self._source.schema)
+        if not isinstance(table, ParquetSource):
+            table = open_files(Files.of(table)) if kind_of(table, side) == "path" else read_table(table, side)
+        if isinstance(table, ParquetSource):
+            self._source = table
+            self.given = Given(schema=table.schema)
         else:
-            self.given = read_table(table, side)
+            self.given = table
             if self.given.table is not None:
                 self._source = TableSource(self.given.table)
 
@@ -79,8 +81,9 @@ class Input:
             return self._source.within(context.memory)
         if self.given.is_stream and self._is_read:
             raise PlanError(
-                f"The {self._side} table is a stream, which an earlier execute() has read to its end. "
-                "Plan the join again with a new one."
+                f"The {self._side} table is a reader that an earlier execute() has consumed. Plan the join again with "
+                "a new reader.",
+                name="JN-READER-CONSUMED",
             )
         self._is_read = True
         assert self.given.batches is not None
@@ -99,7 +102,8 @@ class Input:
         """
         if self._source is None:
             raise PlanError(
-                f"The {self._side} table is a stream, which comes once and to this process alone, so that the plan can "
-                "be neither pickled nor copied. Pass a table instead, such as its read_all(), or a path."
+                f"The plan cannot be pickled or copied, since the {self._side} table is a reader of this process. "
+                "Pass a table, such as reader.read_all(), or a path.",
+                name="JN-PLAN-PICKLE",
             )
         return vars(self)

@@ -1,4 +1,4 @@
-"""The kinds of join that run in-process: what runs each, and what it tells the planner."""
+"""The kinds of join that run in-process: the function that runs each, and its planning input."""
 
 from __future__ import annotations
 

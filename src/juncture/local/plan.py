@@ -59,7 +59,7 @@ class _Execution:
         return self._as_given(self._batches(self.answer.run, report))
 
     def stream(self, report: Report | None) -> pa.RecordBatchReader:
-        """Return the rows batch by batch, as they are asked for."""
+        """Return the rows as a reader of batches."""
         batches = self.as_arrow.batches(self._batches(self.as_arrow.run, report))
         return pa.RecordBatchReader.from_batches(self.as_arrow.schema, batches)
 

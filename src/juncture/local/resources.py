@@ -11,7 +11,7 @@ from juncture.spec.size import format_size, size_bytes
 
 
 def resources_here(memory: str | int | None) -> Resources:
-    """Return what a join may use that is told that it may hold so much; by default a share of what there is.
+    """Return the resources of a join with a memory limit; by default a share of the machine's memory.
 
     Raises
     ------
@@ -23,7 +23,8 @@ def resources_here(memory: str | int | None) -> Resources:
     budget = default_budget_bytes() if memory is None else size_bytes(memory, argument="memory")
     if budget < LEAST_MEMORY_BYTES:
         raise PlanError(
-            f"memory= leaves {format_size(budget)} to join in, which is too small: the least is "
-            f"{format_size(LEAST_MEMORY_BYTES)}. Pass memory='{LEAST_MEMORY_BYTES // 10**6}MB' or more."
+            f"memory= leaves {format_size(budget)} for the join, but the minimum is {format_size(LEAST_MEMORY_BYTES)}. "
+            f"Pass memory='{LEAST_MEMORY_BYTES // 10**6}MB' or more.",
+            name="JN-MEMORY-MINIMUM",
         )
     return Resources(cores=available_cores(), memory_bytes=budget, constants=constants_at_hand())

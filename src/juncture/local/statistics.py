@@ -35,12 +35,12 @@ _PARTS_MOST = 16
 """In how many parts of a side."""
 
 _SAMPLE_BYTES = 4 << 20
-"""About how much is read of columns that are measured: wide rows tell in small numbers what they take."""
+"""About how much is read of columns that are measured: few wide rows suffice for an estimate."""
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What a look at a side has told.
+    """What a sample of a side has shown.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Looked:
 
 
 def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked:
-    """Return what is known of a side: what it declares, what a few rows tell, and what the caller says besides.
+    """Return what is known of a side: what it declares, what a sample shows, and what the caller states.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class _Look:
             self._learn(f"{name}, not checked", is_sorted=True)
 
     def sampled(self, given: SideStats) -> None:
-        """Learn what a few rows tell of what is not known yet."""
+        """Estimate missing figures from a few rows."""
         wants_keys = bool(self._by or self._equalities) and None in (given.keys, given.hottest_share)
         unknown = [
             name for name in ("extent", "is_sorted") if name not in self.figures and getattr(given, name) is None
@@ -193,7 +193,7 @@ class _Look:
         return name
 
     def _some(self, columns: Sequence[str], most: int) -> pa.Table:
-        """Return about so many rows, in order."""
+        """Return about a number of rows, in order."""
         source = self._source
         parts = len(source.part_rows)
         picked = range(parts) if parts <= _PARTS_MOST else np.linspace(0, parts - 1, _PARTS_MOST).astype(int).tolist()

@@ -73,7 +73,7 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
     kept = [name for name, sink in file.sinks.items() if sink.is_live]
     if not kept:
         problems.add((), 'No sink takes changes. Write changes = "folder" in the sink that is to be kept up to date.')
-    nested = _check_sources(file, folder, schemas, problems)
+    nested = _check_sources(file, folder, schemas, problems, engine)
     live, needed = changing(file), needed_for(file, [file.sinks[name].from_ for name in kept])
     for name in kept:
         if file.sinks[name].from_ not in live:
@@ -124,7 +124,7 @@ def _times_read(file: File, name: str, source: str) -> int:
     return sum(_times_read(file, each, source) for each in file.steps[name].inputs)
 
 
-def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problems) -> list[str]:
+def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problems, engine: Engine) -> list[str]:
     """Note changes that are not those of their tables, and return the sources whose changes hold whole rows."""
     nested = []
     for name, source in file.sources.items():
@@ -132,6 +132,11 @@ def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problem
         if source.changes is None or rows is None:
             continue
         try:
+            if engine == "local" and "://" in source.changes:
+                raise PlanError(
+                    f"changes={source.changes!r} is a URI, and this process follows folders of this machine only. Run "
+                    "it on Spark."
+                )
             found, marks = rows_within(changes_schema(str(resolved(source, folder).changes)), name)
             nested += [name] if len(marks) > 1 else []
             other = {(field.name, str(field.type)) for field in found} ^ {

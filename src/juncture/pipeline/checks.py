@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from juncture.pipeline.engine import Engine, MatchCounts
-from juncture.pipeline.model import Check, Staleness
+from juncture.pipeline.model import Check, DistanceLimits
 from juncture.spec.duration import duration_ns, format_duration
 
 
@@ -58,7 +58,7 @@ def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
     if keys:
         repeated = engine.repeated(check.of, keys)
         yield f"{', '.join(keys)} unique", f"{repeated:,} values more than once", not repeated
-    if check.match_rate is not None or check.staleness is not None or check.leaked is not None:
+    if check.match_rate is not None or check.distance is not None or check.leaked is not None:
         yield from _of_matches(check, engine.matches(check.of, check.table))
 
 
@@ -66,23 +66,23 @@ def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, 
     if check.match_rate is not None:
         rate = matches.matched / matches.left_rows if matches.left_rows else 1.0
         yield f"at least {check.match_rate:.2%} matched", f"{rate:.2%}", rate >= check.match_rate
-    if check.staleness is not None:
-        limits = check.staleness if isinstance(check.staleness, Staleness) else Staleness(max=check.staleness)
+    if check.distance is not None:
+        limits = check.distance if isinstance(check.distance, DistanceLimits) else DistanceLimits(max=check.distance)
         for name, limit in limits.model_dump(exclude_none=True).items():
-            yield _stale(name, limit, matches)
+            yield _distance(name, limit, matches)
     if check.leaked is not None:
         leaked = matches.leaked or 0
         yield f"at most {check.leaked:,} known too late", f"{leaked:,}", leaked <= check.leaked
 
 
-def _stale(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
-    expected, distances = f"staleness {name} at most {limit}", matches.distances
+def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
+    expected, distances = f"distance {name} at most {limit}", matches.distances
     if distances is None and matches.matched:
         return expected, "values of on have an order alone", False
     if distances is None:
         return expected, "nothing matched", True
     value = distances.maximum if name == "max" else getattr(distances, name)
-    greatest = duration_ns(limit, argument="staleness") if isinstance(limit, str) else limit
+    greatest = duration_ns(limit, argument="distance") if isinstance(limit, str) else limit
     return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest
 
 

@@ -64,7 +64,7 @@ select = ["*", "amount * (bid + ask) / 2 AS value"]
 [[checks]]
 of = "quoted"
 match_rate = 0.9
-staleness = { p99 = "1m" }
+distance = { p99 = "1m" }
 
 [[checks]]
 of = "accounts"

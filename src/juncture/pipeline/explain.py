@@ -17,7 +17,7 @@ from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import Check, Derived, File, JoinStep, ManyStep, SinkSection, SourceSection, Step
 from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sinks import sink_format
-from juncture.pipeline.sources import format_name, resolved
+from juncture.pipeline.sources import format_name, parquet_files, resolved
 from juncture.planner.explain.html import page, rows_table
 
 NOT_YET = "Rows of steps, and of text, are not there yet and count as none: joins are planned anew when they run."
@@ -123,7 +123,7 @@ def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int |
     def side(name: str) -> Any:
         source = file.sources.get(name)
         if source is not None and format_name(resolved(source, folder)) == "parquet":
-            return resolved(source, folder).paths
+            return parquet_files(resolved(source, folder))
         schema = schemas[name]
         return None if schema is None else schema.empty_table()
 

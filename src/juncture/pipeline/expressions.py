@@ -5,6 +5,7 @@ Types are Spark's where the two differ: sums of integers are ``bigint``, parts o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -17,7 +18,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from juncture.errors import SchemaError, did_you_mean
+from juncture.errors import DataError, SchemaError, did_you_mean
 from juncture.pipeline.model import Derived
 
 _TABLE = "juncture_rows"
@@ -65,20 +66,46 @@ def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
 
 
 @contextmanager
-def derived_batches(step: Derived, rows: pa.RecordBatchReader, folder: Path) -> Iterator[pa.RecordBatchReader]:
+def derived_batches(
+    name: str, step: Derived, rows: pa.RecordBatchReader, folder: Path
+) -> Iterator[pa.RecordBatchReader]:
     """Run a step, and give its rows in batches while the block lasts.
 
     Parameters
     ----------
-    step
+    name, step
         What is made.
     rows
         Of what.
     folder
         Where DuckDB puts what does not fit into memory.
+
+    Raises
+    ------
+    DataError
+        If an expression has no value for a row. What goes wrong with the rows themselves is raised as it is.
     """
-    with _connected(folder) as connection:
-        yield _relation(connection, step, rows).to_arrow_reader(_BATCH_ROWS)
+    raised = list[Exception]()
+
+    def read() -> Iterator[pa.RecordBatch]:
+        try:
+            yield from rows
+        except Exception as error:
+            # DuckDB makes text of it.
+            raised.append(error)
+            raise
+
+    try:
+        with _connected(folder) as connection:
+            reader = pa.RecordBatchReader.from_batches(rows.schema, read())
+            yield _relation(connection, step, reader).to_arrow_reader(_BATCH_ROWS)
+    except duckdb.Error as error:
+        if raised:
+            raise raised[0] from error
+        raise DataError(
+            f"The step {name!r} cannot be computed: {_first_line(error).rstrip('.!')}. Change {_expressions(step)}, or "
+            "the parameters and rows that it reads."
+        ) from error
 
 
 def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) -> int:
@@ -185,7 +212,7 @@ def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
     try:
         found = relation.query(_TABLE, query.sql("duckdb"))
     except duckdb.Error as error:
-        first = str(error).partition("\n")[0].removeprefix("Binder Error: ").removeprefix("Catalog Error: ")
+        first = _first_line(error)
         if isinstance(error, duckdb.CatalogException):
             raise UnknownFunctionError(key, f"This process lacks a function: {first} Run it on Spark.") from error
         raise ExpressionError(key, f"These expressions do not fit the columns: {first}") from error
@@ -197,6 +224,20 @@ def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
         ]
         found = found.project(", ".join(columns))
     return found
+
+
+def _first_line(error: duckdb.Error) -> str:
+    """Return what DuckDB says, without the kind of error and the SQL that it was given."""
+    return re.sub(r"^[A-Z][\w ]* Error: ", "", str(error).partition("\n")[0])
+
+
+def _expressions(step: Derived) -> str:
+    """Return the expressions of a step as its file says them."""
+    texts = [] if step.filter is None else [f"filter = {step.filter!r}"]
+    for key, said in (("agg", step.agg), ("select", step.select)):
+        if said is not None:
+            texts.append(f"{key} = {list(said.values()) if isinstance(said, dict) else said!r}")
+    return ", ".join(texts) or "the step"
 
 
 def _quoted(name: str) -> str:

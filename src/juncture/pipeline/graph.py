@@ -43,7 +43,8 @@ def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Proble
     circle = _circle(file)
     if circle:
         problems.add(
-            ("steps", circle[0]), f"This step waits for itself: {' → '.join([*circle, circle[0]])}. Cut the circle."
+            ("steps", circle[0]),
+            f"Circular dependency: {' → '.join([*circle, circle[0]])}. Remove one of these references.",
         )
 
 
@@ -110,7 +111,7 @@ def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
     return counted
 
 
-def chosen_sinks(file: File, only: Sequence[str], start: Sequence[str]) -> list[str]:
+def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) -> list[str]:
     """Return the sinks that are to be written.
 
     Parameters
@@ -119,7 +120,7 @@ def chosen_sinks(file: File, only: Sequence[str], start: Sequence[str]) -> list[
         The file.
     only
         Sinks, or steps and sources whose sinks are meant; all if empty.
-    start
+    downstream_of
         Sources and steps: sinks that none of them leads to are left out.
 
     Raises
@@ -128,7 +129,7 @@ def chosen_sinks(file: File, only: Sequence[str], start: Sequence[str]) -> list[
         If one of the names is not there, or nothing is left.
     """
     known = [*file.sinks, *file.steps, *file.sources]
-    for argument, names in (("--only", only), ("--from", start)):
+    for argument, names in (("--only", only), ("--downstream-of", downstream_of)):
         for name in names:
             if name not in known:
                 raise SpecError(
@@ -138,9 +139,9 @@ def chosen_sinks(file: File, only: Sequence[str], start: Sequence[str]) -> list[
         name
         for name, sink in file.sinks.items()
         if (not only or name in only or sink.from_ in only)
-        and (not start or name in start or not needed_for(file, [sink.from_]).isdisjoint(start))
+        and (not downstream_of or name in downstream_of or not needed_for(file, [sink.from_]).isdisjoint(downstream_of))
     ]
     if not chosen:
-        asked = " ".join(["--only", *only] if only else ["--from", *start])
+        asked = " ".join(["--only", *only] if only else ["--downstream-of", *downstream_of])
         raise SpecError(f"{asked} leaves no sink to write. There are: {', '.join(file.sinks) or 'none'}.")
     return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.errors import PlanError
+from juncture.errors import PlanError, StateError
 from juncture.incremental.change_batch import WEIGHT, read_changes, write_changes, written_schema
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.operator import identity_of
@@ -20,6 +21,8 @@ from juncture.pipeline.changing import with_marks
 from juncture.pipeline.expressions import derived_batches
 from juncture.pipeline.model import Derived, JoinStep
 from juncture.planner.statistics import Resources
+
+_log = logging.getLogger(__name__)
 
 Batches = list[pa.RecordBatch]
 """Changes, with a column of weights."""
@@ -48,7 +51,7 @@ class KeptPipeline:
     table
         Returns the rows of a source or a step that does not change.
     store
-        The folder of the state.
+        Opens the state, given what the pipeline is, as plain data, and the columns of the sources.
     work
         A folder for what does not fit in memory.
     resources
@@ -73,7 +76,7 @@ class KeptPipeline:
         schemas: Mapping[str, pa.Schema],
         sources: Sequence[str],
         table: Callable[[str], pa.Table],
-        store: Path,
+        store: Callable[[Mapping[str, Any], Mapping[str, pa.Schema]], PipelineStore],
         work: Path,
         resources: Resources,
     ) -> None:
@@ -87,30 +90,45 @@ class KeptPipeline:
         self._identities = {
             name: identity_of(schemas[name], repr(name)) for name in dict.fromkeys([*sources, self._shown])
         }
-        self._joins = {
-            name: ChangeJoin(ChangeSetup(step.spec, schemas[step.left], schemas[step.right]), resources)
-            for name, step in steps.items()
-            if isinstance(step, JoinStep)
-        }
+        self._resources = resources
+        self._joins: dict[str, ChangeJoin] = {}
+        self._joined_epochs: int | None = None
         said = {"steps": repr(list(steps.items()))} | {f"source {name}": str(schemas[name]) for name in sources}
-        self._store = PipelineStore(store, said, {name: schemas[name] for name in sources})
+        self._store = store(said, {name: schemas[name] for name in sources})
         try:
-            self._position = self._store.position() or ViewPosition(0, None, {})
-            if self._position.epoch:
-                self._follow({name: list(self._store.rows(name)) for name in sources})
+            self._load()
         except BaseException:
             self._store.close()
             raise
 
+    def _load(self) -> None:
+        """Have the joins hold what the store has."""
+        self._joined_epochs = None
+        self._joins = {
+            name: ChangeJoin(
+                ChangeSetup(step.spec, self._schemas[step.left], self._schemas[step.right]), self._resources
+            )
+            for name, step in self._steps.items()
+            if isinstance(step, JoinStep)
+        }
+        if self.epoch:
+            self._follow({name: list(self._store.rows(name)) for name in self.sources})
+        self._joined_epochs = self.epoch
+
+    def check_open(self) -> None:
+        """Do nothing: what an error has left is loaded again by the next epoch."""
+
     @property
     def epoch(self) -> int:
         """How many epochs have been taken."""
-        return self._position.epoch
+        position = self._store.position()
+        return 0 if position is None else position.epoch
 
     @property
     def offset(self) -> Any:
         """What was passed as ``offset`` last."""
-        return self._position.offset
+        position = self._store.position()
+        return None if position is None else position.offset
 
     def populate(self, *, offset: Any, **tables: Any) -> Batches:
         """Take the tables as they are at first, and return the rows."""
@@ -119,21 +137,32 @@ class KeptPipeline:
     def apply(self, *, offset: Any, **changes: Any) -> Batches:
         """Take the changes of an epoch, and return those of the rows.
 
-        After an error, what was taken before is in the folder, and this can go on no more.
+        After an error, what was taken before is in the folder, from which the next epoch loads it again.
 
         Raises
         ------
         SchemaError, DataError, StateError
             If changes cannot be taken, or not be written.
         """
+        if self._joined_epochs != self.epoch:
+            self._load()
         flows = {name: list(read_changes(given, self._schemas[name], name)) for name, given in changes.items()}
+        # Until the epoch is written, some joins have taken it, and others have not.
+        self._joined_epochs = None
         answer = self._follow(flows)
         position = ViewPosition(self.epoch + 1, offset, {})
         (self._store.commit if self.epoch else self._store.checkpoint)(position, flows, answer)
-        self._position = position
+        self._joined_epochs = position.epoch
         if self._store.wants_checkpoint:
-            self._store.checkpoint(position, {name: [self._rows(name)] for name in self.sources}, answer)
+            self._checkpoint(position, answer)
         return answer
+
+    def _checkpoint(self, position: ViewPosition, answer: Batches) -> None:
+        try:
+            self._store.checkpoint(position, {name: [self._rows(name)] for name in self.sources}, answer)
+        except StateError as error:
+            # The epoch is in the folder. The next one tries again.
+            _log.warning("No checkpoint was made: %s", error)
 
     def last(self) -> Batches:
         """Return what the last epoch gave."""
@@ -179,7 +208,7 @@ class KeptPipeline:
             if isinstance(step, JoinStep):
                 found[name] = self._joined(self._joins[name], step, found)
             else:
-                found[name] = self._derived(step, found[step.from_])
+                found[name] = self._derived(name, step, found[step.from_])
         changed = [change for batch in found[self._shown] for change in _weighted(batch)]
         if not changed:
             return []
@@ -194,11 +223,11 @@ class KeptPipeline:
         left, right = (found.get(read, []) for read in (step.left, step.right))
         return join.apply(left=left, right=right) if left or right else []
 
-    def _derived(self, step: Derived, changes: Batches) -> Batches:
+    def _derived(self, name: str, step: Derived, changes: Batches) -> Batches:
         if not changes:
             return []
         rows = pa.RecordBatchReader.from_batches(changes[0].schema, changes)
-        with derived_batches(with_marks(step, [WEIGHT]), rows, self._work) as batches:
+        with derived_batches(name, with_marks(step, [WEIGHT]), rows, self._work) as batches:
             return [batch for batch in batches if batch.num_rows]
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,24 +12,29 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+import pyarrow.types as pat
 
+from juncture.columnar.arrays import with_fields
+from juncture.columnar.conversion import converted_columns, with_types
 from juncture.errors import DataError
+from juncture.files.arrow import arrow_rows, arrow_schema
 from juncture.files.formats import FORMATS, Format
-from juncture.files.found import files_of, found_file
+from juncture.files.found import files_of, paths_of
 from juncture.files.text.read import read_text
 from juncture.files.text.types import TextFormat
 from juncture.files.text.write import write_rows
+from juncture.inputs import Files
 from juncture.joins.many import plan_many
 from juncture.joins.spines import grid, interpolate
 from juncture.local.plan import plan
 from juncture.local.resources import resources_here
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.expressions import counted, derived_batches
-from juncture.pipeline.model import Derived, File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
+from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
 from juncture.pipeline.places import adding, placed
 from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import sink_format, sink_place
-from juncture.pipeline.sources import format_name, is_text, resolved, text_options
+from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
 from juncture.planner.plan import Plan
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
@@ -81,12 +85,12 @@ class LocalEngine(Engine):
         self._asked = asked
         self._work = tempfile.TemporaryDirectory(prefix="juncture-")
         self.work = Path(self._work.name)
-        self._paths: dict[str, list[str]] = {}
+        self._made: dict[str, Files] = {}
 
     def make(self, name: str) -> None:
         """Make the rows of a source or a step."""
         if name in self._file.sources:
-            self._paths[name] = self._source(name, resolved(self._file.sources[name], self._folder))
+            self._made[name] = self._source(name, resolved(self._file.sources[name], self._folder))
             return
         step, target = self._file.steps[name], self._target()
         with self._watch(name) as shown:
@@ -95,16 +99,17 @@ class LocalEngine(Engine):
             elif isinstance(step, ManyStep):
                 _write(self.plan(name).execute(progress=shown.phase).to_reader(_ROW_GROUP_ROWS), target)
             elif isinstance(step, InterpolateStep):
-                sides = self._paths[step.left], self._paths[step.right]
+                sides = self._made[step.left], self._made[step.right]
                 table = interpolate(*sides, **interpolated(step), memory=self._memory)
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
             elif step.grid is not None:
-                table = grid(self._paths[step.from_], **step.grid.model_dump())
+                table = grid(self._made[step.from_], **step.grid.model_dump())
                 _write(table.to_reader(_ROW_GROUP_ROWS), target)
             else:
-                with self._derived(step) as batches:
+                rows = _reader(self._table(step.from_))
+                with derived_batches(name, step, rows, self.work) as batches:
                     _write(batches, target)
-        self._paths[name] = [str(target)]
+        self._made[name] = Files(target, "parquet")
 
     def rows_of(self, name: str) -> pa.Table:
         """Return the rows of a source or a step as a table."""
@@ -142,7 +147,7 @@ class LocalEngine(Engine):
         if isinstance(step, JoinStep):
             return self._planned(step, step.spec, step.algorithm)
         if isinstance(step, ManyStep):
-            return plan_many(self._paths[step.left], rights(step, self._paths.__getitem__), memory=self._memory)
+            return plan_many(self._made[step.left], rights(step, self._made.__getitem__), memory=self._memory)
         return None
 
     def _planned(self, step: JoinStep, spec: Spec, algorithm: str = "auto") -> Plan:
@@ -151,7 +156,8 @@ class LocalEngine(Engine):
 
     def _table(self, name: str) -> ParquetSource:
         """Return the rows of a source or a step, without the columns that nothing asks for."""
-        table = ParquetSource(self._paths[name])
+        files = self._made[name]
+        table = ParquetSource(files.paths, union_by_name=files.union_by_name)
         return table.selecting(self._asked[name]) if name in self._asked else table
 
     def write(self, sink: SinkSection) -> int:
@@ -172,27 +178,23 @@ class LocalEngine(Engine):
         self._work.cleanup()
 
     def _target(self) -> Path:
-        return Path(self.work, f"{len(self._paths)}.parquet")
+        return Path(self.work, f"{len(self._made)}.parquet")
 
-    @contextmanager
-    def _derived(self, step: Derived) -> Iterator[pa.RecordBatchReader]:
-        with derived_batches(step, _reader(self._table(step.from_)), self.work) as batches:
-            yield batches
-
-    def _source(self, name: str, source: SourceSection) -> list[str]:
+    def _source(self, name: str, source: SourceSection) -> Files:
         """Return Parquet files with the rows of a source; text is converted once."""
         form = format_name(source)
         if form == "parquet":
-            return source.paths
+            return parquet_files(source)
         target = self._target()
         with self._watch(f"Reading {name}"):
             if form == "arrow":
-                _write(ds.dataset(source.paths, format="feather").scanner().to_reader(), target)
+                files = [file for path in source.paths for file in paths_of(path, "path")]
+                _write(pa.RecordBatchReader.from_batches(arrow_schema(files), arrow_rows(files)), target)
             elif form == "postgres":
                 _write(table_rows(source).to_reader(_ROW_GROUP_ROWS), target)
             elif is_text(form):
                 self._read_text(name, source, target)
-        return [str(target)]
+        return Files(target, "parquet")
 
     def _read_text(self, name: str, source: SourceSection, target: Path) -> None:
         """Read text by the types that its beginning tells of, as Spark does.
@@ -202,14 +204,14 @@ class LocalEngine(Engine):
         DataError
             If a value is of another type.
         """
-        files = [(file, Path(path)) for path in source.paths for file in files_of(path, "path")]
-        partitions = partitions_of([found_file(*each) for each in files])
+        files = [file for path in source.paths for file in files_of(path, "path")]
+        partitions = partitions_of(files)
         schema = self._schemas[name]
         types = {each.name: each.type for each in schema if each.name not in partitions[0].names}
         text_format: TextFormat = "json" if format_name(source) == "json" else "csv"
         options = text_options(source, types)
         try:
-            read_text([file for file, _ in files], text_format, target, options=options, partitions=partitions)
+            read_text([Path(file.path) for file in files], text_format, target, options=options, partitions=partitions)
         except DataError as error:
             raise DataError(
                 f'{error} If the types of {name!r} are others, give them: types = {{ column = "string" }}.'
@@ -232,20 +234,32 @@ def _write(batches: pa.RecordBatchReader, target: Path) -> None:
             writer.write_batch(batch)
 
 
+def _without_views(data_type: pa.DataType) -> pa.DataType:
+    if pat.is_string_view(data_type):
+        return pa.string()
+    if pat.is_binary_view(data_type):
+        return pa.binary()
+    return with_fields(data_type, lambda field: field.with_type(_without_views(field.type)))
+
+
 def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Format, fresh: Path) -> int:
     """Write rows as files of a folder, in folders for the values of some columns, and return their number."""
-    fields = pa.schema([batches.schema.field(name) for name in sink.partitions])
     token = secrets.token_hex(8)
     rows = 0
+
+    # Arrow takes no rows of views, which folders ask for.
+    types = {each.name: _without_views(each.type) for each in batches.schema} if sink.partitions else {}
+    schema = with_types(batches.schema, types)
+    fields = pa.schema([schema.field(name) for name in sink.partitions])
 
     def passed() -> Iterable[pa.RecordBatch]:
         nonlocal rows
         for batch in batches:
             rows += batch.num_rows
-            yield batch
+            yield converted_columns(batch, types)
 
     ds.write_dataset(
-        pa.RecordBatchReader.from_batches(batches.schema, passed()),
+        pa.RecordBatchReader.from_batches(schema, passed()),
         fresh,
         format="parquet",
         partitioning=ds.partitioning(fields, flavor="hive") if sink.partitions else None,
@@ -254,7 +268,7 @@ def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Form
     )
     if not any(fresh.rglob("*.parquet")):
         fresh.mkdir(exist_ok=True)
-        kept = pa.schema([each for each in batches.schema if each.name not in sink.partitions])
+        kept = pa.schema([each for each in schema if each.name not in sink.partitions])
         pq.write_table(kept.empty_table(), fresh / f"part-{token}-0.parquet")
     if chosen != "parquet":
         for file in sorted(fresh.rglob("*.parquet")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from juncture.local.resources import resources_here
 from juncture.pipeline.changing import changing
 from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
-from juncture.pipeline.kept import KeptPipeline
+from juncture.pipeline.kept import KeptPipeline, PipelineStore
 from juncture.pipeline.local import LocalEngine
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
 from juncture.pipeline.postgres import follow_tables, table_sink
@@ -29,7 +30,12 @@ _LOOK_S = 0.05
 
 @contextmanager
 def following(
-    file: File, folder: Path, schemas: Schemas, only: Sequence[str], start: Sequence[str], memory: str | int | None
+    file: File,
+    folder: Path,
+    schemas: Schemas,
+    only: Sequence[str],
+    downstream_of: Sequence[str],
+    memory: str | int | None,
 ) -> Iterator[dict[str, Follower]]:
     """Have each sink that takes changes follow its sources, from a state of its own.
 
@@ -37,7 +43,7 @@ def following(
     ----------
     file, folder, schemas
         The pipeline, where its file is, and the columns of all that is in it.
-    only, start
+    only, downstream_of
         What is to be done, as `chosen_sinks` takes them.
     memory
         How much memory joins of what does not change may take.
@@ -52,7 +58,7 @@ def following(
         stack.callback(engine.close)
         made: set[str] = set()
         found = {}
-        for name in chosen_sinks(file, only, start):
+        for name in chosen_sinks(file, only, downstream_of):
             if not file.sinks[name].is_live:
                 continue
             kept = _kept(file, folder, schemas, name, engine, made)
@@ -86,7 +92,7 @@ def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEn
         {name: schema for name, schema in schemas.items() if schema is not None},
         [name for name in file.sources if name in needed & live],
         table,
-        folder / file.pipeline.state / "kept" / sink,
+        partial(PipelineStore, folder / file.pipeline.state / "kept" / sink),
         engine.work,
         resources_here(None),
     )

@@ -61,6 +61,7 @@ class SourceSection(_Section):
     delimiter: StrictStr = ","
     nulls: list[StrictStr] = []
     all_text: StrictBool = False
+    union_by_name: StrictBool = False
     options: dict[Text, Option] = {}
     order: OrderedBy | list[OrderedBy] | None = None
     stream: StrictBool | None = None
@@ -165,7 +166,7 @@ class AcceptedRange(_Section):
     max: StrictInt | None = None
 
 
-class Staleness(_Section):
+class DistanceLimits(_Section):
     """The greatest distances of matches that are accepted."""
 
     p50: StrictStr | StrictInt | float | None = None
@@ -183,7 +184,7 @@ class Check(_Section):
     unique: Text | list[Text] = []
     not_null: Text | list[Text] = []
     match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
-    staleness: StrictStr | StrictInt | float | Staleness | None = None
+    distance: StrictStr | StrictInt | float | DistanceLimits | None = None
     leaked: StrictInt | None = None
     on_failure: Literal["fail", "warn"] = "fail"
 

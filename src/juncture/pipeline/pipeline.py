@@ -226,8 +226,8 @@ class Pipeline:
         spark: SparkSession | Callable[[], SparkSession] | None = None,
         *,
         only: Sequence[str] = (),
-        start: Sequence[str] = (),
-        again: bool = False,
+        downstream_of: Sequence[str] = (),
+        force: bool = False,
         memory: str | int | None = None,
         watch: Watch = unwatched,
     ) -> RunReport:
@@ -239,10 +239,10 @@ class Pipeline:
             A Spark session, or what starts one when there is something to do; without, it runs in this process.
         only
             The sinks to write, or steps whose sinks are meant; all by default.
-        start
-            Steps and sources: only sinks that they lead to are written.
-        again
-            Whether to write again what is unchanged.
+        downstream_of
+            Sources and steps: only sinks that depend on them are written.
+        force
+            Whether to write sinks whose inputs are unchanged.
         memory
             How much memory joins in this process may take, such as ``"2GB"``.
         watch
@@ -272,10 +272,17 @@ class Pipeline:
             session = spark() if callable(spark) else spark
             return SparkEngine(self.file, self.folder, schemas, session, watch, kept=kept, asked=asked)
 
-        return run(self.file, self.folder, begin, engine=name, only=only, start=start, again=again, watch=watch)
+        return run(
+            self.file, self.folder, begin, engine=name, only=only, downstream_of=downstream_of, force=force, watch=watch
+        )
 
     def stream(
-        self, spark: SparkSession, *, only: Sequence[str] = (), start: Sequence[str] = (), every: str | None = None
+        self,
+        spark: SparkSession,
+        *,
+        only: Sequence[str] = (),
+        downstream_of: Sequence[str] = (),
+        every: str | None = None,
     ) -> dict[str, StreamingQuery]:
         """Start the pipeline as a stream: a query for each sink, which goes on from its checkpoint.
 
@@ -283,7 +290,7 @@ class Pipeline:
         ----------
         spark
             A Spark session.
-        only, start
+        only, downstream_of
             As for `run`.
         every
             How often to look for rows, such as ``"10 seconds"``; None to do what is there, and end.
@@ -305,10 +312,15 @@ class Pipeline:
 
         schemas = self.check("spark", is_stream=True)
         engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
-        return started(self.file, self.folder, engine, only, start, every)
+        return started(self.file, self.folder, engine, only, downstream_of, every)
 
     def changes(
-        self, spark: SparkSession, *, only: Sequence[str] = (), start: Sequence[str] = (), every: str | None = None
+        self,
+        spark: SparkSession,
+        *,
+        only: Sequence[str] = (),
+        downstream_of: Sequence[str] = (),
+        every: str | None = None,
     ) -> dict[str, StreamingQuery]:
         """Start a query for each sink that takes changes: they go on from a checkpoint of their own.
 
@@ -316,7 +328,7 @@ class Pipeline:
         ----------
         spark
             A Spark session.
-        only, start
+        only, downstream_of
             As for `run`.
         every
             How often to look for changes, such as ``"10 seconds"``; None to take what is there, and end.
@@ -337,10 +349,10 @@ class Pipeline:
         from juncture.pipeline.spark_changes import started_changes
 
         schemas = self.check("spark", is_stream=True, of_changes=True)
-        return started_changes(self.file, self.folder, schemas, spark, only, start, every)
+        return started_changes(self.file, self.folder, schemas, spark, only, downstream_of, every)
 
     def follow(
-        self, *, only: Sequence[str] = (), start: Sequence[str] = (), memory: str | int | None = None
+        self, *, only: Sequence[str] = (), downstream_of: Sequence[str] = (), memory: str | int | None = None
     ) -> AbstractContextManager[dict[str, Follower]]:
         """Keep each sink that takes changes up to date in this process, from a state that outlives it.
 
@@ -350,7 +362,7 @@ class Pipeline:
 
         Parameters
         ----------
-        only, start
+        only, downstream_of
             As for `run`.
         memory
             How much memory joins of tables that do not change may take, such as ``"2GB"``.
@@ -378,7 +390,7 @@ class Pipeline:
                 "Pipelines keep what changes in RocksDB, whose Python package is not installed "
                 f"({error}). Install it by pip install 'juncture[changes]'."
             ) from error
-        return following(self.file, self.folder, schemas, only, start, memory)
+        return following(self.file, self.folder, schemas, only, downstream_of, memory)
 
     def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
         """Return the engine that steps are asked of, and what it has made."""

@@ -77,8 +77,8 @@ def run(
     *,
     engine: str,
     only: Sequence[str] = (),
-    start: Sequence[str] = (),
-    again: bool = False,
+    downstream_of: Sequence[str] = (),
+    force: bool = False,
     watch: Watch = unwatched,
 ) -> RunReport:
     """Run a pipeline.
@@ -91,9 +91,9 @@ def run(
         Gives the engine when something is to be done.
     engine
         Its name.
-    only, start
+    only, downstream_of
         What is to be done, as `chosen_sinks` takes them.
-    again
+    force
         Whether to write what is unchanged, too.
     watch
         What shows what is under way.
@@ -105,11 +105,11 @@ def run(
     """
     began = time.monotonic()
     state = EarlierRuns.of(folder / file.pipeline.state)
-    chosen = chosen_sinks(file, only, start)
+    chosen = chosen_sinks(file, only, downstream_of)
     made_of = {name: fingerprint(file, name, folder, engine) for name in chosen}
     done = dict[str, Written]()
     for name in chosen:
-        rows = None if again else state.rows_of(name, made_of[name], file.sinks[name], folder)
+        rows = None if force else state.rows_of(name, made_of[name], file.sinks[name], folder)
         if rows is not None:
             done[name] = Written(name, _place(file, name), rows, 0.0, unchanged=True)
     left = [name for name in chosen if name not in done]

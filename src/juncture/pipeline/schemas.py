@@ -8,27 +8,28 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.errors import JunctureError, PlanError, SpecError, did_you_mean
-from juncture.files.found import files_of
+from juncture.errors import DataError, JunctureError, PlanError, SpecError, did_you_mean
+from juncture.files.found import paths_of
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import (
+    KEPT_FORMATS,
     Check,
     Derived,
+    DistanceLimits,
     File,
     InterpolateStep,
     JoinStep,
     ManyStep,
     SinkSection,
     SourceSection,
-    Staleness,
     Step,
 )
 from juncture.pipeline.positions import Path as Keys
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.read import interpolation
 from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_place
-from juncture.pipeline.sources import check_place, format_name, orders_of, resolved, source_schema
+from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, resolved, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
 from juncture.spec.asof import Asof
@@ -41,7 +42,7 @@ Schemas = Mapping[str, pa.Schema | None]
 """The columns of each source and step; None where only Spark knows them."""
 
 
-_EXPECTATIONS = ("rows", "unique", "not_null", "match_rate", "staleness", "leaked")
+_EXPECTATIONS = ("rows", "unique", "not_null", "match_rate", "distance", "leaked")
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,9 @@ def check_file(
         The columns of all that could be looked at.
     """
     looking = _Looking(file, engine, folder, problems, {})
+    if "://" in file.pipeline.state:
+        what = f"state={file.pipeline.state!r} is a URI."
+        problems.add(("pipeline", "state"), f"{what} Expected a folder of this machine, or one that it shares.")
     for name, source in file.sources.items():
         looking.schemas[name] = _source(looking, name, resolved(source, folder))
     for name in steps_in_order(file):
@@ -108,13 +112,14 @@ def _source(looking: _Looking, name: str, source: SourceSection) -> pa.Schema | 
     except JunctureError as error:
         looking.problems.add((*path, "order"), error)
     try:
+        check_there(looking.file.sources[name], looking.folder)
         check_place(source, looking.engine)
         return source_schema(source)
     except JunctureError as error:
         message = str(error).replace("pass --no-header", "say header = false")
         message = message.replace("or pass --format ", "or say format = ")
-        is_place = source.path is not None and any(each in message for each in source.paths)
-        if is_place:
+        is_place = isinstance(error, DataError) or any(each in message for each in source.paths)
+        if is_place and source.path is not None:
             looking.problems.add((*path, "path"), message)
         else:
             looking.problems.add_named(path, error, [key for key in keys if key in source.model_fields_set])
@@ -211,41 +216,41 @@ def _check(looking: _Looking, path: Keys, check: Check) -> None:
     add = looking.problems.add
     asked = [
         key
-        for key in ("rows", "unique", "not_null", "match_rate", "staleness", "leaked")
+        for key in ("rows", "unique", "not_null", "match_rate", "distance", "leaked")
         if key in check.model_fields_set
     ]
     if not asked:
-        add(path, "The check expects nothing. Write rows, unique, not_null, match_rate, staleness or leaked.")
+        add(path, "The check expects nothing. Write rows, unique, not_null, match_rate, distance or leaked.")
     schema = looking.schemas.get(check.of)
     for key, names in (("unique", check.unique), ("not_null", check.not_null)):
         for name in [names] if isinstance(names, str) else names:
             if schema is not None and name not in schema.names:
                 add((*path, key), f"There is no column {name!r} in {check.of!r}. {did_you_mean(name, schema.names)}")
     step = looking.file.steps.get(check.of)
-    if isinstance(step, ManyStep) and check.table is None and {"match_rate", "staleness", "leaked"} & set(asked):
+    if isinstance(step, ManyStep) and check.table is None and {"match_rate", "distance", "leaked"} & set(asked):
         add(path, f"The step {check.of!r} joins several tables. Say which: table = {next(iter(step.tables))!r}.")
     if check.table is not None and check.table not in (step.tables if isinstance(step, ManyStep) else ()):
         add((*path, "table"), f"There is no table {check.table!r} in the step {check.of!r}.")
     spec = step.spec if isinstance(step, JoinStep) else None
     if "match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
         add((*path, "match_rate"), f"match_rate= is about a join, and {check.of!r} is none.")
-    if "staleness" in asked:
+    if "distance" in asked:
         if not isinstance(step, ManyStep) and not isinstance(spec, Asof):
-            add((*path, "staleness"), f"staleness= is about an as-of join, and {check.of!r} is none.")
-        _check_staleness(looking, path, check)
+            add((*path, "distance"), f"distance= is about an as-of join, and {check.of!r} is none.")
+        _check_distance(looking, path, check)
     if "leaked" in asked and not isinstance(step, ManyStep):
         add((*path, "leaked"), f"leaked= is about a join of many tables, and {check.of!r} is none.")
 
 
-def _check_staleness(looking: _Looking, path: Keys, check: Check) -> None:
-    limits = check.staleness
-    values = limits.model_dump().values() if isinstance(limits, Staleness) else [limits]
+def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
+    limits = check.distance
+    values = limits.model_dump().values() if isinstance(limits, DistanceLimits) else [limits]
     for value in values:
         try:
-            if isinstance(value, str) and (not is_duration(value) or duration_ns(value, argument="staleness") < 0):
-                raise PlanError(f'staleness={value!r} is no length of time. Expected such as "2h", or a number.')
+            if isinstance(value, str) and (not is_duration(value) or duration_ns(value, argument="distance") < 0):
+                raise PlanError(f'distance={value!r} is no length of time. Expected such as "2h", or a number.')
         except JunctureError as error:
-            looking.problems.add((*path, "staleness"), error)
+            looking.problems.add((*path, "distance"), error)
 
 
 def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_changes: bool) -> None:
@@ -294,7 +299,8 @@ def _inputs(looking: _Looking) -> list[Path]:
         given = resolved(source, looking.folder)
         for path in given.paths:
             try:
-                found += [] if "://" in path or format_name(given) == "jdbc" else files_of(path, "path")
+                is_table = format_name(given) in KEPT_FORMATS
+                found += [] if "://" in path else [Path(path)] if is_table else paths_of(path, "path")
             except JunctureError:
                 continue
     return found

@@ -8,13 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.errors import PlanError, SchemaError, SpecError
+from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import format_of
 from juncture.files.output import check_target
 from juncture.pipeline.model import KEPT_FORMATS, File, SinkSection
 from juncture.pipeline.postgres import check_options
 from juncture.planner.decision import Engine
-from juncture.spec.schema import check_columns
 
 
 def sink_format(sink: SinkSection) -> str:
@@ -94,10 +93,26 @@ def check_sink(
         raise SpecError("table= and format= name what only Spark writes. Run it on Spark, or write Parquet to a path.")
     if engine == "spark" and name == "arrow":
         raise SpecError("format='arrow' is written in this process only. Run it with --engine local, or write Parquet.")
+    _check_uris(sink, engine, of_changes=of_changes)
     if schema is not None:
         _check_columns(sink, schema, name)
     if is_here(sink):
         _check_path(sink, folder, inputs, set(own))
+
+
+def _check_uris(sink: SinkSection, engine: Engine, *, of_changes: bool) -> None:
+    """Refuse URIs that would be taken for folders of this machine."""
+    written = sink.changes if of_changes else sink.path
+    if engine == "local" and written is not None and "://" in written:
+        key = "changes" if of_changes else "path"
+        raise SpecError(
+            f"{key}={written!r} is a URI, and this process writes to folders of this machine only. Run it on Spark, or "
+            "write to a folder and copy it."
+        )
+    if sink.checkpoint is not None and "://" in sink.checkpoint:
+        raise SpecError(
+            f"checkpoint={sink.checkpoint!r} is a URI. Expected a folder of this machine, or one that it shares."
+        )
 
 
 def _check_postgres(sink: SinkSection, schema: pa.Schema | None, engine: Engine, *, of_changes: bool) -> None:
@@ -115,13 +130,39 @@ def _check_postgres(sink: SinkSection, schema: pa.Schema | None, engine: Engine,
     if not sink.keys:
         raise SpecError('format="postgres" needs key = "…": the columns that tell its rows apart.')
     if schema is not None:
-        check_columns(schema, sink.keys, argument="key", side="left")
+        _check_names(sink, schema, sink.keys, "key")
+
+
+def _check_names(sink: SinkSection, schema: pa.Schema, names: Sequence[str], argument: str) -> None:
+    """Refuse names that are not those of different columns."""
+    for name in names:
+        if name not in schema.names:
+            raise SchemaError(
+                f"{argument} names column {name!r}, which {sink.from_!r} does not have. "
+                f"{did_you_mean(name, schema.names)}"
+            )
+        if names.count(name) > 1:
+            raise SchemaError(f"{argument} names column {name!r} {names.count(name)} times. Name it once.")
 
 
 def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:
-    check_columns(schema, sink.partitions, argument="partition_by", side="left")
-    if sink.partitions and len(set(sink.partitions)) >= len(schema.names):
-        raise SchemaError("partition_by= names all columns, which leaves none for the files. Leave one out.")
+    repeated = next((each for each in schema.names if schema.names.count(each) > 1), None)
+    if repeated is not None:
+        raise SchemaError(
+            f"from={sink.from_!r} has more than one column {repeated!r}. Rename one of them with select, in a step."
+        )
+    _check_names(sink, schema, sink.partitions, "partition_by")
+    if sink.partitions and len(sink.partitions) == len(schema.names):
+        raise SchemaError(
+            f"partition_by names all columns of {sink.from_!r}. Expected fewer, since files hold the others. Leave one "
+            "out."
+        )
+    for column in sink.partitions:
+        if pat.is_nested(schema.field(column).type):
+            raise SchemaError(
+                f"partition_by names column {column!r} of type {schema.field(column).type}. Expected a column whose "
+                "values can be the names of folders: a number, a text, a date or a time."
+            )
     nested = [field for field in schema if pat.is_nested(field.type)]
     if name in ("csv", "tsv") and nested:
         raise SchemaError(

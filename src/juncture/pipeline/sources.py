@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from juncture.errors import SpecError
+from juncture.errors import DataError, SpecError
+from juncture.files.arrow import arrow_schema
 from juncture.files.formats import format_of
-from juncture.files.found import WILDCARDS, files_of, found_file
+from juncture.files.found import WILDCARDS, files_of, paths_of
 from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import sampled_schema
 from juncture.files.text.types import as_text
+from juncture.inputs import Files
 from juncture.pipeline.model import KEPT_FORMATS, SourceSection
 from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
@@ -39,7 +41,7 @@ def format_name(source: SourceSection) -> str:
     if "://" in first or not first.strip():
         return format_of(first, named=None, argument="path")
     is_many = Path(first).is_dir() or not WILDCARDS.isdisjoint(first)
-    return format_of(first, named=None, argument="path", inside=files_of(first, "path") if is_many else ())
+    return format_of(first, named=None, argument="path", inside=paths_of(first, "path") if is_many else ())
 
 
 def comes(source: SourceSection) -> bool:
@@ -92,12 +94,30 @@ def check_place(source: SourceSection, engine: Engine) -> None:
         raise SpecError(
             f"table= and format= name {what}, which this process does not read. Run it on Spark, or write Parquet."
         )
+    if name != "parquet" and source.union_by_name:
+        raise SpecError("union_by_name= is for Parquet files. Leave it out.")
     if name == "parquet" and source.types:
         raise SpecError("types= is for text, and for what only Spark reads. Convert columns with select, in a step.")
     if engine == "spark" and name == "arrow":
         raise SpecError("format='arrow' is read in this process only. Run it with --engine local, or write Parquet.")
     if engine == "spark" and len(source.nulls) > 1:
         raise SpecError(f"nulls={source.nulls!r} has several texts, and Spark knows one. Leave one of them.")
+
+
+def check_there(source: SourceSection, folder: Path) -> None:
+    """Refuse a file or folder that is not there, as the pipeline's file names it.
+
+    Raises
+    ------
+    DataError
+        If there is one.
+    """
+    for path in source.paths if source.format not in KEPT_FORMATS else ():
+        if "://" not in path and WILDCARDS.isdisjoint(path) and not (folder / Path(path).expanduser()).exists():
+            raise DataError(
+                f"path={path!r} does not exist. Expected a file, a folder or a glob, from the folder of the pipeline's "
+                f"file, {str(folder)!r}."
+            )
 
 
 def source_schema(source: SourceSection) -> pa.Schema | None:
@@ -114,19 +134,25 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
     """
     name, types = format_name(source), types_of(source)
     if name == "parquet":
-        schema = ParquetSource(source.paths).schema
+        schema = ParquetSource(source.paths, union_by_name=source.union_by_name).schema
         return _declared(schema, types)
     if name == "arrow":
-        return _declared(_arrow_schema(files_of(source.paths[0], "path")[0]), types)
+        return _declared(arrow_schema([file for path in source.paths for file in paths_of(path, "path")]), types)
     if name == "postgres":
         return table_schema(source)
     if not is_text(name):
         return pa.schema(types) if types else None
-    files = [(file, Path(path)) for path in source.paths for file in files_of(path, "path")]
-    extra, _ = partitions_of([found_file(*each) for each in files])
-    schema = sampled_schema([file for file, _ in files], "json" if name == "json" else "csv", text_options(source))
+    files = [file for path in source.paths for file in files_of(path, "path")]
+    extra, _ = partitions_of(files)
+    paths = [Path(file.path) for file in files]
+    schema = sampled_schema(paths, "json" if name == "json" else "csv", text_options(source))
     # Rows that are still to come may have values where there are none yet.
     return pa.schema([*_declared(as_text(schema) if comes(source) else schema, types), *extra])
+
+
+def parquet_files(source: SourceSection) -> Files:
+    """Return the Parquet files of a source as joins take them."""
+    return Files(source.paths, "parquet", source.union_by_name)
 
 
 def types_of(source: SourceSection) -> dict[str, pa.DataType]:
@@ -181,12 +207,3 @@ def _declared(schema: pa.Schema, types: dict[str, pa.DataType]) -> pa.Schema:
     if missing:
         raise SpecError(f"types= names {missing[0]!r}, which is no column. There are: {', '.join(schema.names)}.")
     return pa.schema([each.with_type(types.get(each.name, each.type)) for each in schema])
-
-
-def _arrow_schema(file: Path) -> pa.Schema:
-    with pa.memory_map(str(file)) as source:
-        try:
-            return pa.ipc.open_file(source).schema
-        except pa.ArrowInvalid:
-            source.seek(0)
-            return pa.ipc.open_stream(source).schema

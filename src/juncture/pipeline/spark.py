@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +20,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import NullType
 
 from juncture.columnar.conversion import converted
-from juncture.errors import DataError, PlanError
-from juncture.files.found import files_of
+from juncture.errors import DataError, JunctureError, PlanError, error_from_spark
+from juncture.files.found import paths_of
 from juncture.files.text.types import as_text
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
@@ -39,7 +40,7 @@ from juncture.pipeline.model import (
 from juncture.pipeline.places import adding, placed
 from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
-from juncture.pipeline.sources import comes, format_name, is_text, orders_of, resolved
+from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files, resolved
 from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.plan import plan as plan_on_spark
@@ -103,14 +104,14 @@ class SparkEngine(Engine):
         if name in self._file.sources:
             source = resolved(self._file.sources[name], self._folder)
             if self._is_file(source):
-                side = FileSide.of(self._session, source.paths, self._cores)
+                side = FileSide.of(self._session, parquet_files(source), self._cores)
                 self._files[name] = side.selecting(self._asked[name]) if name in self._asked else side
                 return
             frame = self._source(name, source)
             if name in self._asked:
                 frame = frame.select(*map(_column, self._asked[name]))
         else:
-            with self._watch(f"Planning {name}"):
+            with self._watch(f"Planning {name}"), _computing(name):
                 frame = self._step(name)
         self._frames[name] = frame.persist() if name in self._kept and not frame.isStreaming else frame
 
@@ -126,15 +127,21 @@ class SparkEngine(Engine):
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
         """Return the number of rows, and for columns how many nulls they have."""
         nulls = [F.count(F.when(_column(each).isNull(), 1)) for each in columns]
-        found = self.rows_of(name).agg(F.count(F.lit(1)), *nulls).collect()[0]
+        with _computing(name):
+            found = self.rows_of(name).agg(F.count(F.lit(1)), *nulls).collect()[0]
         return found[0], dict(zip(columns, found[1:], strict=True))
 
     def repeated(self, name: str, columns: Sequence[str]) -> int:
         """Return how many values of a key occur more than once."""
-        return self.rows_of(name).groupBy(*map(_column, columns)).count().where("count > 1").count()
+        with _computing(name):
+            return self.rows_of(name).groupBy(*map(_column, columns)).count().where("count > 1").count()
 
     def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return what became of the left rows of a step."""
+        with _computing(name):
+            return self._matches(name, table)
+
+    def _matches(self, name: str, table: str | None) -> MatchCounts:
         step = self._file.steps[name]
         if isinstance(step, ManyStep):
             found = self.plan(name).match_report()[table or ""]
@@ -201,22 +208,11 @@ class SparkEngine(Engine):
             return int(observation.get["rows"])
 
     def _write_here(self, frame: DataFrame, sink: SinkSection) -> int:
-        """Write a folder of files, and return how many rows those of Parquet hold.
-
-        Raises
-        ------
-        DataError
-            If Spark ends with an error.
-        """
-        try:
-            with (adding if sink.mode == "append" else placed)(sink_place(sink, self._folder)) as fresh:
-                self._writer(frame, sink).save(str(fresh.absolute()))
-                return sum(pq.read_metadata(file).num_rows for file in fresh.rglob("*.parquet"))
-        except _SPARKS_ERRORS as error:
-            if "juncture.errors." in str(error):
-                # One of ours, which the command line shows as it is.
-                raise
-            raise DataError(f"Spark could not make {sink.from_!r}: {_first_words(error)}") from error
+        """Write a folder of files, and return how many rows those of Parquet hold."""
+        place = adding if sink.mode == "append" else placed
+        with _computing(sink.from_), place(sink_place(sink, self._folder)) as fresh:
+            self._writer(frame, sink).save(str(fresh.absolute()))
+            return sum(pq.read_metadata(file).num_rows for file in fresh.rglob("*.parquet"))
 
     def start(self, sink: SinkSection, checkpoint: Path, trigger: dict[str, Any]) -> Any:
         """Start the query that writes a sink as its rows come."""
@@ -256,7 +252,7 @@ class SparkEngine(Engine):
     def _side(self, name: str) -> Any:
         """Return what a join reads: files by their paths, so that its tasks can read them, or else a DataFrame."""
         if name in self._files:
-            return resolved(self._file.sources[name], self._folder).paths
+            return parquet_files(resolved(self._file.sources[name], self._folder))
         return self.rows_of(name)
 
     def _seen(self, name: str) -> FileSide | FrameSide:
@@ -296,7 +292,8 @@ class SparkEngine(Engine):
                 _ = frame.schema
                 return frame
             if form == "parquet":
-                return self._session.read.options(**options).parquet(*source.paths)
+                merged = {"mergeSchema": "true"} if source.union_by_name else {}
+                return self._session.read.options(**merged, **options).parquet(*source.paths)
             return self._text(name, source, form, options)
         except _SPARKS_ERRORS as error:
             raise _unread(name, form, error) from error
@@ -311,7 +308,7 @@ class SparkEngine(Engine):
     def _text(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
         """Return text by the types that its beginning tells of; a value of another is an error."""
         reader = self._session.read.options(**_text_settings(source, form), **options)
-        files = [str(file.absolute()) for path in source.paths for file in files_of(path, "path")]
+        files = [str(file.absolute()) for path in source.paths for file in paths_of(path, "path")]
         roots = [path for path in source.paths if Path(path).is_dir()]
         schema = self._schemas[name]
         reader = reader.schema(spark_schema(as_text(schema))).format(_spark_format(form))
@@ -372,6 +369,21 @@ class SparkEngine(Engine):
             raise _unread(sink.table or sink.path or "jdbc", sink_format(sink), error) from error
 
 
+@contextmanager
+def _computing(name: str) -> Iterator[None]:
+    """Raise the error of a failed Spark action as a JunctureError: the one that it carries, or one that names the step.
+
+    Raises
+    ------
+    JunctureError
+        If Spark raised an exception.
+    """
+    try:
+        yield
+    except _SPARKS_ERRORS as error:
+        raise error_from_spark(error) or DataError(f"Spark could not make {name!r}: {_first_words(error)}") from error
+
+
 def derived(frame: DataFrame, step: Derived) -> DataFrame:
     """Return the rows that a step makes of those of one table."""
     if step.filter is not None:
@@ -407,7 +419,7 @@ def _spark_format(name: str) -> str:
 def _text_settings(source: SourceSection, form: str) -> dict[str, str]:
     """Return Spark's options for text that has types, of which none is to be found out."""
     if form == "json":
-        first = next((Path(file) for path in source.paths for file in files_of(path, "path")), None)
+        first = next((file for path in source.paths for file in paths_of(path, "path")), None)
         is_list = first is not None and _begins_with_list(first)
         return {"mode": "FAILFAST", "multiLine": str(is_list).lower()}
     return {
@@ -439,9 +451,11 @@ def _first_words(error: Exception) -> str:
     return re.sub(r"^: [\w.$]+: ", "", next(iter(said), "it does not say why"))
 
 
-def _unread(name: str, form: str, error: Exception) -> DataError | PlanError:
+def _unread(name: str, form: str, error: Exception) -> JunctureError:
     """Return what is wrong with a place, in words that say what to do."""
-    text = str(error)
+    own, text = error_from_spark(error), str(error)
+    if own is not None:
+        return own
     if "DATA_SOURCE_NOT_FOUND" in text or "ClassNotFound" in text or "No suitable driver" in text:
         return PlanError(
             f"Spark has nothing that reads or writes {form} for {name!r}. Name its package under [spark], such as "

@@ -77,7 +77,7 @@ def started_changes(
     schemas: Any,
     session: SparkSession,
     only: Sequence[str],
-    start: Sequence[str],
+    downstream_of: Sequence[str],
     every: str | None,
 ) -> dict[str, Any]:
     """Start the queries that write the changes of a pipeline's sinks.
@@ -86,12 +86,12 @@ def started_changes(
     ----------
     file, folder, schemas, session
         As for `SparkEngine`.
-    only, start, every
+    only, downstream_of, every
         As for `juncture.pipeline.streaming.started`. Sinks without ``changes`` are left out.
     """
     kept = folder / file.pipeline.state / "changes"
     sinks = {}
-    for sink in chosen_sinks(file, only, start):
+    for sink in chosen_sinks(file, only, downstream_of):
         if file.sinks[sink].is_live:
             engine = ChangingEngine(file, folder, schemas, session, sink)
             needed = needed_for(file, [file.sinks[sink].from_])

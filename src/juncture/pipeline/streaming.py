@@ -36,7 +36,7 @@ _POLL_S = 0.2
 
 
 def started(
-    file: File, folder: Path, engine: SparkEngine, only: Sequence[str], start: Sequence[str], every: str | None
+    file: File, folder: Path, engine: SparkEngine, only: Sequence[str], downstream_of: Sequence[str], every: str | None
 ) -> dict[str, Any]:
     """Start the queries of a pipeline's sinks.
 
@@ -46,7 +46,7 @@ def started(
         The pipeline, and where its file is.
     engine
         What runs it.
-    only, start
+    only, downstream_of
         What is to be done, as `chosen_sinks` takes them.
     every
         How often to look for rows; None to do what is there.
@@ -56,7 +56,7 @@ def started(
     PlanError
         If a sink has no source that is a stream, or Spark has no stream of it. None runs then.
     """
-    chosen = chosen_sinks(file, only, start)
+    chosen = chosen_sinks(file, only, downstream_of)
     for name in chosen:
         reads = needed_for(file, [file.sinks[name].from_])
         if not any(comes(source) for each, source in file.sources.items() if each in reads):

@@ -41,8 +41,8 @@ class Algorithm:
 
     Attributes
     ----------
-    name, does
-        What it is called, and what it does.
+    name, summary
+        Its name, and what it does.
     cost
         What it should take; without one it runs only when it is named.
     holds
@@ -63,7 +63,7 @@ class Algorithm:
     """
 
     name: str
-    does: str
+    summary: str
     cost: Cost | None = None
     _: KW_ONLY
     holds: Side | Literal["smaller"] | None = None
@@ -85,8 +85,8 @@ def broadcast(
     """Return the algorithm that sends a side to every task of Spark, and leaves rows of the other where they are."""
     name, other = ("broadcast", "left") if side == "right" else ("broadcast_left", "right")
     sent = f"{'' if in_python else 'a table of '}the {side} side"
-    does = f"{sent} goes to every task, the {other} never moves"
-    return Algorithm(name, does, cost, holds=side, sends=True, in_python=in_python, needs=needs, rules=rules)
+    summary = f"send {sent} to every task; the {other} side is not shuffled"
+    return Algorithm(name, summary, cost, holds=side, sends=True, in_python=in_python, needs=needs, rules=rules)
 
 
 def held_side(planning: PlanningInput, algorithm: Algorithm) -> Side:

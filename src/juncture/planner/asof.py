@@ -27,20 +27,22 @@ def _keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
     how = planning.join.how
     if how not in ("right", "full"):
         return None
-    return f"how={how!r} keeps right rows that no left row took, which no task knows alone: hash and range can."
+    return (
+        f"how={how!r} keeps unmatched right rows, but each task sees only a part of the left rows. Use hash or range."
+    )
 
 
 def _sees_all(planning: PlanningInput, algorithm: Algorithm) -> str | None:
-    """Refuse ``known=`` and ``where=`` where left rows are told the nearest right rows only, which may not serve."""
+    """Refuse ``known=`` and ``where=`` where left rows see only the nearest right rows, which may not match."""
     if not _passes_over_rows(planning):
         return None
     argument, may = ("known", "not be known yet") if _spec(planning).known is not None else ("where", "not satisfy it")
     why = "cuts keys" if algorithm.splits_keys else "looks at one right row for each left one"
-    return f"{argument}=: it {why}, and the nearest row may {may}. broadcast, broadcast_left and hash can."
+    return f"{argument}=: it {why}, but the nearest row may {may}. Use broadcast, broadcast_left or hash."
 
 
 def _passes_over_rows(planning: PlanningInput) -> bool:
-    """Tell whether a left row may take another right row than the nearest."""
+    """Return whether a left row may take another right row than the nearest."""
     return _spec(planning).known is not None or _spec(planning).where is not None
 
 
@@ -48,15 +50,15 @@ def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse a shuffle by key where there is no key, unless nothing else keeps all rows together."""
     if planning.join.left_by or _passes_over_rows(planning):
         return None
-    return "there is no by column to shuffle by; range spreads the rows by their order instead."
+    return "there is no by column to shuffle by. Use range, which partitions by order."
 
 
 def _finds_one(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to window what one window function cannot say."""
     spec = _spec(planning)
     if spec.matches > 1:
-        return f"matches={spec.matches}: it finds one match per row."
-    return "ties='error': it cannot tell that there was a tie." if spec.ties == "error" else None
+        return f"matches={spec.matches}: it finds only one match per row."
+    return "ties='error': it cannot detect ties." if spec.ties == "error" else None
 
 
 def _compares_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
@@ -64,9 +66,9 @@ def _compares_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
     join = planning.join
     assert isinstance(join, ResolvedAsof)
     if join.domain.has_integers:
-        return "on has integers on one side and floats on the other, and SQL rounds the integers to floats."
+        return "the on columns are integers and floats, and SQL would round the integers."
     if join.domain.is_asof_only:
-        return f"on is of {join.domain.kind} values, which only tasks in Python compare."
+        return f"the on columns are of kind {join.domain.kind}, which only Python tasks compare."
     return None
 
 
@@ -74,10 +76,12 @@ def _is_right_in_spark(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse Spark's own join where it is off, or would give another answer."""
     spec = _spec(planning)
     if not planning.native:
-        return "the session has spark.sql.join.asofJoin.enabled off (or is older than Spark 4.3)."
+        return "spark.sql.join.asofJoin.enabled is off, or Spark is older than 4.3."
     if spec.direction == "nearest":
-        return "Spark's own nearest is wrong when an earlier right value repeats."
-    return None if spec.how in ("inner", "left") else f"how={spec.how!r}: Spark's own knows inner and left."
+        return "Spark's nearest returns wrong rows when an earlier right value repeats."
+    return (
+        None if spec.how in ("inner", "left") else f"how={spec.how!r}: Spark's ASOF JOIN supports only inner and left."
+    )
 
 
 def _probe_s(planning: PlanningInput) -> float:
@@ -134,15 +138,17 @@ _SENT = (_keeps_right_rows, collects, fits_in_task)
 
 ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        Algorithm("probe", "sort the left, or as much of it as fits at a time, and stream the right past it", _probe_s),
-        Algorithm("merge", "sort both sides, one linear pass", _merge_s, holds="right", rules=(fits_in_memory,)),
+        Algorithm("probe", "sort the left side, in parts if needed, and stream the right side past it", _probe_s),
+        Algorithm(
+            "merge", "sort both sides and merge them in one pass", _merge_s, holds="right", rules=(fits_in_memory,)
+        ),
     ),
     "spark": (
         broadcast("right", _broadcast_s, needs=_SIZE, rules=_SENT),
         broadcast("left", _broadcast_left_s, needs=_SIZE, rules=_SENT),
         Algorithm(
             "hash",
-            "one shuffle of both sides by key",
+            "shuffle both sides once by key",
             _hash_s,
             shuffles="once",
             in_python=True,
@@ -152,7 +158,7 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
         ),
         Algorithm(
             "range",
-            "one shuffle of both sides into equal ranges of (key, on), with carryover",
+            "shuffle both sides once into equal ranges of (key, on), with carryover rows",
             _range_s,
             shuffles="once",
             in_python=True,
@@ -162,14 +168,14 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
         ),
         Algorithm(
             "window",
-            "union and one window, all in SQL",
+            "union both sides and use one window function, all in SQL",
             _window_s,
             shuffles="once",
             rules=(_compares_in_sql, _sees_all, _keeps_right_rows, _finds_one),
         ),
         Algorithm(
             "native",
-            "Spark's own ASOF JOIN",
+            "Spark's ASOF JOIN",
             rules=(_compares_in_sql, _sees_all, _keeps_right_rows, _finds_one, _is_right_in_spark),
         ),
     ),

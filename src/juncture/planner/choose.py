@@ -53,8 +53,8 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
         names = ", ".join(["'auto'", *map(repr, known)])
         where = {"local": "in-process", "spark": "on Spark"}
         raise PlanError(
-            f"algorithm={name!r} runs {where[other]}, but these inputs are joined {where[engine]}. "
-            f"Expected one of {names}."
+            f"algorithm={name!r} runs {where[other]}, but these inputs are joined {where[engine]}. Use one of {names}.",
+            name="JN-ALGORITHM-ENGINE",
         )
     check_choice("algorithm", name, ["auto", *known])
 
@@ -76,7 +76,7 @@ def choose(planning: PlanningInput, name: str = "auto") -> Choice:
     """
     check_algorithm(planning.join.spec, name, planning.engine)
     algorithms = algorithms_of(planning.join.spec, planning.engine)
-    options = tuple(_weighed(planning, algorithm) for algorithm in algorithms.values())
+    options = tuple(_option(planning, algorithm) for algorithm in algorithms.values())
     best, reason = _best(options) if name == "auto" else _named(options, name)
     return Choice(
         algorithm=best,
@@ -101,10 +101,10 @@ def _refusal(planning: PlanningInput, algorithm: Algorithm) -> str | None:
     return next((why for rule in (follows_stream, *algorithm.rules) if (why := rule(planning, algorithm))), None)
 
 
-def _weighed(planning: PlanningInput, algorithm: Algorithm) -> Option:
+def _option(planning: PlanningInput, algorithm: Algorithm) -> Option:
     return Option(
         algorithm=algorithm.name,
-        does=algorithm.does,
+        summary=algorithm.summary,
         cost_s=None if algorithm.cost is None else algorithm.cost(planning),
         refusal=_refusal(planning, algorithm),
     )
@@ -114,9 +114,9 @@ def _named(options: tuple[Option, ...], name: str) -> tuple[str, str]:
     """Return the algorithm that was named, and that as the reason."""
     refusal = next(option.refusal for option in options if option.algorithm == name)
     if refusal:
-        mend = " Pass algorithm='auto'." if any(option.refusal is None for option in options) else ""
-        raise PlanError(f"algorithm={name!r} cannot run this join: {refusal}{mend}")
-    return name, "it was named"
+        mend = " Pass algorithm='auto' to use another one." if any(option.refusal is None for option in options) else ""
+        raise PlanError(f"algorithm={name!r} cannot run this join: {refusal}{mend}", name="JN-ALGORITHM-UNSUITABLE")
+    return name, "algorithm= names it"
 
 
 def _best(options: tuple[Option, ...]) -> tuple[str, str]:
@@ -124,10 +124,12 @@ def _best(options: tuple[Option, ...]) -> tuple[str, str]:
     costs = {each.algorithm: each.cost_s for each in options if each.refusal is None and each.cost_s is not None}
     if not costs:
         refusals = " ".join(f"{option.algorithm}: {option.refusal}" for option in options)
-        raise PlanError(f"No algorithm can run this join as asked. {refusals}")
+        raise PlanError(
+            f"No algorithm can run this join with these arguments. {refusals}", name="JN-ALGORITHM-UNSUITABLE"
+        )
     # Of equal costs, the one that stands first is taken.
     best = min(costs, key=costs.__getitem__)
     others = sorted((cost, name) for name, cost in costs.items() if name != best)
     if not others:
-        return best, f"the other {len(options) - 1} are ruled out"
-    return best, f"it should cost the least, and {others[0][1]} is next"
+        return best, f"all {len(options) - 1} other algorithms are excluded"
+    return best, f"lowest estimated cost; next is {others[0][1]}"

@@ -122,6 +122,9 @@ def constants_at_hand() -> Constants:
     return read_constants(path) if path else Constants()
 
 
+_NAME = "JN-CONSTANTS-FILE"
+
+
 def read_constants(path: str) -> Constants:
     """Read a file of constants: TOML, a number under the name of each. Those that it leaves out are built in.
 
@@ -130,22 +133,22 @@ def read_constants(path: str) -> Constants:
     SpecError
         If there is no such file, or it is not one of constants.
     """
-    where = f"the file {path!r}, which {CONSTANTS_VARIABLE} names,"
-    mend = f"Make it again with `juncture calibrate`, or unset {CONSTANTS_VARIABLE}."
+    where = f"{CONSTANTS_VARIABLE}={path!r}"
+    mend = f"Write it with `juncture calibrate`, or unset {CONSTANTS_VARIABLE}."
     try:
         values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise SpecError(f"{where} cannot be read: {error.strerror or error}. {mend}") from error
+        raise SpecError(f"{where} cannot be read: {error.strerror or error}. {mend}", name=_NAME) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(f"{where} is not TOML: {error}. {mend}") from error
+        raise SpecError(f"{where} is not TOML: {error}. {mend}", name=_NAME) from error
     known = constant_names()
     for name, value in values.items():
         if name not in known:
-            raise SpecError(f"{where} has {name!r}, which is no constant. {did_you_mean(name, known)} {mend}")
+            raise SpecError(f"{where} has unknown constant {name!r}. {did_you_mean(name, known)} {mend}", name=_NAME)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if not is_number or not 0 < value < math.inf:
             unit = "seconds" if name.endswith("_s") else "nanoseconds"
-            raise SpecError(f"{where} has {name} = {value!r}. Expected a number of {unit} above 0. {mend}")
+            raise SpecError(f"{where} has {name} = {value!r}. Expected a number of {unit} above 0. {mend}", name=_NAME)
     return Constants(**{name: float(value) for name, value in values.items()}, source=path)
 
 

@@ -1,4 +1,4 @@
-"""What the steps of a join cost, of which the formulas of its algorithms are made.
+"""The cost of the steps of a join. The cost formulas of algorithms are sums of these.
 
 A formula adds up what an algorithm does to its rows: read, shuffle, hand to Python, search, sort. Each step has one
 constant, in core-nanoseconds a row. Costs are right to within a factor, and rank the algorithms rather than foretell

@@ -1,4 +1,4 @@
-"""What has been decided about a join, as plain data: what runs, what else was weighed, what is expected, and why."""
+"""The planner's decision about a join, as plain data: the algorithm, the alternatives and the expected figures."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ Engine = Literal["local", "spark"]
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One algorithm, weighed.
+    """One algorithm that the planner considered.
 
     Attributes
     ----------
-    algorithm, does
+    algorithm, summary
         Its name, and what it does.
     cost_s
-        What it should take; None where that is not estimated.
+        Estimated seconds; None if not estimated.
     refusal
-        Why it cannot serve, or None.
+        Why it is ruled out, or None.
     remark
-        Why its cost is not estimated, if it runs without being named.
+        Why its cost is not estimated, if ``auto`` may still choose it.
     """
 
     algorithm: str
-    does: str
+    summary: str
     cost_s: float | None = None
     refusal: str | None = None
     remark: str = ""
@@ -36,34 +36,34 @@ class Option:
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A figure that is expected.
+    """An expected figure.
 
     Attributes
     ----------
     value
-        The figure; None if it is not known.
-    how
-        Its source, or why there is none.
+        The figure; None if unknown.
+    source
+        Where the figure comes from, or why it is unknown.
     """
 
     value: int | None
-    how: str
+    source: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The algorithm that will run, why, and what else was weighed.
+    """The algorithm that will run, the reason, and the alternatives.
 
     Attributes
     ----------
     algorithm, reason
-        What runs, and why it was taken.
+        The algorithm that will run, and why the planner chose it.
     options
-        What was weighed.
+        All algorithms that the planner considered.
     rows
-        How many rows the join should give.
+        The expected number of output rows.
     shuffle_bytes, task_bytes
-        How many bytes it should shuffle, and how many a task should hold; None in-process.
+        Expected bytes of the shuffle, and of memory in a task; None in-process.
     """
 
     algorithm: str
@@ -75,13 +75,13 @@ class Choice:
 
     @property
     def chosen(self) -> Option:
-        """The algorithm that will run, among those that were weighed."""
+        """The algorithm that will run, with its cost."""
         return next(option for option in self.options if option.algorithm == self.algorithm)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """A choice, and what it was made on: what a `juncture.Plan` tells, whose attributes these are."""
+    """A choice and the facts it is based on: the common attributes of all plans."""
 
     join: Resolved
     engine: Engine

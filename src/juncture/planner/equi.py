@@ -38,7 +38,7 @@ _PIECE_SHARE = 1 / 3
 
 
 def _has_order(planning: PlanningInput) -> bool:
-    """Tell whether the key is a single number, date or time, which can be sorted as it is."""
+    """Return whether the key is a single number, date or time, which can be sorted as it is."""
     join = planning.join
     assert isinstance(join, ResolvedEqui)
     key = plain_type(join.left_schema.field(join.left_by[0]).type)
@@ -92,7 +92,7 @@ def _external_sort_merge_ns(planning: PlanningInput) -> float:
 
 
 def _spread(core_ns: Callable[[PlanningInput], float]) -> Cost:
-    """Return the cost of work of so many core-nanoseconds."""
+    """Return the cost of work in core-nanoseconds."""
     return lambda planning: spread_s(planning, core_ns(planning))
 
 
@@ -128,15 +128,15 @@ def _fits_in_partition(planning: PlanningInput, algorithm: Algorithm) -> str | N
     name = held_side(planning, algorithm)
     side = planning.stats.of(name)
     if side.bytes is None:
-        return f"its tables do not spill, and the size of the {name} side is not known."
+        return f"its tables do not spill, and the size of the {name} side is unknown."
     share = max(1 / planning.partitions, side.hottest_share or 0.0)
     limit = planning.resources.memory_bytes // TABLE_FACTOR
     if side.bytes * share <= limit:
         return None
-    what = "its hottest key" if share > 1 / planning.partitions else f"one of {planning.partitions:,} partitions"
+    what = "the hottest key" if share > 1 / planning.partitions else f"one of {planning.partitions:,} partitions"
     return (
-        f"its tables do not spill: of the {name} side, {what} takes about {format_size(int(side.bytes * share))}, and "
-        f"{format_size(limit)} may be held."
+        f"its tables do not spill: {what} of the {name} side takes about {format_size(int(side.bytes * share))}, but "
+        f"the limit is {format_size(limit)}."
     )
 
 
@@ -151,21 +151,21 @@ def _sent(side: Side, rule: Rule) -> Algorithm:
 
 EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        _in_memory("hash", "a table of the smaller side's keys, the other side streams past it", _hash_ns),
+        _in_memory("hash", "build a hash table of the smaller side and stream the other side past it", _hash_ns),
         _in_memory(
             "parallel_hash",
-            "the same, a table for each partition of the keys, made by all cores at once",
+            "build a hash table for each partition of the keys, on all cores",
             _parallel_hash_ns,
         ),
         Algorithm(
             "grace",
-            "cut both sides by the hash of the key into pieces on disk, join each in memory",
+            "partition both sides on disk by the hash of the key and join each partition in memory",
             _spread(_grace_ns),
         ),
-        _in_memory("sort_merge", "sort both sides by key, walk through them side by side", _sort_merge_ns),
+        _in_memory("sort_merge", "sort both sides by key and merge them", _sort_merge_ns),
         Algorithm(
             "external_sort_merge",
-            "sort both sides by key on disk, walk through them side by side",
+            "sort both sides by key on disk and merge them",
             _spread(_external_sort_merge_ns),
         ),
     ),
@@ -174,7 +174,7 @@ EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
         _sent("left", knows_left_rows),
         Algorithm(
             "shuffle_hash",
-            "shuffle both sides by key, a table of the smaller one's partition in each task",
+            "shuffle both sides by key and build a hash table of the smaller side in each task",
             _shuffle_hash_s,
             holds="smaller",
             shuffles="once",
@@ -183,7 +183,7 @@ EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
         ),
         Algorithm(
             "sort_merge",
-            "shuffle both sides by key, sort each partition, walk through both side by side",
+            "shuffle both sides by key, sort each partition and merge",
             _spark_sort_merge_s,
             shuffles="once",
             needs=(Need("counts"), Need("keys")),

@@ -11,7 +11,7 @@ from juncture.planner.rules import TABLE_FACTOR
 _TOGETHER_BYTES = 64 << 20
 """Up to so much Spark puts small partitions together, as long as there is one for each core."""
 
-_SPARK_DECIDES = Estimate(value=None, how="Spark decides how to bring rows together")
+_SPARK_DECIDES = Estimate(value=None, source="Spark decides how to bring rows together")
 
 
 def expected_shuffle(planning: PlanningInput, algorithm: Algorithm) -> Estimate | None:
@@ -19,17 +19,17 @@ def expected_shuffle(planning: PlanningInput, algorithm: Algorithm) -> Estimate 
     if planning.engine != "spark":
         return None
     if algorithm.sends:
-        return Estimate(value=0, how=f"the {algorithm.holds} side goes to every task, rows of the other stay")
+        return Estimate(value=0, source=f"the {algorithm.holds} side goes to every task, rows of the other stay")
     if algorithm.shuffles is None:
         return _SPARK_DECIDES
     left, right = planning.stats.left.bytes, planning.stats.right.bytes
     if left is None or right is None:
-        return Estimate(value=None, how="a side is not counted")
+        return Estimate(value=None, source="a side is not counted")
     if algorithm.shuffles == "once":
-        return Estimate(value=left + right, how="both sides once")
+        return Estimate(value=left + right, source="both sides once")
     copies = _copies(planning, algorithm)
     how = f"left rows {copies[0]:.1f} times, right rows {copies[1]:.1f} times"
-    return Estimate(value=round(left * copies[0] + right * copies[1]), how=how)
+    return Estimate(value=round(left * copies[0] + right * copies[1]), source=how)
 
 
 def expected_task(planning: PlanningInput, algorithm: Algorithm) -> Estimate | None:
@@ -49,7 +49,7 @@ def expected_task(planning: PlanningInput, algorithm: Algorithm) -> Estimate | N
     >>> planning = PlanningInput(join=join, engine="spark", stats=stats, resources=resources)
     >>> broadcast, *_ = ASOF["spark"]
     >>> expected_task(planning, broadcast)
-    Estimate(value=56000, how='the right side whole, in Python')
+    Estimate(value=56000, source='the right side whole, in Python')
     """
     if planning.engine != "spark":
         return None
@@ -76,7 +76,7 @@ def _in_python(planning: PlanningInput, algorithm: Algorithm) -> Estimate:
     right = held_bytes(planning.join, "right", planning.stats.right)
     total = None if left is None or right is None else left + right
     share = max(1 / planning.partitions, 0.0 if algorithm.splits_keys else planning.hottest_share)
-    return _part(total, share, "in Python, of which what does not fit spills")
+    return _part(total, share, "in Python; the excess spills")
 
 
 def _in_jvm(planning: PlanningInput, algorithm: Algorithm) -> Estimate:
@@ -94,7 +94,7 @@ def _in_jvm(planning: PlanningInput, algorithm: Algorithm) -> Estimate:
         return _part(smaller * TABLE_FACTOR, share, "as a table in the JVM, of the smaller side only")
     # A row that is sorted takes as much besides as one that Python holds.
     sorted_bytes = (left.rows * copies[0] + right.rows * copies[1]) * HELD_ROW_BYTES
-    return _part(moved + sorted_bytes, share, "sorted in the JVM, of which what does not fit spills")
+    return _part(moved + sorted_bytes, share, "sorted in the JVM; the excess spills")
 
 
 def _copies(planning: PlanningInput, algorithm: Algorithm) -> tuple[float, float]:
@@ -110,5 +110,5 @@ def _part(total: float | None, share: float, where: str) -> Estimate:
 
 def _estimate(held: float | None, how: str) -> Estimate:
     if held is None:
-        return Estimate(value=None, how="what is held is not counted")
-    return Estimate(value=round(held), how=how)
+        return Estimate(value=None, source="what is held is not counted")
+    return Estimate(value=round(held), source=how)

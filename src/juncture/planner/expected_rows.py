@@ -59,7 +59,7 @@ def expected_rows(planning: PlanningInput) -> Estimate:
     left, right = planning.stats.left.rows, planning.stats.right.rows
     pairs = matches.left if join.aggregates or how == "semi" else matches.pairs
     if join.aggregates and how == "left" and left is not None:
-        return Estimate(value=left, how="each left row once, with its aggregates")
+        return Estimate(value=left, source="each left row once, with its aggregates")
     terms = [0.0 if how == "anti" else pairs]
     if how in ("left", "full", "anti"):
         terms.append(_others(left, matches.left))
@@ -67,8 +67,8 @@ def expected_rows(planning: PlanningInput) -> Estimate:
         terms.append(_others(right, matches.right))
     known = [term for term in terms if term is not None]
     if len(known) < len(terms):
-        return Estimate(value=None, how=matches.how)
-    return Estimate(value=round(sum(known)), how=matches.how)
+        return Estimate(value=None, source=matches.how)
+    return Estimate(value=round(sum(known)), source=matches.how)
 
 
 def _matches(planning: PlanningInput) -> _Matches:
@@ -85,7 +85,7 @@ def _others(rows: int | None, matched: float | None) -> float | None:
 
 
 def _asof_matches(planning: PlanningInput) -> _Matches:
-    """Return what should match in an as-of join: each left row one right row, as far as anyone can tell."""
+    """Return what should match in an as-of join: one right row for each left row."""
     spec, rows = planning.join.spec, planning.stats.left.rows
     assert isinstance(spec, Asof)
     if rows is None:
@@ -118,7 +118,7 @@ def _equi_matches(planning: PlanningInput, join: ResolvedEqui) -> _Matches:
     ours, theirs = max(0, left.rows - lost[0]), max(0, right.rows - lost[1])
     how = f"{ours:,} * {theirs:,} rows / {most:,} distinct keys"
     if join.predicate is not None:
-        how += ", of which where= may leave out some"
+        how += ", less what where= excludes"
     if left.keys is not None and right.keys is not None:
         fewest = min(left.keys, right.keys)
         matched = (ours * fewest / max(left.keys, 1), theirs * fewest / max(right.keys, 1))
@@ -202,7 +202,7 @@ def float_of(number: Any) -> float:
 
 
 def _is_constant(join: ResolvedRange) -> bool:
-    """Tell whether the windows of all left rows are alike."""
+    """Return whether the windows of all left rows are alike."""
     return all(bound is None or bound.constant is not None for bound in (join.lower, join.upper))
 
 

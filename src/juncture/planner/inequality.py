@@ -16,7 +16,7 @@ from juncture.spec.schema import Side
 
 def _has_partitions(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse partitions for conditions such as ``l.a > 3 OR r.b > 1``, which bring no rows together."""
-    return None if planning.features.is_partitionable else "no condition tells where rows have to lie to match."
+    return None if planning.features.is_partitionable else "no condition determines a partition for each row."
 
 
 def _aggregates_without_matches(planning: PlanningInput, _: Algorithm) -> str | None:
@@ -41,22 +41,22 @@ def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
 def _fills_bins(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse bins for open windows, as with ``lower=None``, and under ``lazy=True`` for intervals of any length."""
     if not planning.features.is_bounded:
-        return "rows have no limit on one side, so that all of them would share a bin."
+        return "the condition is open on one side, so all rows would share a bin."
     if planning.lazy and planning.features.needs_sample:
-        return "its bins depend on a sample of both sides, which lazy=True forbids."
+        return "its bins need a sample of both sides, which lazy=True forbids."
     return None
 
 
 def _has_two_inequalities(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse a tree of a second expression where there is only one, as in ``l.a < r.b``."""
     if planning.features.inequalities < 2:
-        return "it needs inequalities on two different right expressions, and the predicate has fewer."
+        return "it needs inequalities on two different right expressions."
     return None
 
 
 def _has_no_by(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse blocks where ``by="k"`` has to be equal, which is no part of the predicate that they are judged by."""
-    return "it cannot bring equal by= columns together." if planning.join.left_by else None
+    return "it does not support by=." if planning.join.left_by else None
 
 
 def _all_pairs(planning: PlanningInput) -> float:
@@ -178,15 +178,13 @@ _KEYS = Need("keys", unnamed=True)
 """Whether keys alone bring few rows together is asked where both sides would have to be moved."""
 _SQL = (_aggregates_without_matches, _runs_in_sql)
 
-_SORTED = _in_memory("sorted", "sort the right side, find each left row's window as a span of it", _sorted_s)
-_TREE = _in_memory(
-    "tree", "sort the right intervals by start, find those that overlap by a tree of their ends", _tree_s
-)
+_SORTED = _in_memory("sorted", "sort the right side and search each left row's window in it", _sorted_s)
+_TREE = _in_memory("tree", "sort the right intervals by start and search overlaps in a tree of their ends", _tree_s)
 _ALWAYS = (
-    _in_memory("nested", "compare all pairs", _nested_s),
+    _in_memory("nested", "compare all pairs of rows", _nested_s),
     Algorithm(
         "external_merge",
-        "sort both sides on disk, join the right one block by block with the left rows in its key range",
+        "sort both sides on disk and join each right block with the left rows in its range",
         _external_merge_s,
     ),
 )
@@ -195,7 +193,7 @@ _SPARK = (
     _sent("left", knows_left_rows),
     Algorithm(
         "range",
-        "one shuffle of both sides into equal ranges, in which rows that span several are replicated",
+        "shuffle both sides once into equal ranges, and replicate rows that span several",
         _range_s,
         shuffles="once",
         in_python=True,
@@ -205,14 +203,16 @@ _SPARK = (
     ),
     Algorithm(
         "bucket",
-        "bins on several levels and one shuffle by bin, all in SQL",
+        "assign bins on several levels and shuffle by bin, all in SQL",
         _bucket_s,
         shuffles="copies",
         # Bins have to be wide enough for all rows, not only for those of a sample.
         needs=(Need("counts"), Need("sample"), _KEYS, Need("lengths", unnamed=True)),
         rules=(*_SQL, _fills_bins),
     ),
-    Algorithm("nested", "Spark's own join with the condition", _spark_nested_s, needs=(_PAIRS, _KEYS), rules=_SQL),
+    Algorithm(
+        "nested", "Spark's nested loop join with the condition", _spark_nested_s, needs=(_PAIRS, _KEYS), rules=_SQL
+    ),
 )
 
 RANGE: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_SORTED, *_ALWAYS), "spark": _SPARK}
@@ -225,20 +225,20 @@ WHERE: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
         _in_memory(
             "sorted",
-            "sort the right side by what is equal and one expression with inequalities, find spans of it",
+            "sort the right side by key and one inequality expression, and search spans in it",
             _sorted_s,
         ),
-        _in_memory("tree", "the same, with a tree of a second such expression", _tree_s, _has_two_inequalities),
         _in_memory(
-            "blocks", "rule out pairs of blocks by the bounds of their columns, compare the rest", _blocks_s, _has_no_by
+            "tree", "like sorted, with a tree over a second inequality expression", _tree_s, _has_two_inequalities
         ),
+        _in_memory("blocks", "skip pairs of blocks by their column bounds and compare the rest", _blocks_s, _has_no_by),
         *_ALWAYS,
     ),
     "spark": (
         *_SPARK,
         Algorithm(
             "sql",
-            "Spark's own join by what is equal, with the rest as a condition",
+            "Spark's equality join, with the rest as a condition",
             _sql_s,
             needs=(_PAIRS, _KEYS),
             rules=(*_SQL, _has_keys),

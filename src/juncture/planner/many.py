@@ -103,7 +103,7 @@ class ManyPlan:
         -------
         pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
             The rows of the spine in their order, with the columns of the tables beside them, in the spine's library. On
-            Spark a DataFrame without an order, whose rows are computed when an action asks for them.
+            Spark a DataFrame without an order, whose rows are computed by the next action.
         """
         return self.run(progress)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, Literal
 
 from juncture.planner.explain.charts import draw_distances
 from juncture.planner.explain.html import page, rows_table
-from juncture.planner.report import Distances, MatchReport
+from juncture.planner.report import REASONS, Distances, MatchReport, label_of
 from juncture.spec.arguments import check_choice
 
 
@@ -26,14 +26,16 @@ class TableReport:
         Rows of the spine with a match.
     reasons
         The other rows, by the first reason that applies: ``null_on`` (null or NaN in what orders them), ``null_key``,
-        ``unknown_key`` (no row of the table has the key), ``nothing_there``, ``too_far``.
+        ``unknown_key`` (no row of the table has the key), ``no_candidate``, ``beyond_tolerance``.
     ties
         Of an as-of join, matched rows for which several rows have the best ``on``; otherwise None.
     distances
-        Of an as-of join, how far its matches are, which is how stale they are; None if nothing matched.
+        Of an as-of join, how far its matches are; None if nothing matched.
     leaked
         Matched rows whose match, or one of those that are aggregated, became known only after the row's own time; None
         if no ``known_at`` says when.
+    explanations
+        As in `MatchReport`.
     """
 
     left_rows: int
@@ -43,32 +45,37 @@ class TableReport:
     ties: int | None = None
     distances: Distances | None = None
     leaked: int | None = None
+    explanations: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, report: MatchReport, leaked: int | None) -> TableReport:
         """Return what a match report of an as-of join says."""
-        reasons = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
         return cls(
             left_rows=report.left_rows,
             right_rows=report.right_rows,
             matched=report.matched,
-            reasons={name: getattr(report, name) for name in reasons},
+            reasons={name: getattr(report, name) for name in REASONS},
             ties=report.ties,
             distances=report.distances,
             leaked=leaked,
+            explanations=report.explanations,
         )
 
     def words(self) -> Iterator[tuple[str, str]]:
         """Say what was counted, as pairs of a heading and a text; reasons that occur only."""
         yield "right rows", f"{self.right_rows:,}"
         yield "matched", self._share(self.matched)
-        yield from ((name.replace("_", " "), self._share(rows)) for name, rows in self.reasons.items() if rows)
+        yield "unmatched", self._share(self.left_rows - self.matched)
+        yield from ((f"  {label_of(name)}", self._explained(name, rows)) for name, rows in self.reasons.items() if rows)
         if self.ties:
-            yield "ties", self._share(self.ties)
+            yield "ties", self._explained("ties", self.ties)
         if self.distances is not None:
-            yield "staleness", self.distances.words()
+            yield "distance", self.distances.words()
         if self.leaked is not None:
             yield "leaked", self._share(self.leaked)
+
+    def _explained(self, name: str, rows: int) -> str:
+        return f"{self._share(rows)}: {self.explanations[name]}" if name in self.explanations else self._share(rows)
 
     def _share(self, rows: int) -> str:
         return f"{rows:,}" + (f" ({rows / self.left_rows:.2%})" if self.left_rows else "")
@@ -99,10 +106,10 @@ class ManyReport(Mapping[str, TableReport]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the reports as plain data."""
-        return {name: {**asdict(each), "reasons": dict(each.reasons)} for name, each in self.items()}
+        return {name: asdict(each) for name, each in self.items()}
 
     def export(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
-        """Return the reports as text, as JSON, or as one page with the staleness of as-of joins as a chart.
+        """Return the reports as text, as JSON, or as one page with the distances of as-of joins as a chart.
 
         Raises
         ------
@@ -119,7 +126,7 @@ class ManyReport(Mapping[str, TableReport]):
     def __repr__(self) -> str:
         lines = [f"spine of {self._left_rows():,} rows"]
         for name, each in self.items():
-            lines += [name, *(f"  {heading:<13}  {text}" for heading, text in each.words())]
+            lines += [name, *(f"  {heading:<18}  {text}" for heading, text in each.words())]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -129,19 +136,19 @@ class ManyReport(Mapping[str, TableReport]):
         return next((each.left_rows for each in self.values()), 0)
 
     def _page(self) -> str:
-        title = "What the tables gave the spine"
+        title = "Match report"
         parts = [f"<h1>{title}</h1>", f"<p>{self._left_rows():,} rows in the spine.</p>"]
         parts += [f"<h2>{escape(name)}</h2>{rows_table(each.words())}" for name, each in self.items()]
-        stale = {name: each.distances for name, each in self.items() if each.distances is not None}
-        for is_time in sorted({each.is_time for each in stale.values()}, reverse=True):
+        distances = {name: each.distances for name, each in self.items() if each.distances is not None}
+        for is_time in sorted({each.is_time for each in distances.values()}, reverse=True):
             unit_s = 1e-9 if is_time else 1.0
             points = [
                 {"table": name, "share": share, "distance": getattr(each, share) * unit_s}
-                for name, each in stale.items()
+                for name, each in distances.items()
                 if each.is_time == is_time
                 for share in ("minimum", "p50", "p90", "p99", "maximum")
             ]
-            caption = f"How stale matches are{', in seconds' * is_time}"
+            caption = f"Distance of matches{', in seconds' * is_time}"
             parts.append(
                 f'<figure aria-label="{caption}">{draw_distances(points)}<figcaption>{caption}</figcaption></figure>'
             )

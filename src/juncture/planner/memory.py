@@ -27,7 +27,7 @@ def held_bytes(join: Resolved, side: Side, stats: SideStats) -> int | None:
 
 
 def held_row_bytes(join: Resolved, side: Side, row_bytes: int) -> int:
-    """Return what a row of a side takes in memory, whose columns have so many bytes.
+    """Return the memory of a row of a side, from the bytes of its columns.
 
     Columns of text, unless they are keys, are there twice for a moment, while their parts are put together.
     """

@@ -53,7 +53,7 @@ class Plan(Decision):
     >>> plan.engine, plan.algorithm
     ('local', 'probe')
     >>> plan
-    As-of join in-process by probe: it should cost the least, and merge is next
+    As-of join in-process by probe: lowest estimated cost; next is merge
       left    2 rows, about 32 B
       right   3 rows, about 48 B
       output  about 2 rows
@@ -110,7 +110,7 @@ class Plan(Decision):
         -------
         pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
             In-process, the type of the left input, pyarrow where that was a path or a stream. On Spark a
-            DataFrame, whose rows are computed when an action asks for them.
+            DataFrame, whose rows are computed by the next action.
         """
         self._announce()
         return self.run(progress)
@@ -137,7 +137,7 @@ class Plan(Decision):
         Notes
         -----
         Costs what the join costs. On Spark the kept result is a DataFrame, whose rows are computed again when an
-        action asks for them.
+        next action.
 
         Examples
         --------
@@ -150,7 +150,7 @@ class Plan(Decision):
         >>> print(analysis)  # doctest: +ELLIPSIS
         Predicate join in-process
         ...
-          what happened
+          measured
         ...
             result     500,500 rows ...
         ...
@@ -160,7 +160,7 @@ class Plan(Decision):
         return Analysis(plan=self, run=run, result=result)
 
     def batches(self, *, progress: Report | None = None) -> pa.RecordBatchReader:
-        """Run the join in-process, and return its rows batch by batch, as they are asked for.
+        """Run the join in-process, and return its rows as a reader of batches.
 
         No join holds more of its output than its budget allows, however many rows it has: as-of joins a piece at a
         time, others a few batches.
@@ -186,8 +186,9 @@ class Plan(Decision):
         """
         if self.stream is None:
             raise PlanError(
-                "batches() reads the answer of an in-process join, and this one runs on Spark: execute() returns a "
-                "DataFrame, whose toLocalIterator() or write yields its rows in parts."
+                "batches() needs an in-process join, but this join runs on Spark. Use execute().toLocalIterator() or "
+                "execute().write instead.",
+                name="JN-PLAN-ENGINE",
             )
         self._announce()
         return self.stream(progress)
@@ -223,17 +224,20 @@ class Plan(Decision):
         >>> trades = pa.table({"ts": [0, 5, 9]})
         >>> quotes = pa.table({"ts": [1, 4]})
         >>> jn.plan(trades, quotes, jn.Asof(on="ts", tolerance=3)).match_report()
-        left rows      3
-        right rows     2
-        matched        1  33.33%
-        nothing there  1  33.33%
-        too far        1  33.33%
-        distance       min 1, median 1, 90% 1, 99% 1, max 1
+        left rows           3
+        right rows          2
+        matched             1   33.33%
+        unmatched           2   66.67%
+          null on           0    0.00%  ts is null
+          no candidate      1   33.33%  no right row before or at this ts
+          beyond tolerance  1   33.33%  more than 3 away
+        ties                0    0.00%  several right rows at the best ts
+        distance            min 1, median 1, 90% 1, 99% 1, max 1
         """
         if self.count_matches is None:
             raise PlanError(
-                f"match_report() counts what becomes of the left rows of an as-of join, and this is "
-                f"{self.join.spec.title}. analyze() tells how many rows it gives."
+                f"match_report() needs an as-of join, but this is {self.join.spec.title}. Use analyze() to count rows.",
+                name="JN-REPORT-KIND",
             )
         return self.count_matches(progress)
 

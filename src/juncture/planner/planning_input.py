@@ -14,7 +14,7 @@ _ASSUMED_ROWS = 100_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class JoinFeatures:
-    """What the conditions of a join bring rows together by, and what a sample told of it.
+    """How the conditions of a join bring rows together, and what a sample showed.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class JoinFeatures:
     is_bounded
         Whether matches lie within limits on both sides, not on one alone.
     is_partitionable
-        On Spark, whether keys or key ranges tell tasks where rows belong.
+        On Spark, whether keys or key ranges determine the task of each row.
     no_sql
         Why Spark's SQL cannot run the join, or None.
     needs_sample

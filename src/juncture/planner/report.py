@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
@@ -34,8 +34,8 @@ class Distances:
         return format_duration(int(value)) if self.is_time else f"{value:,.12g}"
 
 
-REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
-"""Why a left row has no match, in the order in which they are asked."""
+REASONS = ("null_on", "null_key", "unknown_key", "no_candidate", "beyond_tolerance")
+"""Why a left row has no match: the first that applies."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -57,9 +57,9 @@ class MatchReport:
         Left rows with a null among their ``by`` values.
     unknown_key
         Left rows whose ``by`` values no right row has (with an ``on`` that is not null or NaN).
-    nothing_there
+    no_candidate
         Left rows whose key the right has, but not on the wanted side of them.
-    too_far
+    beyond_tolerance
         Left rows whose nearest right row on the wanted side is farther than the tolerance, or whose own tolerance is
         null or negative.
     ties
@@ -67,6 +67,8 @@ class MatchReport:
     distances
         Of the best match of each matched left row; None if nothing matched, or ``on`` is of values that have an order
         and no distances: texts, bytes and several columns.
+    explanations
+        What the counts mean in words of the join's columns, by their names. Counts without one are always 0.
     """
 
     left_rows: int
@@ -75,42 +77,53 @@ class MatchReport:
     null_on: int
     null_key: int
     unknown_key: int
-    nothing_there: int
-    too_far: int
+    no_candidate: int
+    beyond_tolerance: int
     ties: int
     distances: Distances | None
+    explanations: Mapping[str, str]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data.
 
         Examples
         --------
-        >>> counts = dict.fromkeys(("null_on", "null_key", "unknown_key", "nothing_there", "too_far", "ties"), 0)
-        >>> report = MatchReport(left_rows=0, right_rows=2, matched=0, distances=None, **counts)
+        >>> counts = dict.fromkeys((*REASONS, "ties"), 0)
+        >>> report = MatchReport(left_rows=0, right_rows=2, matched=0, distances=None, explanations={}, **counts)
         >>> report.to_dict()["right_rows"]
         2
         """
         return asdict(self)
 
+    def lines(self) -> Iterator[tuple[str, str, str, str]]:
+        """Yield what is counted, how many rows that are, their share of the left rows, and what it means."""
+        yield "left rows", f"{self.left_rows:,}", "", ""
+        yield "right rows", f"{self.right_rows:,}", "", ""
+        yield self._line("matched", self.matched)
+        yield self._line("unmatched", self.left_rows - self.matched)
+        for name in REASONS:
+            if name in self.explanations:
+                yield self._line(f"  {label_of(name)}", getattr(self, name), self.explanations[name])
+        yield self._line("ties", self.ties, self.explanations.get("ties", ""))
+
     def __repr__(self) -> str:
-        lines = [tuple(line) for line in self._lines()]
+        lines = list(self.lines())
         label, count = (max(len(line[place]) for line in lines) for place in (0, 1))
-        rows = [f"{name:<{label}}  {number:>{count}}  {share:>6}".rstrip() for name, number, share in lines]
+        rows = [f"{name:<{label}}  {rows:>{count}}  {share:>7}  {why}".rstrip() for name, rows, share, why in lines]
         return "\n".join([*rows, f"{'distance':<{label}}  {distances_in_words(self)}"])
 
     def _repr_html_(self) -> str:
-        rows = [*self._lines(), ("distance", distances_in_words(self), "")]
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+        rows = [*self.lines(), ("distance", distances_in_words(self), "", "")]
+        cells = ("".join(f"<td>{escape(cell.strip())}</td>" for cell in row) for row in rows)
         return f"<table>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
 
-    def _lines(self) -> Iterator[tuple[str, str, str]]:
-        """Yield what is counted, how many rows that are, and their share of the left rows; reasons that occur only."""
-        yield "left rows", f"{self.left_rows:,}", ""
-        yield "right rows", f"{self.right_rows:,}", ""
-        counts = {"matched": self.matched, **{reason: getattr(self, reason) for reason in REASONS}, "ties": self.ties}
-        for name, rows in counts.items():
-            if rows or name == "matched":
-                yield name.replace("_", " "), f"{rows:,}", f"{rows / self.left_rows:.2%}" if self.left_rows else ""
+    def _line(self, label: str, rows: int, why: str = "") -> tuple[str, str, str, str]:
+        return label, f"{rows:,}", f"{rows / self.left_rows:.2%}" if self.left_rows else "", why
+
+
+def label_of(name: str) -> str:
+    """Return the name of a count as texts show it."""
+    return name.replace("_", " ")
 
 
 def distances_in_words(report: MatchReport) -> str:

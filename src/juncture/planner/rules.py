@@ -19,25 +19,25 @@ def fits_in_memory(planning: PlanningInput, _: Algorithm) -> str | None:
     held, room = held_bytes(planning.join, "right", planning.stats.right), room_bytes(planning.resources)
     if held is None or held <= room:
         return None
-    return f"it holds right rows of about {format_size(held)}, and {format_size(room)} may be held."
+    return f"the right rows take about {format_size(held)}, but only {format_size(room)} is available."
 
 
 def collects(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to collect a side under ``lazy=True``. Files need no job to be sent: tasks read them."""
     if planning.lazy and not planning.direct:
-        return "it collects a side when the join is built, which lazy=True forbids."
+        return "it collects one side while planning, which lazy=True forbids."
     return None
 
 
 def samples(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to sample under ``lazy=True``."""
-    return "it samples both sides when the join is built, which lazy=True forbids." if planning.lazy else None
+    return "it samples both sides while planning, which lazy=True forbids." if planning.lazy else None
 
 
 def follows_stream(planning: PlanningInput, algorithm: Algorithm) -> str | None:
     """Refuse to move or to hold the rows of a stream, which have no end: all but ``broadcast`` does."""
     if planning.is_stream and not (algorithm.sends and algorithm.holds == "right"):
-        return "the left side is a stream, whose rows neither end nor are moved."
+        return "the left side is a stream, which cannot be shuffled or buffered."
     return None
 
 
@@ -58,26 +58,27 @@ def _too_large(planning: PlanningInput, algorithm: Algorithm, limit_bytes: int) 
         return why
     size = planning.stats.of(name).bytes
     if size is None:
-        return f"the size of the {name} side is not known." if planning.lazy else None
+        return f"the size of the {name} side is unknown." if planning.lazy else None
     if size > limit_bytes:
-        return f"the {name} side has about {size / 1e6:,.0f} MB, and {limit_bytes / 1e6:,.0f} MB may go to every task."
+        limit = f"the limit for a copy in every task is {limit_bytes / 1e6:,.0f} MB."
+        return f"the {name} side has about {size / 1e6:,.0f} MB; {limit}"
     return None
 
 
 def is_checked(planning: PlanningInput, algorithm: Algorithm) -> str | None:
-    """Refuse to hold a side on nothing but the caller's word where no job may count it."""
+    """Refuse to buffer a side whose size only the caller states, if no job may count it."""
     name = held_side(planning, algorithm)
     side = planning.stats.of(name)
     if planning.lazy and side.bytes is not None and (side.is_given("rows") or side.is_given("row_bytes")):
-        return f"the size of the {name} side was given, and lazy=True forbids to count it before it is held."
+        return f"the size of the {name} side comes from stats=, and lazy=True forbids counting it first."
     return None
 
 
 def keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
-    """Refuse ``how="full"`` where the left rows are in several tasks, of which none sees all of them."""
+    """Refuse ``how="full"`` where no task sees all left rows."""
     how = planning.join.how
     if how in ("right", "full"):
-        return f"how={how!r} keeps right rows that no left row matched, which no task knows alone."
+        return f"how={how!r} keeps unmatched right rows, but each task sees only a part of the left rows."
     return None
 
 
@@ -87,4 +88,4 @@ def knows_left_rows(planning: PlanningInput, _: Algorithm) -> str | None:
     if not folds and how in ("inner", "right"):
         return None
     asked = "agg=" if folds else f"how={how!r}"
-    return f"{asked} asks what matches each left row in all, which no task knows alone."
+    return f"{asked} needs all matches of a left row, but each task sees only a part of the right rows."

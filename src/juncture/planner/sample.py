@@ -1,4 +1,4 @@
-"""What some rows of a side, picked by chance, tell of all of them, and how far off it may be."""
+"""Estimates from a random sample of a side, with their errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 _DEVIATIONS = 1.96
-"""So many standard deviations hold 95 of 100 samples."""
+"""The number of standard deviations that contains 95 of 100 samples."""
 
 _FREQUENT = 50
 """Keys that a sample has more often are taken for known."""
@@ -93,5 +93,5 @@ class KeySample:
     def _error(self, share: float) -> float:
         """Return how far a share of the picked rows may be from that of all rows, in 95 of 100 samples."""
         picked = max(self.picked, 1)
-        # A share of none or all of so many rows is not known better than to one row.
+        # A share of 0 or 1 is not known better than to one row of the sample.
         return max(_DEVIATIONS * math.sqrt(share * (1 - share) / picked), 1 / picked)

@@ -13,7 +13,7 @@ from juncture.spec.schema import Side
 from juncture.spec.values import plain
 
 GIVEN = "given"
-"""The source of a figure that is nothing but the caller's word."""
+"""The source of a figure that only the caller states."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +89,18 @@ class SideStats:
         return self.rows * self.row_bytes
 
     def is_given(self, name: str) -> bool:
-        """Tell whether a figure is nothing but the caller's word."""
+        """Return whether only the caller states a figure."""
         return getattr(self, name) is not None and self.sources.get(name, GIVEN) == GIVEN
 
 
 def _senseless(name: str, value: object, expected: str) -> SpecError:
-    return SpecError(f"SideStats({name}={value!r}) makes no sense. Expected {expected}, or None where it is not known.")
+    return SpecError(
+        f"SideStats({name}={value!r}) is invalid. Pass {expected}, or None if unknown.", name="JN-STATS-VALUE"
+    )
 
 
 def _is_extent(extent: object) -> bool:
-    """Tell a pair of values in order. They may be of any type that has one."""
+    """Return whether this is a pair of values in order, of any ordered type."""
     if not isinstance(extent, tuple | list) or len(extent) != 2:
         return False
     try:
@@ -137,8 +139,9 @@ class Stats:
             side = getattr(self, name)
             if not isinstance(side, SideStats):
                 raise SpecError(
-                    f"Stats({name}={side!r}) is a {type(side).__name__}. Expected what is known of that side, as "
-                    "juncture.SideStats(rows=…, row_bytes=…)."
+                    f"Stats({name}={side!r}) is of type {type(side).__name__}. "
+                    f"Pass juncture.SideStats, for example Stats({name}=SideStats(rows=1_000)).",
+                    name="JN-STATS-VALUE",
                 )
 
     def of(self, side: Side) -> SideStats:

@@ -1,4 +1,4 @@
-"""What a join may use: threads, memory, room to spill, and who wants to know how far it is."""
+"""The resources of a join: threads, memory, spill folder and progress callback."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class JoinContext:
     spill
         Where to put what does not fit.
     progress
-        Who is told how far the join is.
+        Progress callback.
     in_order
         Whether rows have to come in the order of the left ones.
     """
@@ -41,7 +41,7 @@ class JoinContext:
         return replace(self, threads=Threads(1))
 
     def quiet(self) -> JoinContext:
-        """Return the same for a part of the join that tells nobody how far it is."""
+        """Return the same context without the progress callback."""
         return replace(self, progress=Progress())
 
     def within(self, memory: MemoryBudget) -> JoinContext:

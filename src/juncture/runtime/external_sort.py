@@ -31,7 +31,7 @@ _MORE = 2.0
 """Ranges are not all of one size."""
 
 _SAMPLED = 16
-"""How many values of each piece are kept, to tell how those of a range are spread."""
+"""How many values of each piece are sampled, to estimate how those of a range are spread."""
 
 _BATCH_ROWS = 1 << 16
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -104,7 +104,7 @@ class ExternalSorter:
         return max(_RANGES_LEAST, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
 
     def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
-        """Write rows to a file, those of each of about so many ranges in pieces of their own."""
+        """Write rows to a file, with separate pieces for each of about that many ranges."""
         file = self._context.spill.file(self._schema)
         _log.debug("Sorting by way of the disk: rows are cut into about %d ranges", count)
         edges = whole.edges(count)
@@ -205,7 +205,7 @@ class _Range:
     sample: list[Ints] = field(default_factory=list)
 
     def edges(self, count: int) -> Ints:
-        """Return where to cut this range, so that about so many get as many rows each.
+        """Return where to cut this range into parts with about equally many rows.
 
         A value that has more rows than that gets a range of its own.
         """

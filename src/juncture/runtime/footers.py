@@ -16,7 +16,7 @@ import pyarrow.fs
 import pyarrow.parquet as pq
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, with_fields
+from juncture.columnar.arrays import array_of
 from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
 from juncture.runtime.threads import Threads
@@ -40,7 +40,7 @@ class Footer:
     metadata
         Of its row groups.
     digest
-        Tells this footer from any other.
+        Identifies this footer.
     """
 
     schema: pa.Schema
@@ -67,7 +67,7 @@ def opened(file: FoundFile, row_group: int | None = None) -> Iterator[pa.NativeF
     """
     try:
         with file.filesystem.open_input_file(file.path) as content:
-            _check_unchanged(file)
+            check_unchanged(file)
             yield content
     except FileNotFoundError as error:
         raise changed(file.path, "is not there any more") from error
@@ -76,7 +76,7 @@ def opened(file: FoundFile, row_group: int | None = None) -> Iterator[pa.NativeF
             f"The Parquet file {file.path!r} may not be read: {error}. Grant the right to read it, or leave it out."
         ) from error
     except (pa.ArrowException, OSError) as error:
-        _check_unchanged(file)
+        check_unchanged(file)
         what = "The" if row_group is None else f"Row group {row_group} of the"
         raise DataError(
             f"{what} Parquet file {file.path!r} cannot be read, it may be cut off or damaged: {error}. Write it again, "
@@ -86,10 +86,17 @@ def opened(file: FoundFile, row_group: int | None = None) -> Iterator[pa.NativeF
 
 def changed(path: str, how: str = "has changed") -> DataError:
     """Return the error to raise where a file is not the one that a join was planned with."""
-    return DataError(f"The Parquet file {path!r} {how} since the join was planned. Plan it again.")
+    return DataError(f"The file {path!r} {how} since the join was planned. Plan it again.")
 
 
-def _check_unchanged(file: FoundFile) -> None:
+def check_unchanged(file: FoundFile) -> None:
+    """Refuse a file that is another one by now.
+
+    Raises
+    ------
+    DataError
+        If it is, or has gone.
+    """
     info = file.filesystem.get_file_info(file.path)
     if info.type == pa.fs.FileType.NotFound:
         raise changed(file.path, "is not there any more")
@@ -139,54 +146,8 @@ def column_of(path: str, names: Container[str]) -> str:
     return path
 
 
-def joined_schema(files: Sequence[FoundFile], schemas: Sequence[pa.Schema]) -> pa.Schema:
-    """Return the schema of all rows of some files, at least one: nulls may occur where they may in any of them.
-
-    Raises
-    ------
-    DataError
-        If a file lacks a column of the first, has it in another type, or has more.
-    """
-    first = schemas[0]
-    others = [(file, schema) for file, schema in zip(files, schemas, strict=True) if not schema.equals(first)]
-    fields = list(first)
-    for file, schema in others:
-        if schema.names != first.names:
-            raise _difference(files[0], first, file, schema)
-        for number, (field, other) in enumerate(zip(fields, schema, strict=True)):
-            data_type = field.type
-            if other.type != data_type:
-                data_type = _nullable(data_type)
-                if _nullable(other.type) != data_type:
-                    raise _difference(files[0], first, file, schema)
-            fields[number] = field.with_type(data_type).with_nullable(field.nullable or other.nullable)
-    return pa.schema(fields, first.metadata)
-
-
-def _nullable(data_type: pa.DataType) -> pa.DataType:
-    """Return a type in which nulls may occur at any depth."""
-    return with_fields(data_type, lambda field: field.with_type(_nullable(field.type)).with_nullable(True))
-
-
-def _difference(first: FoundFile, expected: pa.Schema, file: FoundFile, schema: pa.Schema) -> DataError:
-    """Return the error to raise where a file has other columns than the first, which names them."""
-    differences = []
-    for field in expected:
-        found = schema.field(field.name).type if field.name in schema.names else None
-        if found is None:
-            differences.append(f"{field.name!r} is missing")
-        elif _nullable(found) != _nullable(field.type):
-            differences.append(f"{field.name!r} is {found} instead of {field.type}")
-    differences += [f"{name!r} is only there" for name in schema.names if name not in expected.names]
-    difference = "; ".join(differences) or "the columns come in another order"
-    return DataError(
-        f"The Parquet file {file.path!r} has another schema than {first.path!r}: {difference}. All files of one table "
-        "need the same columns: rewrite it, or leave it out."
-    )
-
-
 def is_coded(data_type: pa.DataType) -> bool:
-    """Tell whether Arrow can read a column as a dictionary."""
+    """Return whether Arrow can read a column as a dictionary."""
     return bool(pat.is_string(data_type) or pat.is_binary(data_type) or pat.is_large_string(data_type))
 
 

@@ -36,7 +36,7 @@ def check_whole_micros(
 
     Notes
     -----
-    Arrow tells it only in nanoseconds, and wraps around in them beyond 2262: then both units tell different times.
+    Arrow detects it only in nanoseconds, which wrap around beyond 2262: both units then show different times.
     """
     readers = [
         pq.ParquetFile(content, metadata=metadata, coerce_int96_timestamp_unit=unit, pre_buffer=False)

@@ -66,7 +66,7 @@ class MemoryBudget:
         Work that is done again takes its reservation again, under the same name.
         """
         taken = sum(other for held, other in self._shares.items() if held != name) + share
-        assert taken <= 1 + _ROUNDING, f"{name} asks for more than is left: {self._shares}"
+        assert taken <= 1 + _ROUNDING, f"{name} requests more than is left: {self._shares}"
         self._shares[name] = share
         self._parts[name] = part = MemoryBudget(max(1, int(self.total_bytes * share)))
         return part
@@ -116,7 +116,7 @@ def memory_limit_bytes() -> int:
 
 
 def default_budget_bytes() -> int:
-    """Return what a join may hold unless it is told: others live in this memory too."""
+    """Return the default memory limit of a join, which leaves room for other programs."""
     return int(memory_limit_bytes() * _SHARE)
 
 

@@ -1,4 +1,4 @@
-"""How far a join is: told to whoever wants to know, and kept as the time that each phase took."""
+"""The progress of a join: reported to a callback, and recorded as the time of each phase."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Phase:
 
 
 class Progress:
-    """Makes phases of what a join tells of its progress: each report says what the time since the last was spent on.
+    """Records phases from progress reports: each report names what the time since the last one was spent on.
 
     Parameters
     ----------
     report
-        Who wants to know, if anyone does.
+        Progress callback, or None.
 
     Examples
     --------

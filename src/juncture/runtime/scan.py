@@ -80,7 +80,7 @@ def read_through(
 
 
 def _fit_at_once(source: Source, names: Sequence[str], made_bytes: int, context: JoinContext) -> bool:
-    """Tell whether as many parts as there are tasks at once fit: each as it was read, and what is made of it."""
+    """Return whether as many parts as there are tasks at once fit: each as it was read, and what is made of it."""
     if context.threads.room_bytes is None:
         return True
     rows = max(source.part_rows, default=0)

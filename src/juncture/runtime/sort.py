@@ -143,7 +143,7 @@ def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
 
     Notes
     -----
-    A pass of 3 ns a row for each byte of what tells the values of all keys apart. As many keys as 64 bits hold are
+    A pass of 3 ns a row for each byte that distinguishes the values of all keys. As many keys as 64 bits hold are
     sorted by as one code.
     """
     rows = np.arange(len(keys[0]), dtype=np.int32)

@@ -22,13 +22,13 @@ import pyarrow.types as pat
 
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.errors import DataError
+from juncture.runtime.file_schemas import joined_schema
 from juncture.runtime.footers import (
     INT96_UNIT,
     Footer,
     column_of,
     extent_of,
     is_coded,
-    joined_schema,
     opened,
     path_of,
     read_footers,
@@ -116,7 +116,7 @@ class Source(ABC):
         return None
 
     def is_declared_sorted(self, _column: str, /) -> bool:
-        """Tell whether whoever wrote the rows says that they ascend by a column."""
+        """Return whether the writer of the rows declared that they ascend by a column."""
         return False
 
     @cached_property
@@ -174,6 +174,8 @@ class ParquetSource(Source):
         Files, folders (all their Parquet files, at any depth), globs, or URIs that `pyarrow.fs` knows. Files come in
         the order of the paths, those of a folder or glob by name. Folders within, or wildcards for them, that are named
         like ``year=2026`` stand for columns, which come last.
+    union_by_name
+        Whether files may lack columns that others have, which are null there.
 
     Raises
     ------
@@ -185,11 +187,11 @@ class ParquetSource(Source):
     Opening reads the footers only. Reading decodes one row group at a time in each thread, a million rows at once.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], *, union_by_name: bool = False) -> None:
         files = [file for path in paths for file in files_of(path)]
         partition, values = partitions_of(files)
         footers = read_footers(files)
-        schema = joined_schema(files, [footer.schema for footer in footers])
+        schema = joined_schema(files, [footer.schema for footer in footers], union_by_name=union_by_name)
         for name in partition.names:
             if name in schema.names:
                 raise DataError(
@@ -242,7 +244,7 @@ class ParquetSource(Source):
     def plain_bytes_of(self, columns: Sequence[str]) -> int:
         """Return about how many bytes the values of the columns take once they are decoded, by footers alone.
 
-        A string that occurs often is written once: the lengths of the least and the greatest tell what it takes then.
+        A frequent string is written once. Its size is then estimated from the lengths of the least and the greatest.
         """
         return sum(self._plain_bytes[name] for name in dict.fromkeys(columns))
 
@@ -293,7 +295,7 @@ class ParquetSource(Source):
         return fewer
 
     def is_repetitive(self, column: str) -> bool:
-        """Tell whether a column is of strings that repeat so much that they are best read as a dictionary."""
+        """Return whether a column is of strings that repeat so much that they are best read as a dictionary."""
         if column not in self._repetitive:
             value_bytes = self.bytes_of([column]) / max(self.num_rows, 1)
             self._repetitive[column] = is_coded(self._stored.field(column).type) and value_bytes < _CODED_BYTES_MOST
@@ -325,7 +327,7 @@ class ParquetSource(Source):
         return total
 
     def is_declared_sorted(self, column: str, /) -> bool:
-        """Tell whether each row group is declared to ascend by a column first of all, and follows the one before."""
+        """Return whether each row group is declared to ascend by a column first of all, and follows the one before."""
         last: pa.Scalar | None = None
         for part, group in enumerate(self._groups):
             declared = self._metadata(group).sorting_columns
@@ -352,11 +354,11 @@ class ParquetSource(Source):
     def _batches(
         self, part: int, columns: Sequence[str], coded: Collection[str], rows: int, piece_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group, so many at a time; column chunks are read in such pieces, for 0 at once."""
+        """Yield the rows of a row group in batches; column chunks are read in such pieces, or at once for 0."""
         group = self._groups[part]
         file, footer = self._files[group.file], self._footers[group.file]
         partition = self._partitions[group.file]
-        inside = [name for name in columns if name not in partition]
+        inside = [name for name in columns if name not in partition and name in footer.schema.names]
         found = 0
         with opened(file, group.number) as content:
             if fine := [name for name in inside if name in footer.int96]:
@@ -394,9 +396,15 @@ class ParquetSource(Source):
             if name in self._partitions[file]:
                 array = self._repeated(part, name, batch.num_rows, is_coded=name in coded)
             else:
-                array = batch.column(name)
-                if array.type != field.type and not pat.is_dictionary(array.type):
-                    array = array.cast(field.type)
+                is_repeated = name in coded and self.is_repetitive(name)
+                wanted = _dictionary_of(field.type) if is_repeated else field.type
+                if name not in batch.schema.names:
+                    array = pa.nulls(batch.num_rows, wanted)
+                else:
+                    array = batch.column(name)
+                    # Dictionaries of a column that is of dictionaries come with indices of their own.
+                    if array.type != wanted and not (pat.is_dictionary(array.type) and pat.is_dictionary(wanted)):
+                        array = converted(array, wanted)
             arrays.append(array)
             fields.append(field.with_type(array.type))
         if not arrays:
@@ -404,7 +412,7 @@ class ParquetSource(Source):
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, self._stored.metadata))
 
     def _repeated(self, part: int, column: str, rows: int, *, is_coded: bool = False) -> pa.Array:
-        """Return so many times the value of a column that a row group's folder stands for."""
+        """Return the value of a partition column, repeated for the rows of a row group."""
         data_type = self._stored.field(column).type
         value = pa.scalar(self._partitions[self._groups[part].file][column], data_type)
         if not (is_coded and pat.is_string(data_type)):
@@ -425,6 +433,11 @@ class ParquetSource(Source):
             if path_of(footer, number) == footer.schema.column(number).name == column:
                 return metadata.column(number), footer.schema.column(number)
         return None
+
+
+def _dictionary_of(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of dictionaries as which a column is read."""
+    return pa.dictionary(pa.int32(), pa.binary() if pat.is_binary(data_type) else pa.string())
 
 
 def _value_bytes(column: pq.ColumnChunkMetaData) -> int:

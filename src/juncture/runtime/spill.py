@@ -115,8 +115,8 @@ class SpillFile:
     """Record batches on disk: written once, then read in any order by any thread.
 
     Each is an Arrow IPC stream of its own within the file, since one stream has one dictionary for a column, and
-    batches may have different ones. Whoever calls writes and reads: to wake Arrow's own threads takes longer than a
-    small batch does, and they keep memory of their own.
+    batches may have different ones. The caller's thread writes and reads: waking Arrow's own threads takes longer than
+    a small batch, and they keep memory of their own.
     """
 
     def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
@@ -229,7 +229,7 @@ class SpillFile:
 
 
 class SpilledSource(Source):
-    """Rows on disk, written batch by batch, each of which is a part.
+    """Rows on disk, written batch by batch. Each batch is a part.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ class SpooledSource(Source):
 
 
 def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: SpillFolder) -> Source:
-    """Return a source with some columns whose parts have at most so many rows each: itself, or a copy on disk.
+    """Return a source with some columns whose parts have at most a number of rows: itself, or a copy on disk.
 
     Raises
     ------

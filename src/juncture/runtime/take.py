@@ -1,4 +1,4 @@
-"""Columns of a source for some of its rows: in order, or scattered to where pointers ask for them."""
+"""Columns of a source for some of its rows: in order, or scattered by pointers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def select(
     context
         What the join may use.
     phase
-        What progress calls this, if it is to be told.
+        The name of this phase in progress reports, or None.
 
     Notes
     -----
@@ -96,7 +96,7 @@ def take(array: pa.Array, index: pa.Array) -> pa.Array:
 
 
 def is_awkward(data_type: pa.DataType) -> bool:
-    """Tell types that Arrow cannot take rows of."""
+    """Return whether Arrow cannot take rows of a type."""
     return bool(
         pat.is_run_end_encoded(data_type)
         or pat.is_string_view(data_type)

@@ -1,4 +1,4 @@
-"""Threads for compiled loops and Arrow's readers, both of which let go of the interpreter's lock."""
+"""Threads for compiled loops and Arrow's readers, which both release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def available_cores() -> int:
 
 
 def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
-    """Cut a length into at most so many nearly equal slices, of at least so many items each.
+    """Cut a length into nearly equal slices, with a maximum number of slices and a minimum number of items each.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Threads:
     room_bytes
         How much rows under way may take; None where that does not matter.
     is_frugal
-        Whether that is little for so many threads.
+        Whether memory is short for this number of threads.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -78,7 +78,7 @@ class Threads:
     def within(self, room_bytes: int) -> Threads:
         """Return the same threads for work whose rows under way may take so much.
 
-        If that is little for so many threads, each gives back, after each task, what Arrow keeps for it unused.
+        If memory is short, each thread returns Arrow's unused memory after each task.
         """
         threads = copy(self)
         threads.room_bytes = room_bytes
@@ -102,7 +102,7 @@ class Threads:
             release_unused()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yield the results in order, a few items ahead of the one that is asked for.
+        """Yield the results in order, a few items ahead of the consumer.
 
         An error in a task is raised here once those under way have ended, and no other is started.
         """
@@ -126,7 +126,7 @@ class Threads:
                     task.exception()
 
     def ahead(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield items, each of which a thread has made while the one before it was in use."""
+        """Yield items; a thread computes each while the previous one is in use."""
         if self._pool is None:
             yield from items
             return

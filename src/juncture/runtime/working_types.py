@@ -112,7 +112,7 @@ def working_source(source: Source, schema: pa.Schema) -> Source:
 
 
 def _may_have_null_values(source: Source, field: pa.Field) -> bool:
-    """Tell whether there may be null among the values of a column's dictionaries; files have none."""
+    """Return whether there may be null among the values of a column's dictionaries; files have none."""
     if not pat.is_dictionary(field.type) or isinstance(source, ParquetSource):
         return False
     if isinstance(source, TableSource):
@@ -121,7 +121,7 @@ def _may_have_null_values(source: Source, field: pa.Field) -> bool:
 
 
 class _ConvertedSource(Source):
-    """A source of which some columns are read in other types."""
+    """A source that reads some columns in other types."""
 
     def __init__(self, source: Source, types: Mapping[str, pa.DataType]) -> None:
         self.schema = with_types(source.schema, types)

@@ -58,5 +58,5 @@ def all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.A
 
 
 def meets(extent: Extent | None, low: Any, high: Any) -> bool:
-    """Tell whether an extent, if it is known, reaches into the range between two limits, of which None is none."""
+    """Return whether an extent, if known, meets the range between two limits; None means no limit."""
     return extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low))

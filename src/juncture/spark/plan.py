@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from juncture.errors import PlanError
-from juncture.inputs import is_spark_frame, is_stream, kind_of, paths_of
+from juncture.errors import PlanError, spark_errors
+from juncture.inputs import Files, is_spark_frame, is_stream, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
 from juncture.planner.run import Measured
@@ -51,6 +51,7 @@ PLANNINGS: dict[type, Callable[[PlanRequest], Planning]] = {
 """What plans each kind of join."""
 
 
+@spark_errors()
 def plan(
     spec: Any,
     left: Any,
@@ -105,6 +106,7 @@ def plan(
     )
 
 
+@spark_errors()
 def _match_report(join: ResolvedAsof, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
     join, ours, theirs = in_sql(join, left, right)
     return match_report(join, ours.frame, theirs.frame, _joined)
@@ -131,6 +133,7 @@ class Query:
         """Return the result."""
         return self.frame
 
+    @spark_errors()
     def measure(self, _report: Report | None, keep: bool) -> tuple[Measured, Any]:
         """Compute the result, and return what happened, and the result if it is to be kept."""
         return measure(self.frame), self.frame if keep else None
@@ -144,9 +147,9 @@ class Query:
             Always.
         """
         raise PlanError(
-            "This plan runs on Spark, whose session cannot leave this process, so that it can be neither pickled nor "
-            "copied. Pass on its spec, plan.join.spec, and plan the join anew where there is a session; or write what "
-            "execute() returns, and read that."
+            "Plans on Spark cannot be pickled or copied, since they need the session. Pass plan.join.spec instead, "
+            "and plan it again where a session exists.",
+            name="JN-PLAN-PICKLE",
         )
 
 
@@ -174,6 +177,6 @@ def _side(table: Any, name: Literal["left", "right"], session: SparkSession, res
     if isinstance(table, FileSide | FrameSide):
         return table
     if kind_of(table, name) == "path":
-        return FileSide.of(session, paths_of(table), resources.cores)
+        return FileSide.of(session, Files.of(table), resources.cores)
     files = None if is_stream(table) else files_behind(table, resources.cores)
     return files or FrameSide.of(table, name)

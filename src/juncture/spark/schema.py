@@ -48,8 +48,9 @@ def arrow_schema(schema: StructType, side: Literal["left", "right"]) -> pa.Schem
         data_type = _arrow_type(field.dataType)
         if data_type is None:
             raise SchemaError(
-                f"The {side} column {field.name!r} is of Spark's type {field.dataType.simpleString()}, which cannot be "
-                "handed to Python as Arrow. Cast or drop it first."
+                f"The {side} column {field.name!r} has the type {field.dataType.simpleString()}, which Spark cannot "
+                "convert to Arrow. Cast or drop it.",
+                name="JN-TYPE-UNSUPPORTED",
             )
         fields.append(pa.field(field.name, data_type))
     return pa.schema(fields)
@@ -164,9 +165,9 @@ def _spark_type(data_type: pa.DataType, name: str) -> DataType:
     if pat.is_struct(data_type):
         return st.StructType([st.StructField(field.name, _spark_type(field.type, name)) for field in data_type])
     raise SchemaError(
-        f"The column {name!r} is of type {data_type}, whose values do not all exist in Spark. Types are never changed "
-        "silently: write it with a type that Spark has (microseconds instead of nanoseconds, for example), or join "
-        "in-process, without spark=."
+        f"Column {name!r} is of type {data_type}, which Spark cannot represent exactly. Write it with another type, "
+        "such as microseconds instead of nanoseconds, or join in-process without spark=.",
+        name="JN-TYPE-UNSUPPORTED",
     )
 
 

@@ -10,7 +10,7 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError
 from juncture.spark.session.session import setting
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.computed import parts_of
+from juncture.spec.computed import display_name, parts_of
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.where import ResolvedWhere
 
@@ -51,12 +51,14 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
         "right": {field.name: field.dataType for field in right.fields},
     }
     for side, known in types.items():
+        schema = join.left_schema if side == "left" else join.right_schema
         for name, argument in _deciding(join, side).items():
             if is_collated(known[name]):
                 raise SchemaError(
-                    f"{argument} names the {side} column {name!r}, which is of Spark's type "
-                    f"{known[name].simpleString()}: text with a collation, and joins compare text by its bytes. Pass a "
-                    "column of collate(…, 'UTF8_BINARY') instead, of lower(…) first if case is not to matter."
+                    f"{argument} names the {side} column {display_name(schema, name)!r}, which has the type "
+                    f"{known[name].simpleString()}, but joins compare text by bytes. Pass collate(column, "
+                    "'UTF8_BINARY'), with lower(column) to ignore case.",
+                    name="JN-COLLATION",
                 )
     for column in join.output:
         if column.filled_from is not None:
@@ -65,9 +67,10 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
             # A column without a type takes any.
             if names[0] != names[1] and "void" not in names:
                 raise SchemaError(
-                    f"how={join.how!r} keeps right rows without a match, whose {column.filled_from!r} ({names[1]}) has "
-                    f"to stand in the left column {column.source!r} ({names[0]}). Types are never changed silently: "
-                    "cast one of them first."
+                    f"how={join.how!r} fills the left column {column.source!r} ({names[0]}) from the right column "
+                    f"{column.filled_from!r} ({names[1]}) for unmatched right rows, but their types differ. Cast one "
+                    "of them.",
+                    name="JN-FILL-TYPE",
                 )
 
 
@@ -85,8 +88,9 @@ def check_times(left: StructType, right: StructType, session: SparkSession) -> N
         for field in schema.fields:
             if re.search(r"\btime\(", field.dataType.simpleString()):
                 raise SchemaError(
-                    f"The {side} column {field.name!r} is of Spark's type {field.dataType.simpleString()}, which this "
-                    f"session has switched off. Set {_TIMES} to true, or leave the column out."
+                    f"The {side} column {field.name!r} has the type {field.dataType.simpleString()}, which is "
+                    f"disabled in this session. Set {_TIMES} to true, or drop the column.",
+                    name="JN-TYPE-UNSUPPORTED",
                 )
 
 
@@ -100,8 +104,8 @@ def check_intervals(join: Resolved, session: SparkSession) -> None:
     """
     if (setting(session, _OLD_INTERVALS) or "").lower() == "true" and _makes_intervals(join):
         raise PlanError(
-            f"{_OLD_INTERVALS} is on, so that the time between two others is no number in Spark's SQL. Switch it off "
-            "for this join."
+            f"{_OLD_INTERVALS} is true, but the join needs time differences as numbers. Set it to false for this join.",
+            name="JN-SPARK-SETTING",
         )
 
 

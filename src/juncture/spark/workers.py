@@ -83,9 +83,9 @@ def check_workers(session: SparkSession, others: Sequence[str]) -> None:
         names = " or ".join(map(repr, others))
         instead = f" Or pass algorithm={names}: such joins need no Python there." if others else ""
         raise PlanError(
-            f"{error} Before Spark is started, let PYSPARK_PYTHON name a Python {sys.version_info[0]}."
-            f"{sys.version_info[1]} of its machines that has juncture {_version()} (here it is "
-            f"{sys.executable}).{instead}"
+            f"{error} Before Spark starts, set PYSPARK_PYTHON to a Python {sys.version_info[0]}."
+            f"{sys.version_info[1]} on its machines with juncture {_version()} (here: {sys.executable}).{instead}",
+            name="JN-WORKER-PYTHON",
         ) from error.__cause__
 
 
@@ -105,10 +105,10 @@ def check_session(session: SparkSession) -> None:
     try:
         answer = session.range(1).select(asked("id")).collect()[0][0]
     except Exception as error:  # what Python, Py4J, the JVM and Spark Connect raise has nothing else in common
-        raise PlanError(no_answer(str(error))) from error
+        raise PlanError(no_answer(str(error)), name="JN-WORKER-PYTHON") from error
     problem = Worker(**json.loads(answer)).problem
     if problem is not None:
-        raise PlanError(problem)
+        raise PlanError(problem, name="JN-WORKER-PYTHON")
 
 
 def _question() -> Callable[[int], str]:

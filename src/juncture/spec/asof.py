@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from juncture.spec.arguments import (
     freeze_flags,
     freeze_names,
 )
-from juncture.spec.base import OrderedSpec, named_pairs, with_keys
+from juncture.spec.base import OrderedSpec
 from juncture.spec.computed import ComputedColumns, Keys, own_columns, parts_of, parts_stand_for, same_values
 from juncture.spec.conversions import filled, matched_keys, ordered
 from juncture.spec.distance import (
@@ -103,8 +103,6 @@ class ResolvedAsof(Resolved):
 
     Attributes
     ----------
-    spec
-        The spec itself.
     left_on, right_on
         The columns that order the tables; where several do, a tuple of them.
     domain
@@ -289,16 +287,14 @@ class Asof(OrderedSpec):
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
-        spec, left, right = self._with_columns(left, right)
-        return spec._resolved(left, right)
-
-    def _with_columns(self, left: pa.Schema, right: pa.Schema) -> tuple[Asof, pa.Schema, pa.Schema]:
-        """Return the spec in columns that compare, and the schemas with those that have to be made."""
         columns = ComputedColumns(left, right)
         on, by = columns.pairs(self.on_pairs(), "on"), columns.pairs(self.by_pairs(), "by")
         shared = self.on is not None
         check_pairs(columns.left, columns.right, on, argument="on", shared=shared)
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        known = self.known_pair()
+        if known is not None and isinstance(self.known, str):
+            known = on[0][0], known[1]
         fills = self.how in ("right", "full")
         by = matched_keys(columns, by, fills=fills, nulls_equal=self.nulls_equal)
         on = [_compared(columns, pair, fills=fills and shared and self.coalesce) for pair in on]
@@ -309,20 +305,29 @@ class Asof(OrderedSpec):
             columns.left, columns.right = typed_pairs(columns.left, columns.right, on)
             lefts, rights = zip(*on, strict=True)
             on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]
-        spec: Asof = with_keys(self, "on", self.on_pairs(), on, several=False)
-        known = spec.known_pair()
         if known is not None:
             check_columns(columns.left, known[:1], argument="known", side="left")
             check_columns(columns.right, known[1:], argument="known", side="right")
             seen, since = ordered(columns, [("left", known[0]), ("right", known[1])], exact=True)
-            spec = spec if (seen, since) == known else replace(spec, known=(since, seen))
-        return with_keys(spec, "by", self.by_pairs(), by), columns.left, columns.right
+            known = seen, since
+        return self._resolved(columns.left, columns.right, on[0], by, known)
 
-    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
+    def _over(self, join: ResolvedAsof, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
+        known = None if join.known is None else (join.known.left, join.known.right)
+        return self._resolved(left, right, (join.left_on, join.right_on), join.by_pairs, known)
+
+    def _resolved(
+        self,
+        left: pa.Schema,
+        right: pa.Schema,
+        on: tuple[str, str],
+        by: Sequence[tuple[str, str]],
+        known_pair: tuple[str, str] | None,
+    ) -> ResolvedAsof:
         """Return the join of tables that have all columns that it compares."""
-        left_on, right_on = named_pairs([self.on_pair()])[0]
-        equal = named_pairs(self.by_pairs())
-        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
+        left_on, right_on = on
+        left_by, right_by = tuple(pair[0] for pair in by), tuple(pair[1] for pair in by)
+        equal = list(by)
         order_by = self.order_columns()
         check_columns(right, order_by, argument="order_by", side="right")
         for name in order_by:
@@ -334,9 +339,9 @@ class Asof(OrderedSpec):
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         left = typed_distances([self.tolerance], domain, left)
-        known = self._known(left, right)
-        if known is not None:
-            left, right = typed_pairs(left, right, [(known.left, known.right)])
+        known = None if known_pair is None else _known(left, right, known_pair)
+        if known_pair is not None:
+            left, right = typed_pairs(left, right, [known_pair])
         if self.on is not None and self.coalesce:
             equal += _shown_once(left, right, left_on, right_on)
         tie_columns = self._tie_columns(right, [right_on, *right_by, *([known.right] if known else [])])
@@ -376,15 +381,6 @@ class Asof(OrderedSpec):
                 * (domain.kind == "tuple")
             )
 
-    def _known(self, left: pa.Schema, right: pa.Schema) -> Known | None:
-        """Check the columns that say since when right rows are known."""
-        pair = self.known_pair()
-        if pair is None:
-            return None
-        sides: list[tuple[Side, pa.Field]] = [("left", left.field(pair[0])), ("right", right.field(pair[1]))]
-        domain = shared_domain(sides, role="known", mixed=True)
-        return Known(*pair, domain)
-
     def _tie_columns(self, right: pa.Schema, compared: Sequence[str]) -> tuple[str, ...]:
         """Return the right columns that decide ties, less those that are compared, and so equal in a tie."""
         order_by = self.order_columns()
@@ -408,6 +404,12 @@ def _compared(columns: ComputedColumns, pair: tuple[str, str], *, fills: bool) -
     """
     ours, theirs = ordered(columns, [("left", pair[0]), ("right", pair[1])], exact=True)
     return filled(columns, ours, theirs) if fills else (ours, theirs)
+
+
+def _known(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> Known:
+    """Check the columns that say since when right rows are known."""
+    sides: list[tuple[Side, pa.Field]] = [("left", left.field(pair[0])), ("right", right.field(pair[1]))]
+    return Known(*pair, shared_domain(sides, role="known", mixed=True))
 
 
 def _shown_once(left: pa.Schema, right: pa.Schema, left_on: str, right_on: str) -> list[tuple[str, str]]:

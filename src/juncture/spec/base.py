@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import fields
 from decimal import Decimal
 from typing import Any, ClassVar, Self, get_args
 
@@ -58,6 +58,14 @@ class Spec(ABC):
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
 
+    @abstractmethod
+    def key_pairs(self) -> list[tuple[Key, Key]]:
+        """Return the pairs of left and right columns, or expressions, that have to be equal."""
+
+    @abstractmethod
+    def _over(self, join: Any, left: pa.Schema, right: pa.Schema) -> Resolved:
+        """Return a join that this spec resolved to for other schemas, which have all columns that it compares."""
+
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
         spec: Any = self
@@ -100,6 +108,10 @@ class KeyedSpec(Spec):
         """Return the pairs of left and right ``by`` columns, or expressions."""
         return pair_names("by", self.by, self.left_by, self.right_by)
 
+    def key_pairs(self) -> list[tuple[Key, Key]]:
+        """Return the pairs of left and right columns, or expressions, that have to be equal."""
+        return self.by_pairs()
+
 
 class OrderedSpec(KeyedSpec):
     """What a join means that compares what orders each side besides.
@@ -129,6 +141,18 @@ class OrderedSpec(KeyedSpec):
                 f'left_on="…" and right_on="…". Got {len(pairs)}.'
             )
         return pairs[0]
+
+    def on_names(self) -> tuple[str, str]:
+        """Return what sentences call the left and the right ``on``.
+
+        Examples
+        --------
+        >>> from juncture import Asof, expr
+        >>> Asof(left_on=["date", "seq"], right_on=["day", expr("n + 1")]).on_names()
+        ('(date, seq)', '(day, n + 1)')
+        """
+        lefts, rights = ([str(pair[place]) for pair in self.on_pairs()] for place in (0, 1))
+        return (lefts[0], rights[0]) if len(lefts) == 1 else (f"({', '.join(lefts)})", f"({', '.join(rights)})")
 
 
 class AggregatingSpec(KeyedSpec):
@@ -160,46 +184,11 @@ def check_answer(spec: Any) -> None:
     aggregate_how(spec.how, spec.agg)
 
 
-def with_keys(
-    spec: Any,
-    argument: str,
-    given: Sequence[tuple[Key, Key]],
-    found: Sequence[tuple[str, str]],
-    *,
-    several: bool = True,
-) -> Any:
-    """Return a spec that names other columns than it was given: those that were made of them.
-
-    Parameters
-    ----------
-    spec
-        The spec.
-    argument
-        Which: ``on`` or ``by``.
-    given, found
-        The pairs that it has, and those that it is to have.
-    several
-        Whether it may have more than one.
-    """
-    if list(found) == list(given):
-        return spec
-    lefts, rights = ([pair[place] for pair in found] for place in (0, 1))
-    sides = (tuple(lefts), tuple(rights)) if several else (lefts[0], rights[0])
-    if sides[0] == sides[1]:
-        return replace(spec, **{argument: sides[0], f"left_{argument}": None, f"right_{argument}": None})
-    return replace(spec, **{argument: None, f"left_{argument}": sides[0], f"right_{argument}": sides[1]})
-
-
-def named_pairs(pairs: list[tuple[Key, Key]]) -> list[tuple[str, str]]:
-    """Return pairs in which every expression is a column by now."""
-    return [(str(ours), str(theirs)) for ours, theirs in pairs]
-
-
 def _with_expressions(value: Any) -> Any:
     """Return plain data in which expressions are such again."""
     if isinstance(value, Mapping) and value.keys() == {"expr"}:
         return Expr(value["expr"])
-    return [_with_expressions(item) for item in value] if isinstance(value, list) else value
+    return [_with_expressions(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(argument: str, value: Any) -> Any:

@@ -113,6 +113,30 @@ def stands_for(field: pa.Field) -> str | None:
     return None if found is None else found.decode()
 
 
+def display_name(schema: pa.Schema, name: str) -> str:
+    """Return what users call a column: an expression by its text, and a conversion as the column it is made of."""
+    field = schema.field(name)
+    if parts := parts_of(field):
+        return f"({', '.join(display_name(schema, part) for part in parts)})"
+    own = stands_for(field)
+    if own in (None, name):
+        return label(field)
+    # A task may be given the conversion without what it is made of.
+    return display_name(schema, own) if own in schema.names else str(own)
+
+
+def label(field: pa.Field) -> str:
+    """Return what users call a column that is an expression of a table's own, or one of these."""
+    return stands_for(field) or expression_of(field) or str(field.name)
+
+
+def column_of(schema: pa.Schema, key: Key) -> str | None:
+    """Return the column that has the values of what a caller named; None if a table has none."""
+    if isinstance(key, Expr):
+        return next((str(field.name) for field in schema if expression_of(field) == key.text), None)
+    return key if key in schema.names else None
+
+
 def same_values(schema: pa.Schema, name: str) -> list[str]:
     """Return a column and those that are equal in two rows where it is: parts of a tuple, and what is converted."""
     field = schema.field(name)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError
-from juncture.spec.computed import ComputedColumns
+from juncture.spec.computed import ComputedColumns, display_name
 from juncture.spec.schema import TIME_UNITS, Side, is_null_type, key_kind, plain_type
 
 _EXACT_BITS = 32
@@ -59,7 +59,8 @@ def matched_keys(
             found.append((ours, theirs) if shared is None else _both(columns, ours, theirs, shared))
         elif fills:
             raise SchemaError(
-                f"The columns {ours!r} ({types[0]}) and {theirs!r} ({types[1]}) are equal by value, but right rows "
+                f"The columns {display_name(columns.left, ours)!r} ({types[0]}) and "
+                f"{display_name(columns.right, theirs)!r} ({types[1]}) are equal by value, but right rows "
                 f"without a match have to stand in the left column, and no type holds the values of both. Cast one of "
                 "them first."
             )
@@ -124,8 +125,9 @@ def _with_floats(
         )
         return [(found[0], found[1])]
     if pat.is_uint64(plain_type(columns.schema(sides[1 - place]).field(other).type)):
+        ours, theirs = display_name(columns.left, pair[0]), display_name(columns.right, pair[1])
         raise SchemaError(
-            f"The columns {pair[0]!r} and {pair[1]!r} are of 64-bit unsigned integers and of floats, which do not "
+            f"The columns {ours!r} and {theirs!r} are of 64-bit unsigned integers and of floats, which do not "
             "compare exactly. Cast one of them to the type of the other first."
         )
     # A float that is no integer of 64 bits equals none of them, and becomes null.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 from juncture.errors import SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
 from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
-from juncture.spec.base import Spec, check_answer, named_pairs, with_keys
+from juncture.spec.base import Spec, check_answer
 from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
 from juncture.spec.conversions import matched_keys
 from juncture.spec.keys import check_keys
@@ -31,8 +32,6 @@ class ResolvedEqui(Resolved):
 
     Attributes
     ----------
-    spec
-        The spec itself.
     predicate
         What has to be true besides, with every column and type known; None if nothing has.
     nulls_equal
@@ -103,6 +102,10 @@ class Equi(Spec):
         """Return the pairs of left and right key columns, or expressions."""
         return pair_names("on", self.on, self.left_on, self.right_on)
 
+    def key_pairs(self) -> list[tuple[Key, Key]]:
+        """Return the pairs of left and right columns, or expressions, that have to be equal."""
+        return self.on_pairs()
+
     @property
     def joined_as(self) -> type[Spec]:
         """The kind of join that engines run for it: one by a predicate where matches are aggregated."""
@@ -123,14 +126,17 @@ class Equi(Spec):
         check_pairs(columns.left, columns.right, pairs, argument="on", shared=self.on is not None)
         fills = self.how in ("right", "full") and self.coalesce
         pairs = matched_keys(columns, pairs, fills=fills, nulls_equal=self.nulls_equal)
-        resolved: ResolvedEqui | ResolvedWhere = with_keys(self, "on", self.on_pairs(), pairs)._resolved(
-            columns.left, columns.right
-        )
-        return resolved
+        return self._resolved(columns.left, columns.right, pairs)
 
-    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
+    def _over(
+        self, join: ResolvedEqui | ResolvedWhere, left: pa.Schema, right: pa.Schema
+    ) -> ResolvedEqui | ResolvedWhere:
+        return self._resolved(left, right, join.by_pairs)
+
+    def _resolved(
+        self, left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]]
+    ) -> ResolvedEqui | ResolvedWhere:
         """Return the join of tables that have all columns that it compares."""
-        pairs = named_pairs(self.on_pairs())
         left_on, right_on = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         check_keys(left, right, left_on, right_on, role="on")
         left, right = typed_pairs(left, right, pairs)

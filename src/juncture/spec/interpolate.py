@@ -11,7 +11,6 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_name, check_suffix
 from juncture.spec.asof import Asof
-from juncture.spec.base import named_pairs
 from juncture.spec.computed import Expr
 from juncture.spec.distance import Distance
 from juncture.spec.many import Right
@@ -103,7 +102,7 @@ class Interpolation:
 
     def tables(self, right: object) -> dict[str, Right]:
         """Return the two joins that find the rows before and after."""
-        wanted = dict.fromkeys([named_pairs([self.before.on_pair()])[0][1], *self.columns])
+        wanted = dict.fromkeys([str(self.before.on_pair()[1]), *self.columns])
         return {
             "the row before": Right(right, self.before, {name: BEFORE + name for name in wanted}),
             "the row after": Right(right, self.after, {name: AFTER + name for name in wanted}),
@@ -117,7 +116,7 @@ class Interpolation:
         SchemaError
             If a column is missing or holds no numbers, or a name is taken.
         """
-        on, right_on = named_pairs([self.before.on_pair()])[0]
+        on, right_on = map(str, self.before.on_pair())
         check_columns(right, self.columns, argument="columns", side="right")
         for name, schema, side in ((on, left, "left"), (right_on, right, "right")):
             if name not in schema.names:

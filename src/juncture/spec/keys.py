@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from juncture.errors import SchemaError
+from juncture.spec.computed import label
 from juncture.spec.schema import key_kind
 
 
@@ -28,17 +29,17 @@ def check_keys(
         for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
-                    f"The {side} {role} column {field.name!r} is of type {field.type}: maps cannot be compared for "
+                    f"The {side} {role} column {label(field)!r} is of type {field.type}: maps cannot be compared for "
                     "equality. Join by its entries, sorted, or by a string made of them."
                 )
             if "interval" in kind or "union" in kind:
                 raise SchemaError(
-                    f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be compared for "
+                    f"The {side} {role} column {label(field)!r} is of type {field.type}, which cannot be compared for "
                     "equality. Cast it to a type that can, a string for example."
                 )
         if kinds[0] != kinds[1] and "null" not in kinds:
             raise SchemaError(
-                f"The {role} columns cannot be equal: left {left_name!r} is {ours.type}, right {right_name!r} is "
+                f"The {role} columns cannot be equal: left {label(ours)!r} is {ours.type}, right {label(theirs)!r} is "
                 f"{theirs.type}. Cast one of them to the type of the other first."
             )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias, get_args
 
@@ -17,7 +17,7 @@ from juncture.spec.aggregate import (
     typed_aggregated,
 )
 from juncture.spec.arguments import check_choice, check_name
-from juncture.spec.base import AggregatingSpec, named_pairs, with_keys
+from juncture.spec.base import AggregatingSpec
 from juncture.spec.computed import ComputedColumns, Expr, Key, Keys, own_columns
 from juncture.spec.condition import (
     BoundedValue,
@@ -54,8 +54,6 @@ class ResolvedOverlap(ResolvedInequality):
 
     Attributes
     ----------
-    spec
-        The spec itself.
     left_interval, right_interval
         The columns in which intervals start and end; None where they are unbounded.
     domain
@@ -197,16 +195,22 @@ class Overlap(AggregatingSpec):
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         found = iter(ordered(columns, ends))
-        left_interval, right_interval = _called(self.left_interval, found), _called(self.right_interval, found)
-        spec = replace(self, left_interval=left_interval, right_interval=right_interval)
-        resolved: ResolvedOverlap = with_keys(spec, "by", self.by_pairs(), by)._resolved(columns.left, columns.right)
-        return resolved
+        intervals = _called(self.left_interval, found), _called(self.right_interval, found)
+        return self._resolved(columns.left, columns.right, intervals, by)
 
-    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
+    def _over(self, join: ResolvedOverlap, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
+        return self._resolved(left, right, (join.left_interval, join.right_interval), join.by_pairs)
+
+    def _resolved(
+        self,
+        left: pa.Schema,
+        right: pa.Schema,
+        intervals: tuple[Interval, Interval],
+        equal: Sequence[tuple[str, str]],
+    ) -> ResolvedOverlap:
         """Return the join of tables that have all columns that it compares."""
-        equal = named_pairs(self.by_pairs())
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
-        left_interval, right_interval = _named(self.left_interval), _named(self.right_interval)
+        left_interval, right_interval = intervals
         lefts = [name for name in left_interval if name is not None]
         rights = [name for name in right_interval if name is not None]
         ends: list[tuple[Side, pa.Field]] = [("left", left.field(name)) for name in lefts]
@@ -241,12 +245,6 @@ class Overlap(AggregatingSpec):
 def _called(interval: KeyInterval, names: Iterator[str]) -> Interval:
     """Return an interval whose ends have other names."""
     start, end = (None if key is None else next(names) for key in interval)
-    return start, end
-
-
-def _named(interval: KeyInterval) -> Interval:
-    """Return an interval in which every expression is a column by now."""
-    start, end = (None if key is None else str(key) for key in interval)
     return start, end
 
 

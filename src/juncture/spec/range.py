@@ -19,7 +19,7 @@ from juncture.spec.aggregate import (
     typed_aggregated,
 )
 from juncture.spec.arguments import check_choice
-from juncture.spec.base import AggregatingSpec, OrderedSpec, named_pairs, with_keys
+from juncture.spec.base import AggregatingSpec, OrderedSpec
 from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
 from juncture.spec.conversions import matched_keys, ordered
@@ -66,8 +66,6 @@ class ResolvedRange(ResolvedInequality):
 
     Attributes
     ----------
-    spec
-        The spec itself.
     left_on, right_on
         The columns that are compared.
     domain
@@ -225,15 +223,16 @@ class Range(OrderedSpec, AggregatingSpec):
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         left_on, right_on = ordered(columns, [("left", on[0][0]), ("right", on[0][1])])
-        spec = with_keys(self, "on", [self.on_pair()], [(left_on, right_on)], several=False)
-        spec = with_keys(spec, "by", self.by_pairs(), by)
-        resolved: ResolvedRange = spec._resolved(columns.left, columns.right)
-        return resolved
+        return self._resolved(columns.left, columns.right, (left_on, right_on), by)
 
-    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
+    def _over(self, join: ResolvedRange, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
+        return self._resolved(left, right, (join.left_on, join.right_on), join.by_pairs)
+
+    def _resolved(
+        self, left: pa.Schema, right: pa.Schema, on: tuple[str, str], equal: Sequence[tuple[str, str]]
+    ) -> ResolvedRange:
         """Return the join of tables that have all columns that it compares."""
-        left_on, right_on = named_pairs([self.on_pair()])[0]
-        equal = named_pairs(self.by_pairs())
+        left_on, right_on = on
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         named = freeze_windows(self.windows) or {"": (self.lower, self.upper)}
         ends = tuple(end for pair in named.values() for end in pair)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.spec.aggregate import CHOSEN, Aggregate
-from juncture.spec.computed import computed_columns, parts_of, stands_for
-from juncture.spec.schema import LEFT_OUT, How, OutputColumn, Side, is_null_type
+from juncture.spec.computed import computed_columns, display_name, stands_for
+from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side, is_null_type
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,8 @@ class Resolved:
     Attributes
     ----------
     spec
-        The spec itself.
+        The spec, as it was passed. The columns that it names are in the fields below under the names of those that are
+        compared in their place: an expression, a conversion, or a tuple of several.
     how
         Which rows the output keeps.
     left_schema, right_schema
@@ -91,6 +92,16 @@ class Resolved:
         given = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)
         return given.with_type(own.field(name).type)
 
+    def over(self, left: pa.Schema, right: pa.Schema) -> Self:
+        """Return the join of tables with other schemas, which have all columns that it compares."""
+        join: Self = self.spec._over(self, left, right)
+        return join
+
+    @property
+    def by_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The columns that have to be equal, of both sides."""
+        return tuple(zip(self.left_by, self.right_by, strict=True))
+
     @property
     def is_computed(self) -> bool:
         """Whether it compares what is made of the inputs' columns."""
@@ -129,19 +140,15 @@ def refuse_computed(join: Resolved, what: str) -> None:
     PlanError
         If it does.
     """
-    made = [*computed_columns(join.left_schema), *computed_columns(join.right_schema)]
     domain = getattr(join, "domain", None)
     if domain is not None and domain.kind == "tuple":
-        names = ", ".join(parts_of(join.left_schema.field(join.spec.on_pair()[0])))
         raise PlanError(
-            f"on= names several columns ({names}), which {what} cannot order by. Expected one column: add one to both "
-            "tables before that orders rows as these do."
+            f"on= names several columns {join.spec.on_names()[0]}, which {what} cannot order by. Expected one column: "
+            "add one to both tables before that orders rows as these do."
         )
-    if made:
-        raise PlanError(
-            f"The join compares {made[0].name!r}, which is made of a table's columns, and in {what} only columns "
-            "themselves are compared. Add it as a column to both tables before, in one type."
-        )
+    for side, schema in zip(SIDES, (join.left_schema, join.right_schema), strict=True):
+        for field in computed_columns(schema):
+            _refuse(field, schema, side, what)
     if domain is not None and domain.has_integers:
         raise PlanError(
             f"on has integers of 64 bits on one side and floats on the other, which {what} cannot compare exactly. "
@@ -152,3 +159,16 @@ def refuse_computed(join: Resolved, what: str) -> None:
             f"on is of {domain.kind} values, which {what} cannot order by. Expected integers, floats, decimals, dates "
             "or timestamps: cast it first."
         )
+
+
+def _refuse(field: pa.Field, schema: pa.Schema, side: Side, what: str) -> NoReturn:
+    name, own = display_name(schema, field.name), stands_for(field)
+    if own is None:
+        raise PlanError(
+            f"{name!r} is an expression of the {side} table, and {what} can compare columns only. Add it to the table "
+            "as a column before."
+        )
+    raise PlanError(
+        f"The {side} column {name!r} has to be compared as {field.type}, since the other table has another type, and "
+        f"{what} can compare columns of like types only. Cast both columns to one type before."
+    )

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
-from juncture.spec.computed import own_columns, parts_of, stands_for
+from juncture.spec.computed import label, own_columns, parts_of, stands_for
 from juncture.spec.values import DAY_S
 
 LEFT_OUT = b"juncture.left_out"
@@ -199,7 +199,7 @@ def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
     """
     if _has_ordered_categories(field.type):
         raise SchemaError(
-            f"{asked} asks for the order of the {side} column {field.name!r}, which is of ordered categories "
+            f"{asked} asks for the order of the {side} column {label(field)!r}, which is of ordered categories "
             f"({field.type}). Two tables may order theirs differently, and their values are in another order by "
             "themselves: cast the column to its values (such as string) to go by these, or compare the numbers of the "
             "categories (.cat.codes in pandas, .to_physical() in Polars)."
@@ -343,9 +343,9 @@ def shared_domain(
             return Domain("float", has_integers=True)
         if other.kind != domain.kind:
             raise SchemaError(
-                f"The {role} columns are of different kinds: {first_side} {first.name!r} is {first.type} "
-                f"({domain.kind}), {side} {field.name!r} is {field.type} ({other.kind}). Cast one of them to the type "
-                "of the other first."
+                f"The {role} columns are of different kinds: {first_side} {label(first)!r} is {first.type} "
+                f"({domain.kind}), {side} {label(field)!r} is {field.type} ({other.kind}). Cast one of them to the "
+                "type of the other first."
             )
         unit = domain.unit
         if other.is_time and other.kind != "date":
@@ -354,9 +354,9 @@ def shared_domain(
             zones = [plain_type(each.type).tz for each in (first, field)]
             if (zones[0] is None) != (zones[1] is None):
                 raise SchemaError(
-                    f"One {role} column has a time zone and the other has none: {first_side} {first.name!r} is "
-                    f"{first.type}, {side} {field.name!r} is {field.type}. Give the unzoned one its zone (or drop the "
-                    "other's) first: which instants it means cannot be guessed."
+                    f"One {role} column has a time zone and the other has none: {first_side} {label(first)!r} is "
+                    f"{first.type}, {side} {label(field)!r} is {field.type}. Give the unzoned one its zone (or drop "
+                    "the other's) first: which instants it means cannot be guessed."
                 )
         domain = Domain(domain.kind, scale=max(domain.scale, other.scale), unit=unit)
     return domain
@@ -381,7 +381,7 @@ def _domain(side: Side, field: pa.Field, role: str, *, any_order: bool) -> Domai
         return Domain("text" if key_kind(data_type) == "string" else "binary")
     more = ", timestamp, duration, time of day, text or binary" if any_order else " or timestamp"
     raise SchemaError(
-        f"The {side} {role} column {field.name!r} is of type {field.type}, which cannot be joined by order. "
+        f"The {side} {role} column {label(field)!r} is of type {field.type}, which cannot be joined by order. "
         f"Expected an integer, float, decimal, date{more}: cast it first."
     )
 

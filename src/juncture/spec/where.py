@@ -12,7 +12,7 @@ import pyarrow as pa
 from juncture.errors import PlanError, SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, resolve_aggregates, typed_aggregated
 from juncture.spec.arguments import freeze_flags, freeze_names
-from juncture.spec.base import AggregatingSpec, named_pairs, with_keys
+from juncture.spec.base import AggregatingSpec
 from juncture.spec.computed import ComputedColumns, Keys, own_columns
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.conversions import matched_keys
@@ -32,8 +32,6 @@ class ResolvedWhere(ResolvedInequality):
 
     Attributes
     ----------
-    spec
-        The spec itself.
     predicate
         The condition, with every column and type known. The ``by`` columns are not in it.
     shape
@@ -126,16 +124,17 @@ class Where(AggregatingSpec):
         by = columns.pairs(self.by_pairs(), "by")
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
-        resolved: ResolvedWhere = with_keys(self, "by", self.by_pairs(), by)._resolved(columns.left, columns.right)
-        return resolved
+        return self._resolved(columns.left, columns.right, by)
 
-    def _resolved(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
+    def _over(self, join: ResolvedWhere, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
+        return self._resolved(left, right, join.by_pairs)
+
+    def _resolved(self, left: pa.Schema, right: pa.Schema, equal: Sequence[tuple[str, str]]) -> ResolvedWhere:
         """Return the join of tables that have all columns that it compares."""
         # The parser is slow to import, and not every user of specs needs it.
         from juncture.predicate.decompose.shape import shape
         from juncture.predicate.language.parse import parse
 
-        equal = named_pairs(self.by_pairs())
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)

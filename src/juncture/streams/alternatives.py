@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Ints
 from juncture.predicate.intervals.graph import Graph, Shrunk
 from juncture.predicate.intervals.interval import Interval
@@ -91,7 +91,7 @@ class Alternatives:
     def _branch(self, alternative: Node, covered: Expressions, lines: dict[Watch, int], *, filters: bool) -> Branch:
         """Return an alternative, and watch what it limits."""
         watched = watchable(alternative, self._side)
-        graph = Graph(build.conjunction([alternative, *self._marks.constraints()]), watched)
+        graph = Graph(build.conjunction([alternative, *self._marks.constraints()]), watched, in_types=False)
         free = graph.shrink({}).watched
         sampled = [graph.shrink(self._marks.at(codes)) for codes in self._marks.samples()]
         places = []
@@ -133,10 +133,7 @@ class Alternatives:
                 if place >= 0:
                     watch = self.watches[place - self._first]
                     assert isinstance(watch, Watch)
-                    try:
-                        least[place] = watch.least(one)
-                    except TooWideError:
-                        least[place] = NO_LIMIT
+                    least[place] = watch.least(one)
         return least
 
 

@@ -16,6 +16,8 @@ from juncture.errors import DataError, PlanError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
+from juncture.predicate.language import build
+from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 from juncture.streams.asof_search import AsofSearch, Waiting
@@ -96,10 +98,12 @@ class AsofBounds:
             return (right.rises or right.falls) and not self.waits_for_matches
         return self.coming["left"].rises or self.coming["left"].falls
 
-    def matches_unplaced(self, side: Side, order: SideOrder) -> bool:
-        """Tell whether a row may match if an order of its side is null or NaN."""
+    def unplaced(self, side: Side, order: SideOrder) -> Node | None:
+        """Return what is true of rows of a side that have no place in an order and may match; None of none."""
         on = self.join.left_on if side == "left" else self.join.right_on
-        return order.node != column_of(self.join, side, on)
+        if order.node == column_of(self.join, side, on):
+            return None
+        return build.disjunction([order.is_null, order.is_nan])
 
 
 @dataclass(frozen=True)
@@ -114,13 +118,9 @@ class AsofSide:
         """Whether every held row is let go some time, but for the last ones of each key."""
         return self.bounds.is_bounded(self.side)
 
-    def matches_null(self, order: SideOrder) -> bool:
-        """Tell whether a row may match if an order of its side is null."""
-        return self.bounds.matches_unplaced(self.side, order)
-
-    def matches_nan(self, order: SideOrder) -> bool:
-        """Tell whether a row may match if an order of its side is NaN."""
-        return self.bounds.matches_unplaced(self.side, order)
+    def unplaced(self, order: SideOrder) -> Node | None:
+        """Return what is true of rows of the side that have no place in its order and may match; None of none."""
+        return self.bounds.unplaced(self.side, order)
 
 
 class AsofJoin:

@@ -8,7 +8,6 @@ the join, and for expressions of a predicate that is more than its relations: a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +18,14 @@ from juncture.kernels.array_types import Ints
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import build
-from juncture.predicate.language.nodes import Column, Node
+from juncture.predicate.language.nodes import FALSE, Column, Node, columns
 from juncture.spec.schema import Side, other_side
 from juncture.streams.alternatives import Alternatives, Branch
 from juncture.streams.condition import Condition, Relation
 from juncture.streams.frontier import Frontier
-from juncture.streams.limits import GREATEST, NO_LIMIT, Limits
+from juncture.streams.limits import GREATEST, NO_LIMIT, Limits, beyond_codes
 from juncture.streams.order import SideOrder
-from juncture.streams.order_graph import OrderGraph, OrderMarks, one_value
+from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
 from juncture.streams.watches import Filter, Watch
 
 Table = npt.NDArray[np.int64]
@@ -148,7 +147,9 @@ class Bounds:
         code_of = relation.left_code if self._other == "left" else relation.right_code
         try:
             return ~code_of(one_value(end, values.type))
-        except (TooWideError, pa.ArrowInvalid):
+        except TooWideError:
+            return ~beyond_codes(end) if above else beyond_codes(end)
+        except pa.ArrowInvalid:
             # The value is none of the columns that are compared.
             return NO_LIMIT
 
@@ -177,29 +178,35 @@ class Bounds:
         """Return which lines' limits move on with the orders: of the relations, and of each alternative."""
         relations = range(len(self.condition.relations))
         found = [self._limits(codes, relations) for codes in self._marks.samples()]
-        base = [line for line in range(self.lines) if _moves([limits.least for limits in found], line)]
-        branches = [
-            [line for line in range(self.lines) if _moves([limits.branches[number] for limits in found], line)]
-            for number in range(len(self._branches))
-        ]
+        base = _moving([limits.least for limits in found])
+        branches = [_moving([limits.branches[number] for limits in found]) for number in range(len(self._branches))]
         return base, branches
 
-    def matches_null(self, order: SideOrder) -> bool:
-        """Tell whether a row of the held side may match if its own order is null."""
-        predicate = self.condition.predicate
-        if predicate is None:
-            return not self._is_compared(order)
-        return Graph(build.conjunction([predicate, build.is_null(order.node)])).shrink({}).feasible
+    def unplaced(self, order: SideOrder) -> Node | None:
+        """Return what is true of rows of the held side that have no place in its order and may match; None of none."""
+        cases = [self._null_match(order), *([] if self._is_compared(order.node) else [order.is_nan])]
+        possible = [case for case in cases if Graph(case).shrink({}).feasible]
+        return build.disjunction(possible) if possible else None
 
-    def matches_nan(self, order: SideOrder) -> bool:
-        """Tell whether a row of the held side may match if its own order is NaN: to a predicate that is a value."""
-        return self.condition.predicate is not None or not self._is_compared(order)
+    def _null_match(self, order: SideOrder) -> Node:
+        """Return what is true of rows that may match although their own order is null."""
+        predicate, compared = self.condition.predicate, self.condition.join.compared(self.side)
+        if predicate is not None:
+            may_match = Graph(build.conjunction([predicate, order.is_null])).shrink({}).feasible
+            return order.is_null if may_match else FALSE
+        # What a join compares is null in no match. A sum of it that does not fit its type is null, too.
+        read = [column for column in columns(order.node) if column.name in compared]
+        return build.conjunction([order.is_null, *(build.negation(build.is_null(column)) for column in read)])
 
-    def _is_compared(self, order: SideOrder) -> bool:
-        """Tell whether a join compares the very expression of an order, so that neither null nor NaN match."""
-        compared = self.condition.join.compared(self.side)
-        return isinstance(order.node, Column) and order.node.name in compared
+    def _is_compared(self, node: Node) -> bool:
+        """Tell whether an expression is one that rows are matched by, not of a predicate: so NaN matches nothing."""
+        if self.condition.predicate is not None:
+            return False
+        if isinstance(node, Column):
+            return node.name in self.condition.join.compared(self.side)
+        return any(node == (each.left if self.side == "left" else each.right) for each in self.condition.relations)
 
 
-def _moves(found: Sequence[Ints], line: int) -> bool:
-    return any(after[line] > before[line] for before, after in pairwise(found))
+def _moving(found: Sequence[Ints]) -> list[int]:
+    """Return the lines whose limits move on, given the limits of all lines at the samples."""
+    return [line for line, limits in enumerate(np.array(found).T.tolist()) if moves_on(limits)]

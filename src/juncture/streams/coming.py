@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import pyarrow as pa
 
@@ -13,9 +12,9 @@ from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import Type
 from juncture.streams.frontier import Frontier
-from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.limits import GREATEST, NO_LIMIT, beyond_codes
 from juncture.streams.order import SideOrder
-from juncture.streams.order_graph import OrderGraph, OrderMarks, one_value
+from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
 
 
 class Coming:
@@ -39,8 +38,8 @@ class Coming:
         same = len(orders) == 1 and orders[0].node == expression and orders[0].coder == coder
         self._same_codes = same and orders[0].coder.domain.kind != "float"
         found = [self._range(codes) for codes in marks.samples()]
-        self.rises = any(after[0] > before[0] for before, after in pairwise(found))
-        self.falls = any(after[1] < before[1] for before, after in pairwise(found))
+        self.rises = moves_on([least for least, _ in found])
+        self.falls = moves_on([~most for _, most in found])
 
     def range(self, frontier: Frontier) -> tuple[int, int]:
         """Return the least and the greatest code that can still come; the least greater if none can."""
@@ -64,6 +63,8 @@ class Coming:
             return without
         try:
             codes, _ = self._coder.encode(plain(one_value(end, data_type)))
-        except (TooWideError, pa.ArrowInvalid):
+        except TooWideError:
+            return beyond_codes(end)
+        except pa.ArrowInvalid:
             return without
         return int(codes[0])

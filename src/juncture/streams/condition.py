@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 
@@ -20,7 +21,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import TooWideError
-from juncture.errors import DataError
+from juncture.errors import DataError, SchemaError
 from juncture.kernels.array_types import Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import CodedValue
@@ -31,13 +32,15 @@ from juncture.predicate.decompose.shape import Shape, shape
 from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import interval
-from juncture.predicate.language.nodes import Column, Node, columns
+from juncture.predicate.intervals.narrow import rounds
+from juncture.predicate.language import build
+from juncture.predicate.language.nodes import Arithmetic, Cast, Column, Node, columns
 from juncture.predicate.language.sql import to_sql
-from juncture.predicate.language.types import from_arrow
+from juncture.predicate.language.types import DOUBLE, from_arrow
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import SIDES, Side
+from juncture.spec.schema import SIDES, Domain, Side
 from juncture.spec.where import ResolvedWhere
 from juncture.streams.plain_lines import PlainLines, plain_lines
 
@@ -400,11 +403,11 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
     left_text, left = _told(join, "left", limit.value)
     right_text, right = _told(join, "right", coded.value.right)
     if limit.column is not None:
-        left_text, left = f"{left_text} + {limit.column}", None
+        left = _sum(left, column_of(join, "left", limit.column), coded.value.domain)
+        left_text = f"{left_text} + {limit.column}" if left is None else bare_text(left)
 
     def left_code(values: pa.Array) -> int:
-        batch = pa.record_batch([_compared(join, "left", limit.value, coded.value, values)], names=[_ONE])
-        least, most, _ = _of_one(own, limit).ends(batch)
+        least, most, _ = _of_one(own, limit).ends(_left_row(join, coded.value, limit, values))
         if most is not None:
             return int(most[0])
         assert least is not None
@@ -430,12 +433,38 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
     )
 
 
-_ONE = "value"
+_ONE, _ADDED = "value", "added"
+
+
+def _sum(value: Node | None, added: Node | None, domain: Domain) -> Node | None:
+    """Return what a limit of a value and a column is, as an expression; None where predicates calculate otherwise."""
+    if value is None or added is None:
+        return None
+    try:
+        total = build.arithmetic("+", value, added)
+    except SchemaError:
+        return None
+    if domain.kind == "float" and total.type != DOUBLE:
+        # Sums are those of doubles, whatever the columns are.
+        return build.arithmetic("+", Cast(DOUBLE, value), added)
+    is_rounded = isinstance(total, Arithmetic) and total.type.is_discrete and rounds(total)
+    return None if is_rounded else total
+
+
+def _left_row(join: Resolved, bounded: BoundedValue, limit: Limit, values: pa.Array) -> pa.RecordBatch:
+    """Return a row of what sets a limit: a sum of two columns as the sum added to zero."""
+    if limit.column is None:
+        return pa.record_batch([_compared(join, "left", limit.value, bounded, values)], names=[_ONE])
+    if pat.is_timestamp(values.type):
+        added = values.cast(pa.int64()).cast(pa.duration(values.type.unit))
+        return pa.record_batch([pa.array([0]).cast(values.type), added], names=[_ONE, _ADDED])
+    zero = pa.array([Decimal(0) if bounded.domain.kind == "decimal" else 0])
+    return pa.record_batch([zero, values], names=[_ONE, _ADDED])
 
 
 def _of_one(coded: CodedValue, limit: Limit) -> CodedValue:
     """Return a value that is limited by a column of single values in place of what its sides have."""
-    limit = replace(limit, value=_ONE, column=None)
+    limit = replace(limit, value=_ONE, column=None if limit.column is None else _ADDED)
     value = replace(coded.value, right=_ONE, limits=(limit,))
     return replace(coded, value=value)
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, SpecError
 from juncture.kernels.array_types import Mask
+from juncture.predicate.evaluate.evaluate import matches
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import checkpoint
 from juncture.streams.batches import batches_of
@@ -140,12 +141,13 @@ class StreamJoin:
         for order, valid in zip(self._plan.orders[side], placed, strict=True):
             if valid is None or valid.all():
                 continue
-            held, null = self._plan.bounds[side], order.is_null(batch)
-            if (null.any() and held.matches_null(order)) or ((~valid & ~null).any() and held.matches_nan(order)):
-                row = int(np.flatnonzero(~valid)[0])
+            wrong = self._plan.bounds[side].unplaced(order)
+            rows = [] if wrong is None else np.flatnonzero(matches(wrong, **{side: batch})).tolist()
+            if rows:
                 raise DataError(
-                    f"The {side} row {row:,} of a batch is null or NaN in the order {order.text!r}, so that it has no "
-                    "place in it, and it might match other rows all the same. Drop such rows first, or join them apart."
+                    f"The {side} row {rows[0]:,} of a batch is null or NaN in the order {order.text!r}, so that it has "
+                    "no place in it, and it might match other rows all the same. Drop such rows first, or join them "
+                    "apart."
                 )
 
     def _expire(self, side: Side) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -10,10 +11,17 @@ import numpy.typing as npt
 
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.symmetric import living_rows
+from juncture.predicate.intervals.interval import Bound
 
 NO_LIMIT, GREATEST = -(2**63), 2**63 - 1
 
 Table = npt.NDArray[np.int64]
+
+
+def beyond_codes(end: Bound) -> int:
+    """Return the code that stands for a number that no row can have, since it does not fit 64 bits."""
+    assert isinstance(end, int | float | Fraction)
+    return GREATEST if end > 0 else NO_LIMIT
 
 
 @dataclass(frozen=True)

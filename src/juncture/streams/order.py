@@ -18,7 +18,8 @@ from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval
-from juncture.predicate.language.nodes import Column, Node, columns
+from juncture.predicate.language import build
+from juncture.predicate.language.nodes import FALSE, Column, Literal, Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, Value
@@ -190,10 +191,17 @@ class SideOrder:
             ) from None
         return (~codes if self.order.descending else codes), valid
 
-    def is_null(self, batch: pa.RecordBatch) -> Mask:
-        """Tell in which rows it is null."""
-        mask: Mask = evaluate(self.node, **{self.side: batch}).is_null().to_numpy(zero_copy_only=False)
-        return mask
+    @property
+    def is_null(self) -> Node:
+        """What is true of rows in which it is null."""
+        return build.is_null(self.node)
+
+    @property
+    def is_nan(self) -> Node:
+        """What is true of rows in which it is NaN."""
+        if self.node.type.kind != "float":
+            return FALSE
+        return build.compare("=", self.node, Literal(self.node.type, math.nan))
 
     @property
     def steps(self) -> int | None:

@@ -14,10 +14,12 @@ from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.types import TIME_STEPS, Type, in_steps
 from juncture.spec.values import DAY_S
+from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
 
-_DAYS, _NUMBERS = (400, 4_000, 40_000), (10, 60, 110)
-"""Values by which it is seen whether a limit follows an order."""
+_FARTHEST = 10**9
+_DAYS_FARTHEST = 80_000
+"""How far orders are followed, unless their type ends before: nanoseconds do so after a hundred thousand days."""
 
 
 class OrderMarks:
@@ -51,18 +53,27 @@ class OrderMarks:
         }
 
     def samples(self) -> list[list[int | None]]:
-        """Return some places along the orders, by which it is seen what moves on with them."""
-        several = []
-        for number in range(3):
-            for sign in (-1, 1):
-                codes: list[int | None] = []
-                for order in self.orders:
-                    kind, unit = order.node.type.kind, order.node.type.unit
-                    steps = DAY_S * TIME_STEPS[unit] if unit else 1
-                    far = (_DAYS if kind in ("date", "timestamp") else _NUMBERS)[number]
-                    codes.append(order.code_of_steps(sign * far * steps))
-                several.append(codes)
-        return sorted(several, key=lambda codes: [code or 0 for code in codes])
+        """Return some places along the orders, the last ones far ahead, by which it is seen what moves on with them."""
+        return [[_sample(order, eighths) for order in self.orders] for eighths in (-7, -4, -1, 1, 4, 7)]
+
+
+def _sample(order: SideOrder, eighths: int) -> int:
+    """Return the code of so many eighths of the way to the farthest place of an order."""
+    own = order.node.type
+    farthest = _FARTHEST
+    if own.kind in ("date", "timestamp"):
+        farthest = _DAYS_FARTHEST * (DAY_S * TIME_STEPS[own.unit] if own.unit else 1)
+    elif own.is_discrete:
+        farthest = min(farthest * 10**own.scale, int(own.greatest / own.step))
+    return order.code_of_steps(farthest * eighths // 8 * (-1 if order.order.descending else 1))
+
+
+def moves_on(limits: Sequence[int]) -> bool:
+    """Tell whether a limit moves on with the orders, however far they have come, given what it is at the samples.
+
+    A limit that excludes all rows has come to its end.
+    """
+    return limits[-1] > limits[-2] or limits[-1] == GREATEST
 
 
 def _point(order: SideOrder, code: int) -> Interval:
@@ -111,7 +122,7 @@ class OrderGraph:
             return None
         distinct = tuple(dict.fromkeys(node for node in expressions if node is not None))
         known = marks.constraints() + ([] if filtered is None else [filtered])
-        graph = Graph(build.conjunction(known), distinct)
+        graph = Graph(build.conjunction(known), distinct, in_types=False)
         read = {column for order in marks.orders for column in columns(order.node)}
         reaches = tuple(node is not None and not read.isdisjoint(columns(node)) for node in expressions)
         watched = tuple(-1 if node is None else distinct.index(node) for node in expressions)

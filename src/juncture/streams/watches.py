@@ -15,7 +15,7 @@ from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node, children, sides, walk
 from juncture.spec.schema import Side
-from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.streams.limits import GREATEST, NO_LIMIT, beyond_codes
 from juncture.streams.order import ORDERED_KINDS
 from juncture.streams.order_graph import one_value
 
@@ -59,7 +59,10 @@ class Watch:
             return NO_LIMIT if one.may_be_null else GREATEST
         if end is None or (self.upper and nan):
             return NO_LIMIT
-        codes, _ = self.coder.encode(plain(one_value(end, one.type)))
+        try:
+            codes, _ = self.coder.encode(plain(one_value(end, one.type)))
+        except TooWideError:
+            return ~beyond_codes(end) if self.upper else beyond_codes(end)
         return ~int(codes[0]) if self.upper else int(codes[0])
 
 

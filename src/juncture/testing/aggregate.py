@@ -91,7 +91,9 @@ def _column(
     try:
         return _array(results, aggregate.type)
     except (pa.ArrowInvalid, OverflowError) as error:
-        raise DataError(f"A sum of {aggregate.column!r} does not fit {aggregate.type}.") from error
+        raise DataError(
+            f"A sum of {aggregate.column!r} does not fit {aggregate.type}.", name="JN-SUM-OVERFLOW"
+        ) from error
 
 
 def _lists(cells: list[list[tuple[pa.ChunkedArray, int]]], data_type: pa.DataType) -> pa.ChunkedArray:

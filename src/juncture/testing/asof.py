@@ -61,7 +61,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     by_ties = tie_order(tie_values or [()] * right.num_rows)
 
     def closeness(on: Any, other_on: Any, distance: Any) -> tuple[Any, ...]:
-        # Distances between floats are rounded, so only the two sides are told apart by them; within a side the
+        # Distances between floats are rounded, so they only decide between the two sides; within a side the
         # values themselves decide.
         is_ahead = other_on > on
         side = (is_ahead != (spec.prefer == "later"), other_on if is_ahead else -other_on)
@@ -91,11 +91,11 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
             distance = 0 if other_on == on or join.domain.is_ranked else abs(on - other_on)
             if distance <= limit:
                 near.append((closeness(on, other_on, distance), other_on, other))
-        # One more than is taken, which tells whether a tie had to be decided.
+        # One more than needed, which shows whether a tie was broken.
         nearest = nsmallest(spec.matches + 1, near, key=cmp_to_key(rank))
         best, rest = nearest[: spec.matches], nearest[spec.matches :]
         if spec.ties == "error" and rest and rest[0][1] == best[-1][1] and known[rest[0][2]] == known[best[-1][2]]:
-            raise DataError(f"Right rows tie for left row {row}, and ties='error'.")
+            raise DataError(f"Right rows tie for left row {row}, and ties='error'.", name="JN-TIE")
         yield [other for _, _, other in best]
 
 

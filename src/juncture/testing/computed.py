@@ -41,5 +41,5 @@ def _values(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
             return pa.array(values(column), pa.int32()).cast(data_type)
         cells = [encoded(cell(column, row), data_type) for row in range(len(column))]
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value is beyond {data_type}: {error}") from error
+        raise DataError(f"A value is beyond {data_type}: {error}", name="JN-VALUE-RANGE") from error
     return pa.concat_arrays([pa.nulls(0, data_type), *cells])

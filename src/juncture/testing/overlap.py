@@ -78,7 +78,7 @@ def _matches(
 
 
 def _share_a_point(one: Ends, other: Ends, *, closed: bool) -> bool:
-    """Tell whether two intervals overlap on the continuous line."""
+    """Return whether two intervals overlap on the continuous line."""
     pairs = [(one[0], other[1]), (other[0], one[1])] + ([] if closed else [one, other])
     return all(start is None or end is None or start < end or (closed and start == end) for start, end in pairs)
 
@@ -93,6 +93,6 @@ def _intervals(side: str, table: pa.Table, columns: Interval, domain: Domain) ->
             intervals.append(None)
             continue
         if start is not None and end is not None and start > end:
-            raise DataError(f"The interval of {side} row {row} starts after its end.")
+            raise DataError(f"The interval of {side} row {row} starts after its end.", name="JN-INTERVAL-REVERSED")
         intervals.append((start, end))
     return intervals

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from contextlib import ExitStack, closing, suppress
+from itertools import product
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
 from juncture.errors import DataError, SpecError, StateError
+from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+from juncture.local.resources import resources_here
+from support.faults import Failing, Faults, counted, summed
 from support.shop import (
     EXPECTED,
     SPEC,
     TABLES,
+    Database,
     answer,
     catch_up,
     change_shop,
@@ -202,15 +212,129 @@ def test_a_view_of_three_tables_follows_them(database, tmp_path):
                 assert time.monotonic() < until
 
 
-def test_a_connection_that_is_lost(database, tmp_path):
+LOST = {
+    "of the log": "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots "
+    "WHERE slot_name = 'juncture'",
+    "of all kinds": "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+    "WHERE application_name = 'juncture' AND datname = current_database()",
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_a_connection_that_is_lost(database, what):
     filled_shop(database)
-    lost = "SELECT pg_terminate_backend(active_pid, 5000) FROM pg_replication_slots WHERE slot_name = 'juncture'"
-    with following(database, folder=tmp_path / "state") as follower:
+    with following(database) as follower:
         follower.start()
-        change_shop(database, 1, transactions=2)
-        database.run(lost)
-        with pytest.raises(StateError, match="connection to PostgreSQL was lost"):
-            follower.run(seconds=20)
-    with following(database, folder=tmp_path / "state") as follower:
-        follower.start()
-        catch_up(follower, database)
+        for seed in range(2):
+            change_shop(database, seed, transactions=2)
+            database.run(LOST[what])
+            with pytest.raises(StateError, match="connection to PostgreSQL was lost"):
+                follower.run(seconds=20)
+            if what == "of all kinds":
+                # Each of the connections of source and sink is noticed by the first call that uses it.
+                with suppress(StateError):
+                    follower.step(0)
+            catch_up(follower, database)
+
+
+class Shop:
+    """The shop, followed through faults to a sink of some kind.
+
+    Attributes
+    ----------
+    name
+        What its slot, its folder and its table are called.
+    given
+        What a function has been given, by epoch.
+    """
+
+    def __init__(self, database: Database, folder: Path, name: str, sink: str, has_folder: bool) -> None:
+        self.database, self.folder, self.name, self.sink = database, folder / name, name, sink
+        self.faults = Faults()
+        self.given: dict[int, Counter[tuple[Any, ...]]] = {}
+        self.has_folder = has_folder
+        self.follower: Any = None
+        self._stack = ExitStack()
+
+    def open(self) -> None:
+        source = self._stack.enter_context(source_of(self.database, slot=self.name))
+        setup = ChangeSetup(SPEC, source.tables["customers"], source.tables["sales"])
+        made = store_in(self.folder / "state", setup)
+        store = (lambda schemas: Failing("store", made(schemas), self.faults)) if self.has_folder else None
+        join = self._stack.enter_context(ChangeJoin(setup, resources_here(None), store))
+        sinks = {
+            "table": lambda: Failing("sink", jn.into_postgres(self.database.dsn, self.name, "id_right"), self.faults),
+            "files": lambda: Failing("sink", jn.into_files(self.folder / "out"), self.faults),
+            "function": lambda: self.faults.stage("sink.write", self.take),
+        }
+        follower = jn.follow(
+            Failing("kept", join, self.faults),
+            Failing("source", source, self.faults),
+            sinks[self.sink](),
+            tables=TABLES,
+            on_epoch=self.faults.stage("on_epoch", lambda *_: None),
+            on_read=self.faults.stage("on_read", lambda *_: None),
+        )
+        self.follower = self._stack.enter_context(follower)
+
+    def close(self) -> None:
+        self._stack.close()
+        self.follower = None
+
+    def take(self, epoch: int, changes: list[pa.RecordBatch]) -> None:
+        """Take an epoch; the last one may come again, with the same number."""
+        rows = counted(changes)
+        assert self.given.get(epoch, rows) == rows
+        self.given[epoch] = rows
+
+    def written(self) -> Counter[tuple[Any, ...]]:
+        if self.sink == "table":
+            is_there = self.database.rows(f"SELECT to_regclass('{self.name}') IS NOT NULL") == [(True,)]
+            return Counter(answer(self.database, self.name)) if is_there else Counter()
+        paths = sorted((self.folder / "out").glob("*.parquet"))
+        epochs = [counted(pq.read_table(path).to_batches()) for path in paths] or list(self.given.values())
+        return summed(epochs)
+
+    def fail(self, plan: list[tuple[str, str]]) -> list[str]:
+        """Follow through all faults of a plan until the sink has the answer; return the stages."""
+        self.faults.plan, self.faults.reached = list(plan), []
+        expected = Counter(self.database.rows(EXPECTED))
+        until = time.monotonic() + 20
+        while self.faults.plan or self.written() != expected:
+            assert time.monotonic() < until, (plan, self.faults.plan)
+            try:
+                if self.follower is None:
+                    self.open()
+                self.follower.step(0.05)
+            except (StateError, KeyboardInterrupt) as error:
+                if "on purpose" not in str(error):
+                    assert "incomplete in memory" in str(error)
+                    assert plan == [("store.commit", "after")]
+                    self.close()
+        return list(dict.fromkeys(self.faults.reached))
+
+
+@pytest.mark.parametrize("has_folder", [False, True])
+@pytest.mark.parametrize("sink", ["table", "files", "function"])
+def test_retries_in_place_at_every_stage(database, tmp_path, sink, has_folder):
+    filled_shop(database, sales=20)
+    with closing(Shop(database, tmp_path, "plain", sink, has_folder)) as shop:
+        first = shop.fail([])
+        change_shop(database, 0, transactions=1)
+        each = shop.fail([])
+    # Those of the store are held to more in test_retries.
+    first = [stage for stage in first if stage not in each and not stage.startswith("store.")]
+    each = [stage for stage in each if not stage.startswith("store.") or stage == "store.commit"]
+    assert {"source.snapshot", "on_read", "kept.populate"} <= set(first)
+    assert {"source.next", "kept.apply", "sink.write", "source.acknowledge", "on_epoch"} <= set(each)
+    assert has_folder == ("store.commit" in each)
+    with closing(Shop(database, tmp_path, "failing", sink, has_folder)) as shop:
+        shop.fail(list(product(first, ("before", "after"))))
+        for seed, fault in enumerate(product(each, ("before", "after"))):
+            change_shop(database, seed, transactions=2)
+            shop.fail([fault])
+        for stage in ("source.start", "kept.last", "kept.check_open"):
+            change_shop(database, 0, transactions=2)
+            shop.fail([("sink.write", "before"), (stage, "before"), (stage, "after")])
+        database.run("TRUNCATE sales", "INSERT INTO sales VALUES (1, 1, 2, 'new')")
+        shop.fail([("kept.table", "before"), ("kept.table", "after")])

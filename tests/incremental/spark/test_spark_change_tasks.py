@@ -68,18 +68,18 @@ def weighted(table: pa.Table, weight: int) -> pa.Table:
 
 
 def test_deletes_of_what_is_not_there():
-    for missing in ("error", "count"):
-        join = host(jn.Equi(on="k"), missing=missing)
+    for choice in ("error", "count"):
+        join = host(jn.Equi(on="k"), unmatched_deletes=choice)
         join.apply(left=LEFT, right=RIGHT.slice(0, 1))
         changes = {"left": weighted(LEFT.slice(0, 1), -3), "right": weighted(RIGHT.slice(0, 3), -1)}
-        if missing == "error":
-            with pytest.raises(DataError, match=r"delete a row that is not there .* Pass missing='count'"):
+        if choice == "error":
+            with pytest.raises(DataError, match=r"delete a row that is not there .* Pass unmatched_deletes='count'"):
                 join.apply(**changes)
             continue
         join.metrics.clear()
         join.apply(**changes)
-        assert sum(each["left_missing"] for each in join.metrics) == 1
-        assert sum(each["right_missing"] for each in join.metrics) == 2
+        assert sum(each["left_unmatched_deletes"] for each in join.metrics) == 1
+        assert sum(each["right_unmatched_deletes"] for each in join.metrics) == 2
 
 
 def test_a_checkpoint_of_another_join():

@@ -129,7 +129,7 @@ def test_what_is_told(hosting):
             jn.join(**{"on": "k", "changes": True, **given})
     with pytest.raises(jn.SpecError, match="changes='weights' is not known"):
         jn.join(rows, rows, on="k", changes="weights")
-    with pytest.raises(jn.SpecError, match="missing='count' is about deletes"):
-        jn.join(rows, rows, on="k", missing="count")
+    with pytest.raises(jn.SpecError, match=r"JN-ARGUMENT-CONFLICT.*unmatched_deletes='count'"):
+        jn.join(rows, rows, on="k", unmatched_deletes="count")
     with pytest.raises(jn.SchemaError, match="'_weight' and '_change_type', either of which says what comes"):
         jn.join(rows.selectExpr("*", "'insert' AS _change_type"), rows, on="k", changes=True)

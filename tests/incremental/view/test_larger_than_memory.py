@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from incremental.view.test_queries import QUERIES
-from juncture.errors import DataError, PlanError, StateError
+from juncture.errors import DataError, StateError
 from juncture.incremental.view import paging
 from juncture.incremental.view.operators import arranged
 from support.viewing import Viewed, check
@@ -201,7 +201,7 @@ def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
         monkeypatch.setattr(pages, "settle", failing)
         with pytest.raises(StateError, match="block is damaged"):
             view.apply(sales=sales([7], -1))
-        with pytest.raises(PlanError, match="The view is closed"):
+        with pytest.raises(StateError, match=r"view is incomplete in memory.*Close it and open its folder again"):
             view.apply(sales=sales([8], -1))
     with opened(tmp_path / "state") as view:
         assert view.epoch == 2

@@ -20,6 +20,12 @@ QUERIES = {
         FROM a""",
     "join": "SELECT a.x, b.y, a.t FROM a JOIN b ON a.k = b.k WHERE b.y > 1",
     "comma join": "SELECT a.x, b.y, c.k FROM a, b, c WHERE a.k = b.k AND c.k = b.k AND c.z > a.x",
+    "comma before a right join": "SELECT a.x, b.k, c.k AS ck FROM a, b RIGHT JOIN c ON b.k = c.k",
+    "comma before a full join": "SELECT a.x, b.k, c.k AS ck FROM a, b FULL JOIN c ON b.k = c.k WHERE a.x > 1",
+    "comma before a left join": "SELECT a.x, b.k, c.k AS ck FROM a, b LEFT JOIN c ON b.k = c.k AND a.x > c.z",
+    "commas and joins": """
+        SELECT a.x, b.k, c.k AS ck, d.y FROM a JOIN c e ON a.k = e.z, b RIGHT JOIN c ON b.k = c.k, b d
+        WHERE d.y = a.k AND d.k = c.z""",
     "chain of joins": """
         SELECT a.x, b.y, c.z, d.k
         FROM a JOIN b ON a.k = b.k JOIN c ON b.y = c.k JOIN b d ON d.y = c.z AND d.k <> a.x""",
@@ -50,6 +56,7 @@ QUERIES = {
     "decimals": "SELECT t, avg(d) v, min(d) lo, max(d) hi, sum(d * d) s FROM a GROUP BY ALL",
     "distinct values": "SELECT t, count(DISTINCT x) n, sum(DISTINCT x) s, avg(DISTINCT d) v FROM a GROUP BY t",
     "all": "SELECT count(*) n, sum(x) s, max(t) m FROM a WHERE x > 2",
+    "aggregates of NULL": "SELECT count(NULL) n, sum(NULL) s, min(NULL) lo, max(NULL) hi FROM a",
     "having": "SELECT k, t, sum(x) s FROM a GROUP BY k, t HAVING count(*) > 1 AND sum(x) > 3",
     "group by expression": "SELECT x % 2 AS odd, sum(k + x) + count(*) s FROM a GROUP BY x % 2",
     "group by many": "SELECT k, t, d, f, x % 2 AS odd, count(*) n FROM a GROUP BY k, t, d, f, x % 2",
@@ -79,8 +86,26 @@ QUERIES = {
     "top of groups": "SELECT k, sum(x) s FROM a GROUP BY k ORDER BY s DESC NULLS LAST, k LIMIT 2",
     "top of union": "SELECT k FROM a UNION ALL SELECT k FROM b ORDER BY k DESC LIMIT 5",
     "top floats": "SELECT f FROM a ORDER BY f DESC LIMIT 3",
+    "top, by an expression": "SELECT x, k FROM a ORDER BY abs(x - 3), k, x LIMIT 3",
+    "top, by a column of that name": "SELECT -x AS x, k, t FROM a ORDER BY x * 2 DESC, k, t, d, f LIMIT 3",
+    "top, by a column of the result": "SELECT x * k AS p FROM a ORDER BY -p LIMIT 3",
+    "top of groups, by an expression": "SELECT k, sum(x) s FROM a GROUP BY k ORDER BY abs(s - 3), k LIMIT 2",
     "top, hidden": "SELECT k FROM a ORDER BY x, k LIMIT 3",
     "order": "SELECT x, k FROM a ORDER BY x DESC, k",
+    "names of columns": "SELECT q.p, q.x, v.w FROM a AS q(p), (SELECT y, k FROM b) AS v(w) WHERE q.p = v.k",
+    "names of columns of a common table": """
+        WITH g(p, n) AS (SELECT k, count(*) FROM a GROUP BY k) SELECT g.p, v.m FROM g JOIN g AS v(o, m) ON g.n = v.o""",
+    "joins by sums of decimals": """
+        WITH s AS (SELECT k, sum(d) AS s FROM a GROUP BY k), w AS (SELECT k, sum(d * 1.000000) AS s FROM a GROUP BY k)
+        SELECT s.k, w.k AS o, b.y FROM s LEFT JOIN w ON s.s = w.s JOIN b ON s.s < b.y WHERE s.s <= w.s""",
+    "an as-of join": """
+        SELECT * FROM c ASOF LEFT JOIN (SELECT k, y, count(*) AS n FROM b GROUP BY k, y) g
+        ON c.k = g.k AND c.z >= g.y""",
+    "an as-of join, the right key": """
+        SELECT g.k, g.y FROM c ASOF JOIN (SELECT DISTINCT k, y FROM b) g ON c.k = g.k AND c.z > g.y""",
+    "an as-of join by floats": """
+        SELECT one.f, two.f AS g FROM a one ASOF LEFT JOIN (SELECT DISTINCT f, k FROM a) two
+        ON one.k = two.k AND one.f >= two.f""",
     "join of groups": """
         SELECT c.k, c.z, g.n FROM c LEFT JOIN (SELECT k, count(*) n FROM a WHERE x <> 2 GROUP BY k) g ON g.k = c.k""",
     "never": "SELECT x FROM a WHERE k = 1 AND 1 = 2 UNION ALL SELECT y FROM b WHERE NULL",

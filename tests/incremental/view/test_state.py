@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,8 @@ import pytest
 import juncture as jn
 from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.view import store
+from juncture.incremental.view.source import Source
+from juncture.incremental.view.view import View, ViewSetup, store_in
 
 SALES = pa.schema({"book": pa.string(), "price": pa.decimal128(7, 2)})
 SQL = "SELECT book, sum(price) AS total FROM sales GROUP BY book"
@@ -128,13 +131,36 @@ def test_an_epoch_that_cannot_be_taken(tmp_path, monkeypatch):
         assert totals(view) == {"Emma": 3.0}
 
 
+class WithoutCheckpoints(store.ViewStore):
+    """A store that wants a checkpoint after each epoch, and cannot write one but the first."""
+
+    wants_checkpoint = True
+
+    def checkpoint(self, *given):
+        if self.position() is not None:
+            raise StateError("the disk is full")
+        super().checkpoint(*given)
+
+
+def test_an_epoch_whose_checkpoint_cannot_be_written_is_taken_once(tmp_path, caplog):
+    setup = ViewSetup(SQL, {"sales": Source(SALES)})
+    plain = store_in(tmp_path / "state", setup)
+    with View(setup, 1 << 26, partial(WithoutCheckpoints, *plain.args)) as view:
+        for epoch in range(1, 4):
+            view.apply(sales=sold(("Emma", 1)))
+            assert (view.epoch, totals(view)) == (epoch, {"Emma": epoch})
+    assert "No checkpoint was made: the disk is full" in caplog.text
+    with opened(tmp_path / "state") as view:
+        assert (view.epoch, totals(view)) == (3, {"Emma": 3.0})
+
+
 def test_deletes_that_are_counted(tmp_path):
-    with opened(tmp_path / "state", missing="count") as view:
+    with opened(tmp_path / "state", unmatched_deletes="count") as view:
         view.apply(sales=sold(("Emma", 1)))
         view.apply(sales=sold(("Emma", 1), ("Emma", 1), ("Persuasion", 1), weight=-1))
-        assert (totals(view), view.missing) == ({}, {"sales": 2})
-    with opened(tmp_path / "state", missing="count") as view:
-        assert view.missing == {"sales": 2}
+        assert (totals(view), view.unmatched_deletes) == ({}, {"sales": 2})
+    with opened(tmp_path / "state", unmatched_deletes="count") as view:
+        assert view.unmatched_deletes == {"sales": 2}
 
 
 def test_a_value_that_cannot_be_worked_out():

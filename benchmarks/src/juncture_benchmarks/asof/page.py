@@ -19,8 +19,8 @@ nor compilation nor the start of a session is in the time. Contestants take turn
 that NumPy has found by sorting and searching, and a wrong one has no time here. Peak memory is that of all the
 process's resident pages, Java's heap and Python workers included; Java keeps what it has once taken.
 
-On Spark, `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647, as [advised](../spark/slow-joins.md), which
-changes nothing for queries in SQL; "Spark's limit" is the join of DataFrames without that.
+On Spark, `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647, as [advised](../../operations/slow-joins.md),
+which changes nothing for queries in SQL; "Spark's limit" is the join of DataFrames without that.
 """
 
 

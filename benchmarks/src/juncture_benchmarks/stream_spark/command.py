@@ -20,7 +20,7 @@ _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.providerClass": _ROCKS,
-    # What docs/streams-on-spark.md recommends, for every contestant.
+    # What docs/operations/streams.md recommends, for every contestant.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES,
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -37,7 +37,7 @@ def main(description: str | None, folder: Path) -> None:
     results = folder / "results" / "stream-spark.json"
     if not chosen.render:
         _measure(results, chosen.only or list(CONTESTANTS), chosen.rounds)
-    write_stream_spark_page(folder.parent / "docs" / "benchmarks" / "stream-spark.md", results)
+    write_stream_spark_page(folder.parent / "docs" / "how-it-works" / "benchmarks" / "stream-spark.md", results)
 
 
 def _measure(results: Path, names: list[str], rounds: int) -> None:

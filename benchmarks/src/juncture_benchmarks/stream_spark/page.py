@@ -17,8 +17,8 @@ Two streams of Parquet files, one file of each side in a micro-batch, joined on 
 sink, behind a count and a sum by which the answer is compared with the join of the same files as tables). Rows are of
 both sides together: a time with a disorder of up to half a second, a key (text), a number and a value, 25 rows of each
 side for each key in a micro-batch. Speed and CPU time (of the JVM and all Python workers) are over the micro-batches
-measured, after those that warm up. Settings are those that [streams-on-spark.md](../streams-on-spark.md) recommends,
-for all alike.
+measured, after those that warm up. Settings are those that
+[Streams on Spark in production](../../operations/streams.md) recommends, for all alike.
 """
 
 _ANSWERS = {True: "yes", False: "no"}

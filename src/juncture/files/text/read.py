@@ -75,6 +75,23 @@ def read_text(
     column of CSV whose values have no type in common is text; in JSON, which tells numbers from text, it is an error.
     """
     options = options or TextOptions()
+    schema = text_schema(paths, text_format, options, partitions, advance)
+    with pq.ParquetWriter(target, schema) as writer:
+        for table in text_rows(paths, text_format, schema, options, partitions, advance):
+            writer.write_table(table)
+
+
+def text_schema(
+    paths: Sequence[Path],
+    text_format: TextFormat,
+    options: TextOptions,
+    partitions: Partitions = _NO_PARTITIONS,
+    advance: Callable[[int], object] = lambda _: None,
+) -> pa.Schema:
+    """Return the schema of text files, which all of their values fit, with the columns that their folders stand for.
+
+    Takes and raises what `read_text` does.
+    """
     found: dict[str, Found] | None = None
     for each in _slices(paths, text_format, options):
         theirs = _types_in(each, text_format, options)
@@ -82,18 +99,31 @@ def read_text(
         advance(len(each.data))
     if found is None:
         raise DataError(f"{paths[0]} is empty, so its columns are not known.")
-    schema, (extra, values) = schema_of(found, text_format, paths), partitions
+    schema, (extra, _) = schema_of(found, text_format, paths), partitions
     both = sorted(set(schema.names) & set(extra.names))
     if both:
         raise DataError(f"{paths[0]} has the column {both[0]!r}, which a folder stands for too. Rename one of them.")
+    return pa.schema([*schema, *extra])
+
+
+def text_rows(
+    paths: Sequence[Path],
+    text_format: TextFormat,
+    schema: pa.Schema,
+    options: TextOptions,
+    partitions: Partitions = _NO_PARTITIONS,
+    advance: Callable[[int], object] = lambda _: None,
+) -> Iterator[pa.Table]:
+    """Yield the rows of text files in the schema that `text_schema` has found, slice by slice."""
+    extra, values = partitions
     of_file = dict(zip(paths, values, strict=True)) if extra.names else {}
-    with pq.ParquetWriter(target, pa.schema([*schema, *extra])) as writer:
-        for each in _slices(paths, text_format, options):
-            table = _rows_of(each, text_format, schema, options)
-            for field, value in zip(extra, of_file.get(each.path, ()), strict=True):
-                table = table.append_column(field, pa.repeat(pa.scalar(value, field.type), table.num_rows))
-            writer.write_table(table)
-            advance(len(each.data))
+    inside = pa.schema(list(schema)[: len(schema) - len(extra)])
+    for each in _slices(paths, text_format, options):
+        table = _rows_of(each, text_format, inside, options)
+        for field, value in zip(extra, of_file.get(each.path, ()), strict=True):
+            table = table.append_column(field, pa.repeat(pa.scalar(value, field.type), table.num_rows))
+        yield table
+        advance(len(each.data))
 
 
 def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: TextOptions | None = None) -> pa.Schema:

@@ -58,7 +58,7 @@ def reported(what: str) -> Iterator[None]:
     except psycopg.OperationalError as error:
         raise StateError(
             f"The connection to PostgreSQL was lost, or failed, on the way to {what}: {_said(error)}. Nothing else is "
-            "lost: open it again to go on."
+            "lost: try again."
         ) from error
     except psycopg.Error as error:
         raise PlanError(f"PostgreSQL refused to {what}: {_said(error)}.") from error

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ class FilesSink:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._schema = pa.schema([])
+        self._epoch = 0
 
     def open(self, schema: pa.Schema, state: str) -> int | None:
         """Return the last epoch that has a file.
@@ -32,7 +34,7 @@ class FilesSink:
         Raises
         ------
         StateError
-            If the files are of another state, or one is missing.
+            If the files are of another state, one is missing, or one cannot be read.
         SchemaError
             If they have other columns.
         """
@@ -41,9 +43,32 @@ class FilesSink:
         for left in self._folder.glob("_*.parquet"):
             left.unlink()
         paths = sorted(self._folder.glob("*.parquet"))
-        if not paths:
-            return 0
-        found = pq.read_schema(paths[-1])
+        self._epoch = self._last(paths)
+        if paths:
+            self._check(paths[-1], schema, state)
+        return self._epoch
+
+    def _last(self, paths: Sequence[Path]) -> int:
+        """Return the number of the last file. The first ones may have been removed, and none in between."""
+        epochs = []
+        for path in paths:
+            if not path.stem.isdecimal():
+                raise StateError(f"{path} is not the file of an epoch. Pass a folder that has no other files.")
+            epochs.append(int(path.stem))
+        for before, epoch in pairwise(epochs):
+            if epoch != before + 1:
+                raise StateError(
+                    f"The folder {self._folder} lacks the file of epoch {before + 1:,}, and has that of epoch "
+                    f"{epoch:,}. Restore the file, or pass another folder and a new state."
+                )
+        return epochs[-1] if epochs else 0
+
+    def _check(self, path: Path, schema: pa.Schema, state: str) -> None:
+        """Refuse a file of another state, or with other columns."""
+        try:
+            found = pq.read_schema(path)
+        except (OSError, pa.ArrowException) as error:
+            raise StateError(f"{path} cannot be read: {error}. Remove it to have its epoch written again.") from error
         if (found.metadata or {}).get(_STATE) != state.encode():
             raise StateError(
                 f"The files in {self._folder} are not of this state. Pass another folder, or the state that they are "
@@ -51,10 +76,20 @@ class FilesSink:
             )
         if not found.equals(schema):
             raise SchemaError(f"The files in {self._folder} have other columns than the answer. Pass another folder.")
-        return int(paths[-1].stem)
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
-        """Write the file of an epoch, an empty one too."""
+        """Write the file of an epoch, an empty one too.
+
+        Raises
+        ------
+        StateError
+            If the epoch does not follow the last one, or the file cannot be written.
+        """
+        if epoch != self._epoch + 1:
+            raise StateError(
+                f"The folder {self._folder} holds epoch {self._epoch:,}, and epoch {epoch:,} does not follow it. "
+                "Follow again to have the epochs in between written."
+            )
         path = self._folder / f"{epoch:0{_DIGITS}}.parquet"
         written = path.with_name(f"_{path.name}")
         try:
@@ -62,8 +97,9 @@ class FilesSink:
             _sync(written)
             written.rename(path)
             _sync(self._folder)
-        except OSError as error:
+        except (OSError, pa.ArrowException) as error:
             raise StateError(f"Epoch {epoch:,} cannot be written to {path}: {error}.") from error
+        self._epoch = epoch
 
     def close(self) -> None:
         """Do nothing: no file is open."""

@@ -20,6 +20,8 @@ class Sink(Protocol):
     def open(self, schema: pa.Schema, state: str, /) -> int | None:
         """Return the last epoch that has been taken, 0 if none has; None if that is not known.
 
+        After an error it is called again.
+
         Parameters
         ----------
         schema
@@ -38,7 +40,8 @@ class Sink(Protocol):
 class Callback:
     """A function that takes the changes of an answer.
 
-    Since nothing tells which epochs it has taken, the last one may come twice after a crash, with the same number.
+    Since nothing tells which epochs it has taken, the last one may come twice after a crash or an error of the
+    function, with the same number.
 
     Parameters
     ----------
@@ -48,14 +51,19 @@ class Callback:
 
     def __init__(self, write: Write) -> None:
         self._write = write
+        self._state: str | None = None
+        self._epoch: int | None = None
 
-    def open(self, _schema: pa.Schema, _state: str, /) -> int | None:
-        """Return that it is not known which epochs have been taken."""
-        return None
+    def open(self, _schema: pa.Schema, state: str, /) -> int | None:
+        """Return the last epoch that the function has taken from here; None if it has not been called yet."""
+        if state != self._state:
+            self._state, self._epoch = state, None
+        return self._epoch
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
         """Call the function."""
         self._write(epoch, list(changes))
+        self._epoch = epoch
 
     def close(self) -> None:
         """Do nothing."""

@@ -85,6 +85,8 @@ class FilesSource:
                 return None
             time.sleep(min(_LOOK_S, left_s))
         changes: dict[str, list[pa.RecordBatch]] = {}
+        # None has been taken if one of them cannot be read.
+        taken = dict(self._taken)
         count, files = 0, 0
         for name, table in waiting:
             if count >= rows:
@@ -93,8 +95,9 @@ class FilesSource:
             changes.setdefault(table, []).extend(batches)
             count += sum(batch.num_rows for batch in batches)
             files += 1
-            self._taken[table] = name
-        return SourceEpoch(changes, dict(self._taken), files, count)
+            taken[table] = name
+        self._taken = taken
+        return SourceEpoch(changes, dict(taken), files, count)
 
     def acknowledge(self, offset: Any) -> None:
         """Do nothing: files stay until somebody removes them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 import psycopg
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 from psycopg import sql
 
-from juncture.errors import PlanError, SpecError, StateError
+from juncture.errors import JunctureError, PlanError, SpecError, StateError
 from juncture.incremental.postgres.catalog import PostgresTable, check_server, ensure_publication, find_tables
 from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
 from juncture.incremental.postgres.pgoutput import Decoder, Gathered, batch_of, columns_of
@@ -66,8 +66,9 @@ class PostgresSource:
         _check_arguments(names, slot)
         self._dsn, self.slot, self.publication = dsn, slot, publication or slot
         self._stream: LogStream | None = None
-        self._ready: list[SourceEpoch] = []
+        self._problem: JunctureError | None = None
         self._place = 0
+        self._is_closed = self._is_published = False
         self._connection = connected(dsn)
         try:
             check_server(self._connection)
@@ -85,11 +86,14 @@ class PostgresSource:
         return {name: table.schema for name, table in self._tables.items()}
 
     def status(self) -> SlotStatus | None:
-        """Return what the server says of the slot; None if there is none."""
-        return slot_status(self._connection, self.slot)
+        """Return what the server says of the slot; None if there is none. The source may be closed."""
+        with self._asking(f"look at the slot {self.slot!r}"):
+            return slot_status(self._connection, self.slot)
 
     def drop(self) -> None:
         """Remove the slot, so that the server keeps no log for it. What was followed by it cannot be followed on.
+
+        The source may be closed.
 
         Raises
         ------
@@ -97,9 +101,22 @@ class PostgresSource:
             If another process reads by it.
         """
         self._end_stream()
-        for name in (self.slot, self.slot + _NEW):
-            if self._unused(name) is not None:
-                self._drop_slot(name)
+        with self._asking(f"remove the slot {self.slot!r}"):
+            for name in (self.slot, self.slot + _NEW):
+                if self._unused(name) is not None:
+                    self._drop_slot(name)
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        """Have a connection, anew if it was lost, and for this alone if the source is closed."""
+        if self._connection.closed:
+            self._connection = connected(self._dsn)
+        try:
+            with reported(what):
+                yield
+        finally:
+            if self._is_closed:
+                self._connection.close()
 
     def snapshot(self, read: Read) -> Snapshot:
         """Make the slot, and return the tables as they are where it begins.
@@ -111,15 +128,21 @@ class PostgresSource:
         DataError
             If a value has no place in the type of its column.
         """
-        if self.status() is not None:
-            raise PlanError(
-                f"There is a slot {self.slot!r} already, but no state that goes with it. Open that state, pass another "
-                f"name as slot=, or remove the slot: SELECT pg_drop_replication_slot('{self.slot}')."
-            )
-        ensure_publication(self._connection, self.publication, self._tables)
-        new = self.slot + _NEW
-        if self._unused(new) is not None:
-            self._drop_slot(new)
+        self._check_open()
+        with self._asking("read the tables"):
+            if self.status() is not None:
+                raise PlanError(
+                    f"There is a slot {self.slot!r} already, but no state that goes with it. Open that state, pass "
+                    f"another name as slot=, or remove the slot: SELECT pg_drop_replication_slot('{self.slot}')."
+                )
+            self._ensure_publication()
+            new = self.slot + _NEW
+            if self._unused(new) is not None:
+                self._drop_slot(new)
+            return self._exported(new, read)
+
+    def _exported(self, new: str, read: Read) -> Snapshot:
+        """Make the slot, and read the tables as they are where it begins."""
         replication = replicating(self._dsn)
         try:
             made = create_slot(replication, new)
@@ -133,26 +156,30 @@ class PostgresSource:
         return Snapshot(tables, self._offset(made.place))
 
     def start(self, offset: Any) -> None:
-        """Go on from an offset, with what comes after it.
+        """Go on from an offset, with what comes after it; after an error, too.
 
         Raises
         ------
         StateError
             If the server no longer has what comes after it, or is another one.
         PlanError
-            If another process reads by the slot.
+            If another process reads by the slot, or the source is closed.
         """
+        self._check_open()
         self._end_stream()
         place = self._place_of(offset)
-        self._take_slot(place)
-        ensure_publication(self._connection, self.publication, self._tables)
+        with self._asking(f"go on by the slot {self.slot!r}"):
+            self._take_slot(place)
+            self._ensure_publication()
         self._decoder = Decoder(self._tables)
-        self._ready.clear()
+        self._problem = None
         self._place = place
         self._stream = LogStream(self._dsn, self.slot, self.publication, place)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
         """Return what whole transactions have changed; None if none has ended in that time.
+
+        After an error, `start` has to come first.
 
         Raises
         ------
@@ -165,16 +192,32 @@ class PostgresSource:
         """
         if self._stream is None:
             raise PlanError("The source has not been started: start(offset) comes first.")
+        try:
+            return self._next(self._stream, rows, timeout_s)
+        except BaseException:
+            # What has been read of a transaction, or of several, is lost.
+            self._end_stream()
+            raise
+
+    def _next(self, stream: LogStream, rows: int, timeout_s: float) -> SourceEpoch | None:
+        if self._problem is not None:
+            raise self._problem
         gathered: dict[str, Gathered] = {}
         transactions, count = 0, 0
         until = time.monotonic() + timeout_s
         while count < rows:
             # Once there is something, only what is about to come is waited for.
-            wait_s = _LINGER_S if gathered else max(0.0, until - time.monotonic())
-            message = self._stream.next(wait_s)
+            message = stream.next(_LINGER_S if gathered else max(0.0, until - time.monotonic()))
             if message is None:
                 break
-            end = self._decoder.read(message)
+            try:
+                end = self._decoder.read(message)
+            except JunctureError as error:
+                if not gathered:
+                    raise
+                # The transactions before can be taken.
+                self._problem = error
+                break
             if end is None:
                 continue
             self._place = end
@@ -207,10 +250,21 @@ class PostgresSource:
         """Close the connections. The slot stays, and the server keeps its log from there on."""
         self._end_stream()
         if not self._connection.closed:
-            with suppress(psycopg.Error):
+            with suppress(JunctureError):
                 if self.status() is not None:
                     _log.info(_SLOT_STAYS, self.slot, self.slot)
             self._connection.close()
+        self._is_closed = True
+
+    def _ensure_publication(self) -> None:
+        """Make or check the publication, once: of a table that changes later the log tells where it does."""
+        if not self._is_published:
+            ensure_publication(self._connection, self.publication, self._tables)
+            self._is_published = True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise PlanError("The source is closed. Open it again with jn.postgres(…).")
 
     def __enter__(self) -> Self:
         return self

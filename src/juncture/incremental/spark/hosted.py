@@ -45,14 +45,14 @@ OBSERVED = "juncture_changes_{join}"
 _DOES = "our own join of tables that change inside Spark's stateful operator"
 
 
-def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, missing: Any) -> Plan:
+def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, unmatched_deletes: Any) -> Plan:
     """Plan a join of two streams of changes.
 
     Parameters
     ----------
     spec, left, right
         As for `juncture.plan`.
-    output, missing
+    output, unmatched_deletes
         As for `juncture.changes`.
 
     Raises
@@ -64,7 +64,7 @@ def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, mi
     """
     sides = ChangeSide.of(left, "left"), ChangeSide.of(right, "right")
     session = sides[0].session
-    setup = ChangeSetup(spec, sides[0].schema, sides[1].schema, "weight", missing)
+    setup = ChangeSetup(spec, sides[0].schema, sides[1].schema, "weight", unmatched_deletes)
     join = spec.resolve(*(side.schema for side in sides))
     refuse_computed(join, "tables that change")
     written_schema(join.output_schema, output)

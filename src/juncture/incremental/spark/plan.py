@@ -21,7 +21,7 @@ def plan(
     right: Any,
     *,
     output: ChangeFormat,
-    missing: Literal["error", "count"],
+    unmatched_deletes: Literal["error", "count"],
     session: SparkSession | None = None,
 ) -> Plan:
     """Plan a join of streaming DataFrames of changes.
@@ -30,7 +30,7 @@ def plan(
     ----------
     spec, left, right
         As for `juncture.plan`.
-    output, missing
+    output, unmatched_deletes
         As for `juncture.changes`.
     session
         Whose tasks read files.
@@ -44,7 +44,7 @@ def plan(
     """
     if is_stream(left) and is_stream(right):
         check_sessions(left.sparkSession, right.sparkSession)
-        return plan_hosted(spec, left, right, output=output, missing=missing)
+        return plan_hosted(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)
     if is_stream(right):
         return plan_with_left_table(spec, left, right, output=output, session=session)
     return plan_with_table(spec, left, right, output=output, session=session)

@@ -26,7 +26,7 @@ from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sen
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "missing")), "out_rows")
+METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "unmatched_deletes")), "out_rows")
 """What a bucket tells of a micro-batch: of each side how many changes came, how many rows are held then, and how
 many deletes found nothing; and how many rows of the answer change."""
 
@@ -83,7 +83,7 @@ class ChangeProcessor(StatefulProcessor):
         for side in SIDES:
             told[f"{side}_rows"] = sum(batch.num_rows for batch, _ in changes[side])
             told[f"{side}_state_rows"] = getattr(join, side).rows
-            told[f"{side}_missing"] = join.position.missing[side] - missing[side]
+            told[f"{side}_unmatched_deletes"] = join.position.missing[side] - missing[side]
         yield _sent(Content.EMPTY, [None], told)
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ import rocksdict
 
 from juncture.errors import StateError
 from juncture.incremental.store.blocks import Index
-from juncture.incremental.store.run_files import RunFiles, damaged, remove_others, stream
+from juncture.incremental.store.run_files import MANIFEST, RunFiles, damaged, remove_others, stream
 from juncture.incremental.store.run_writer import HAS_STATE, INDEX, STATE, block_key, options, run_key
 from juncture.incremental.store.saved import Changed, Position, packed, unpacked
 from juncture.incremental.store.stored_run import StoredRun
@@ -40,7 +40,7 @@ from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Side
 
 _VERSION = 3
-_JOIN, _MANIFEST, _LAST = b"join", b"manifest", b"last"
+_JOIN, _LAST = b"join", b"last"
 _EPOCH = b"e"
 _LOG_ROWS_LEAST = 1 << 16
 """Changes that are always read again when a join is opened, rather than have the rows written anew."""
@@ -71,8 +71,6 @@ class RocksStore(RunFiles):
     def __init__(self, folder: Path, join: Mapping[str, Any], schemas: Mapping[Side, pa.Schema]) -> None:
         super().__init__(folder, _opened(folder))
         self._schemas = schemas
-        self._sync = rocksdict.WriteOptions()
-        self._sync.sync = True
         try:
             self._manifest = self._read_manifest(join)
             self._next = self._manifest.get("next", 1)
@@ -83,7 +81,7 @@ class RocksStore(RunFiles):
     def _read_manifest(self, join: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is committed, and remove what was about to be."""
         with self._damage():
-            described, content = self._database.get(_JOIN), self._database.get(_MANIFEST)
+            described, content = self._database.get(_JOIN), self._database.get(MANIFEST)
             batch = rocksdict.WriteBatch(raw_mode=True)
             manifest: dict[str, Any] = {"runs": {side: [] for side in _SIDES}, "rows": 0, "since": 1, "log_rows": 0}
             if described is None:
@@ -151,11 +149,7 @@ class RocksStore(RunFiles):
                     batch.put(_epoch_key(position.epoch, side), packed(delta, weights))
                     rows += delta.num_rows
         batch.put(_LAST, stream(answer))
-        manifest = self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows}
-        batch.put(_MANIFEST, json.dumps(manifest).encode())
-        with self._writing():
-            self._database.write(batch, self._sync)
-        self._manifest = manifest
+        self._commit(batch, self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows})
 
     def checkpoint(self, position: Position, runs: Mapping[Side, Sequence[StoredRun]]) -> None:
         """Have these runs count, with what has changed of them, in place of others and of the changes since."""
@@ -177,10 +171,7 @@ class RocksStore(RunFiles):
             "since": position.epoch + 1,
             "log_rows": 0,
         }
-        batch.put(_MANIFEST, json.dumps(manifest).encode())
-        with self._writing():
-            self._database.write(batch, self._sync)
-        self._manifest = manifest
+        self._commit(batch, manifest)
 
     @property
     def wants_checkpoint(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from juncture.incremental.store.run_writer import BLOCK, HAS_STATE, INDEX, STATE
 from juncture.kernels.array_types import Mask
 
 _log = logging.getLogger(__name__)
+
+MANIFEST = b"manifest"
+"""The key of what says which runs, blocks and epochs count."""
 
 _NEW_RUN = "run-"
 _RUNS_MOST = (1 << 63) - 1
@@ -42,7 +46,10 @@ class RunFiles:
     def __init__(self, folder: Path, database: Any) -> None:
         self.folder = folder
         self._database = database
+        self._manifest: dict[str, Any] = {}
         self._next = 1
+        self._sync = rocksdict.WriteOptions()
+        self._sync.sync = True
 
     def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
         """Return some blocks of a run."""
@@ -76,6 +83,20 @@ class RunFiles:
             with self._writing():
                 writer.add(rows)
         return self.take_in(writer)
+
+    def _commit(self, batch: Any, manifest: dict[str, Any]) -> None:
+        """Write a batch and the manifest, which says what counts: both are on disk, or neither is."""
+        batch.put(MANIFEST, json.dumps(manifest).encode())
+        try:
+            with self._writing():
+                self._database.write(batch, self._sync)
+            self._manifest = manifest
+        except BaseException:
+            # An interrupt may have come when all was written.
+            with self._damage():
+                content = self._database.get(MANIFEST)
+                self._manifest |= {} if content is None else json.loads(content)
+            raise
 
     def close(self) -> None:
         """Let another process have the database.

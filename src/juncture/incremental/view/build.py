@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,10 +19,12 @@ from juncture.incremental.view.expressions import (
     Expression,
     InputColumn,
     all_of,
+    call,
     columns,
     conjuncts,
     shifted,
 )
+from juncture.incremental.view.grammar import AGGREGATES, is_comma
 from juncture.incremental.view.parse import unsupported, wrong
 from juncture.incremental.view.plan import (
     AsofMatch,
@@ -39,7 +42,6 @@ from juncture.incremental.view.plan import (
 )
 from juncture.incremental.view.translate import Translator
 
-_AGGREGATES = ("Count", "Sum", "Avg", "Min", "Max")
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
@@ -109,9 +111,7 @@ class _PlanBuilder:
             raise unsupported(self._sql, clause, "recursive queries")
         found = dict(known)
         for each in clause.expressions:
-            made = self.query(each.this, found)
-            given = [name.name for name in each.args["alias"].args.get("columns") or []]
-            found[each.alias] = ViewQuery(made.node, tuple(given) or made.names)
+            found[each.alias] = self._renamed(self.query(each.this, found), each)
         return found
 
     def _union(self, tree: Any, known: Known) -> ViewQuery:
@@ -168,28 +168,32 @@ class _PlanBuilder:
         if clause is None:
             return None
         value = clause.expression
-        if not isinstance(value, self._exp.Literal) or value.is_string or not value.this.isdigit():
+        if not isinstance(value, self._exp.Literal) or value.is_string or not re.fullmatch(r"\d{1,18}", value.this):
             raise unsupported(self._sql, clause, f"{name.upper()} of other than a number")
         return int(value.this)
 
     def relation(self, item: Any, known: Known) -> ViewQuery:
         """Return a table or a subquery of FROM."""
         if isinstance(item, self._exp.Subquery):
-            made = self.query(item.this, known)
-            given = item.args.get("alias")
-            names = [name.name for name in (given.args.get("columns") or [])] if given is not None else []
-            return ViewQuery(made.node, tuple(names) or made.names)
+            return self._renamed(self.query(item.this, known), item)
         if not isinstance(item, self._exp.Table) or not isinstance(item.this, self._exp.Identifier):
             raise unsupported(self._sql, item, f"{type(item).__name__.upper()} in FROM")
-        if item.args.get("sample") or item.args.get("pivots"):
-            raise unsupported(self._sql, item, "a sample or a pivot")
         if item.name in known and not item.db:
-            return known[item.name]
-        if item.name not in self._sources:
-            raise wrong(self._sql, item, f"There is no source {item.name!r}; there are {', '.join(self._sources)}")
+            return self._renamed(known[item.name], item)
+        table = f"{item.db}.{item.name}" if item.db else item.name
+        if table.removeprefix("main.") not in self._sources:
+            raise wrong(self._sql, item, f"There is no source {table!r}; there are {', '.join(self._sources)}")
         schema = self._sources[item.name]
         scan = ScanNode(item.name, tuple((field.name, field.type) for field in schema))
-        return ViewQuery(scan, tuple(field.name.lower() for field in schema))
+        return self._renamed(ViewQuery(scan, tuple(field.name.lower() for field in schema)), item)
+
+    def _renamed(self, query: ViewQuery, item: Any) -> ViewQuery:
+        """Return a query whose first columns are called as an alias says, such as ``q(a, b)``."""
+        alias = item.args.get("alias")
+        names = tuple(each.name for each in (alias.args.get("columns") or [])) if alias is not None else ()
+        if len(names) > len(query.names):
+            raise wrong(self._sql, alias, f"{alias.name!r} has {len(query.names)} columns, and {len(names)} names")
+        return ViewQuery(query.node, (*names, *query.names[len(names) :]), query.order)
 
 
 def _in_types(node: PlanNode, types: Sequence[pa.DataType]) -> PlanNode:
@@ -206,11 +210,12 @@ class _Select:
         self._sql = sql
         self._exp = exp
         self._scope: Scope = {}
+        self._before: Scope = {}
 
     def query(self, tree: Any, known: Known) -> ViewQuery:
         """Return its plan."""
-        self._refuse(tree)
         node = self._from(tree, known)
+        self._resolve_order(tree)
         if tree.args.get("where"):
             node = self._filtered(node, tree.args["where"].this, self._translator(node))
         order = tree.args.get("order")
@@ -234,37 +239,46 @@ class _Select:
             raise unsupported(self._sql, extra[0], "an order by what is no column of the result", "Select it too.")
         return ViewQuery(ProjectNode(made.node, made.node.every_column[: len(shown)]), names)
 
-    def _refuse(self, tree: Any) -> None:
-        for name, what in (
-            ("qualify", "QUALIFY"),
-            ("windows", "window functions"),
-            ("laterals", "LATERAL"),
-            ("connect", "CONNECT BY"),
-            ("sample", "samples"),
-            ("pivots", "PIVOT"),
-        ):
-            found = tree.args.get(name)
-            if found:
-                raise unsupported(self._sql, found[0] if isinstance(found, list) else found, what)
-        distinct = tree.args.get("distinct")
-        if distinct is not None and distinct.args.get("on"):
-            raise unsupported(self._sql, distinct, "DISTINCT ON")
-
     # FROM
 
     def _from(self, tree: Any, known: Known) -> PlanNode:
         clause = tree.args.get("from_") or tree.args.get("from")
         if clause is None:
             raise unsupported(self._sql, tree.expressions[0], "a SELECT without FROM")
-        node = self._add(clause.this, self._builder.relation(clause.this, known), 0)
+        groups: list[list[Any]] = [[clause.this]]
         for join in tree.args.get("joins") or []:
-            right = self._builder.relation(join.this, known)
-            first = len(node.types)
-            self._add(join.this, right, first)
-            node = self._join(join, node, right.node)
+            if is_comma(join):
+                groups.append([join.this])
+            else:
+                groups[-1].append(join)
+        node: PlanNode | None = None
+        for table, *joins in groups:
+            if node is None or any(join.args.get("side") in ("RIGHT", "FULL") for join in joins):
+                # A comma binds less than JOIN: what keeps right rows does so before the tables meet.
+                made = self._joined(table, joins, known, 0 if node is None else len(node.types))
+                node = made if node is None else JoinNode(node, made, "inner", TRUE)
+            else:
+                right = self._add(table, known, len(node.types))
+                node = self._joined_to(JoinNode(node, right, "inner", TRUE), joins, known)
+        assert node is not None
         return node
 
-    def _add(self, item: Any, query: ViewQuery, first: int) -> PlanNode:
+    def _joined(self, table: Any, joins: Sequence[Any], known: Known, first: int) -> PlanNode:
+        """Return tables that are joined, of which columns are told by their place among all of FROM, from one on."""
+        self._before, self._scope = self._scope, {}
+        node = self._joined_to(self._add(table, known, 0), joins, known)
+        self._scope = self._before | {name: first + place for name, place in self._scope.items()}
+        self._before = {}
+        return node
+
+    def _joined_to(self, node: PlanNode, joins: Sequence[Any], known: Known) -> PlanNode:
+        for join in joins:
+            right = self._add(join.this, known, len(node.types))
+            node = self._join(join, node, right)
+        return node
+
+    def _add(self, item: Any, known: Known, first: int) -> PlanNode:
+        query = self._builder.relation(item, known)
         for place, name in reversed(list(enumerate(query.names))):
             self._scope[(item.alias_or_name, name)] = first + place
         return query.node
@@ -305,6 +319,7 @@ class _Select:
             raise wrong(self._sql, join.this, f"The MATCH_CONDITION of an ASOF JOIN has to be {shape}")
         if any(key_pair(each, width) is None for each in parts):
             raise unsupported(self._sql, join.this, "an ASOF JOIN on other than equalities of left and right values")
+        one, other = (call("order", each) if pat.is_floating(each.type) else each for each in (one, other))
         match = AsofMatch(one, shifted(other, -width), function.startswith("greater"), not function.endswith("equal"))
         return JoinNode(left, right, typed(JoinHow, how), all_of(parts), match)
 
@@ -315,6 +330,9 @@ class _Select:
             if not isinstance(tree, self._exp.Column):
                 return None
             place = self._scope.get((tree.table, tree.name))
+            if place is None and (tree.table, tree.name) in self._before:
+                what = "a RIGHT or FULL JOIN on a column of a table before the comma"
+                raise unsupported(self._sql, tree, what)
             if place is None:
                 raise wrong(self._sql, tree, f"There is no column {tree.sql('duckdb')}")
             return InputColumn(node.types[place], place)
@@ -322,7 +340,8 @@ class _Select:
         return Translator(self._sql, known)
 
     def _filtered(self, node: PlanNode, condition: Any, translate: Translator) -> PlanNode:
-        found = condition.find(self._exp.AggFunc) if not isinstance(node, GroupNode) else None
+        own = (each for each in condition.find_all(self._exp.AggFunc) if each.parent_select is condition.parent_select)
+        found = next(own, None) if not isinstance(node, GroupNode) else None
         if found is not None:
             raise wrong(self._sql, found, "An aggregate is no condition of WHERE: use HAVING")
         return FilterNode(node, translate.condition(condition))
@@ -337,12 +356,10 @@ class _Select:
                 raise unsupported(self._sql, refused, what)
         found = [agg for each in [*asked, *having] for agg in each.find_all(self._exp.AggFunc)]
         if group is None and not found:
+            if having:
+                raise wrong(self._sql, having[0], "HAVING is of groups, and there are none: use WHERE")
             return node, self._translator(node)
         trees = [] if group is None else list(group.expressions)
-        for name, kind in (("ROLLUP", "Rollup"), ("CUBE", "Cube"), ("GROUPING SETS", "GroupingSets")):
-            refused = None if group is None else group.find(getattr(self._exp, kind))
-            if refused is not None:
-                raise unsupported(self._sql, refused, name)
         if group is not None and group.args.get("all"):
             trees = [each.unalias() for each in asked if each.find(self._exp.AggFunc) is None]
         inside = self._translator(node)
@@ -363,7 +380,7 @@ class _Select:
 
     def _aggregate(self, tree: Any, inside: Translator) -> GroupAggregate:
         name = type(tree).__name__
-        if name not in _AGGREGATES:
+        if name not in AGGREGATES:
             raise unsupported(
                 self._sql, tree, f"the aggregate {tree.sql_name()}", "Expected COUNT, SUM, AVG, MIN or MAX."
             )
@@ -374,14 +391,12 @@ class _Select:
             if len(value.expressions) != 1:
                 raise unsupported(self._sql, tree, "DISTINCT of several values in an aggregate")
             value, distinct = value.expressions[0], True
-        if tree.expressions:
-            raise unsupported(self._sql, tree, "an aggregate of several values")
         if name == "Count":
             of = None if value is None or isinstance(value, self._exp.Star) else inside(value)
             return GroupAggregate("count", of, distinct, pa.int64())
         of = inside(value)
+        of = cast(of, pa.int64()) if pat.is_null(of.type) else of
         if name in ("Sum", "Avg"):
-            of = cast(of, pa.int64()) if pat.is_null(of.type) else of
             if not is_number(of.type):
                 raise wrong(self._sql, tree, f"{name.upper()} is of numbers, and not of {of.type}")
             return GroupAggregate("sum" if name == "Sum" else "avg", of, distinct, _sum_type(name, of.type))
@@ -389,6 +404,26 @@ class _Select:
         return GroupAggregate("min" if name == "Min" else "max", of, False, of.type)
 
     # SELECT, ORDER BY
+
+    def _resolve_order(self, tree: Any) -> None:
+        """Say of which table the columns within expressions of ORDER BY are, or which column of the result they are.
+
+        A name on its own is that of a column of the result first, and one within an expression that of a table.
+        """
+        order = tree.args.get("order")
+        shown = {each.alias_or_name: each.unalias() for each in reversed(tree.expressions)}
+
+        def resolved(node: Any) -> Any:
+            if not isinstance(node, self._exp.Column) or node.table:
+                return node
+            tables = [table for table, name in self._scope if name == node.name]
+            if len(tables) > 1:
+                raise wrong(self._sql, node, f"The column {node.name!r} is in several tables")
+            return self._exp.column(node.name, tables[0]) if tables else shown.get(node.name, node).copy()
+
+        for each in [] if order is None else order.expressions:
+            if not isinstance(each.this, self._exp.Column):
+                each.set("this", each.this.transform(resolved))
 
     def _hidden(self, tree: Any, shown: Sequence[Any]) -> list[Any]:
         """Return what the order is by that is no column of the result."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.incremental.view.expressions import Constant, Expression, call
 
-_MOST_DIGITS, _MOST_WIDE_DIGITS = 38, 76
-_INTEGER_DIGITS = 19
+_MOST_DIGITS = 38
+_INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def is_number(data_type: pa.DataType) -> bool:
@@ -35,71 +35,82 @@ def cast(expression: Expression, data_type: pa.DataType) -> Expression:
         return expression
     if isinstance(expression, Constant) and expression.value is None:
         return Constant(data_type, None)
-    return call("cast", expression, option=data_type, data_type=_castable(expression.type, data_type))
-
-
-def _castable(source: pa.DataType, target: pa.DataType) -> pa.DataType:
-    pa.nulls(0, source).cast(target)
-    return target
+    return call("cast", expression, option=data_type)
 
 
 def _digits(expression: Expression) -> tuple[int, int]:
     """Return how many digits an integer or a decimal has before and after the point, at most."""
     if pat.is_decimal(expression.type):
         return expression.type.precision - expression.type.scale, expression.type.scale
-    if isinstance(expression, Constant) and expression.value is not None:
-        return len(str(abs(expression.value))), 0
-    return (20 if pat.is_uint64(expression.type) else _INTEGER_DIGITS), 0
+    if isinstance(expression, Constant) and expression.value is not None and abs(expression.value) < 2**31:
+        # DuckDB reads such constants as integers of 32 bits.
+        return min(_INTEGER_DIGITS[expression.type.bit_width], _INTEGER_DIGITS[32]), 0
+    return (20 if pat.is_uint64(expression.type) else _INTEGER_DIGITS[expression.type.bit_width]), 0
 
 
 def _decimal(whole: int, scale: int) -> pa.DataType:
-    digits = max(1, whole + scale)
-    return (
-        pa.decimal128(digits, scale) if digits <= _MOST_DIGITS else pa.decimal256(min(digits, _MOST_WIDE_DIGITS), scale)
-    )
+    """Return the decimal of some digits before and after the point, or of 38 in all, not all of which may fit."""
+    return pa.decimal128(min(max(1, whole + scale), _MOST_DIGITS), scale)
+
+
+def float_type(types: Iterable[pa.DataType]) -> pa.DataType | None:
+    """Return the float in which numbers meet: of 32 bits, unless one has 64; None if there are no floats."""
+    floats = [each for each in types if pat.is_floating(each)]
+    if not floats:
+        return None
+    return pa.float64() if pa.float64() in floats else pa.float32()
 
 
 def numbers(one: Expression, other: Expression) -> tuple[Expression, Expression]:
     """Return two numbers in the kind in which they are counted: integers of 64 bits, decimals, or floats."""
     types = (one.type, other.type)
-    if any(pat.is_floating(each) for each in types):
-        return cast(one, pa.float64()), cast(other, pa.float64())
+    floating = float_type(types)
+    if floating is not None:
+        return cast(one, floating), cast(other, floating)
     if any(pat.is_decimal(each) for each in types):
         made = [each if pat.is_decimal(each.type) else cast(each, _decimal(*_digits(each))) for each in (one, other)]
         return made[0], made[1]
     return cast(one, pa.int64()), cast(other, pa.int64())
 
 
-def common_type(expressions: Sequence[Expression]) -> pa.DataType | None:
+def common_type(expressions: Sequence[Expression], *, compared: bool = False) -> pa.DataType | None:
     """Return the type in which values are compared, or stand in one column; None if there is none.
+
+    Decimals that need more than 38 digits in all lose some after the point in a column, but not in a comparison.
 
     Examples
     --------
     >>> common_type([Constant(pa.int32(), 1), Constant(pa.decimal128(5, 2), None)])
-    Decimal128Type(decimal128(5, 2))
+    Decimal128Type(decimal128(12, 2))
     """
     found = [each for each in expressions if not pat.is_null(each.type)]
     types = {each.type for each in found}
     if len(types) <= 1:
         return types.pop() if types else pa.null()
     if all(is_number(each) for each in types):
-        return _common_number(found)
+        return _common_number(found, compared=compared)
     if all(is_text(each) for each in types):
         return pa.large_string()
     if all(pat.is_date(each) or pat.is_timestamp(each) for each in types):
         return _common_time(types)
     # A text that stands in the query is of whatever type is asked for.
     others = [each for each in found if not (isinstance(each, Constant) and is_text(each.type))]
-    return common_type(others) if 0 < len(others) < len(found) else None
+    return common_type(others, compared=compared) if 0 < len(others) < len(found) else None
 
 
-def _common_number(found: Sequence[Expression]) -> pa.DataType:
+def _common_number(found: Sequence[Expression], *, compared: bool) -> pa.DataType:
     types = {each.type for each in found}
-    if any(pat.is_floating(each) for each in types):
-        return pa.float64()
+    floating = float_type(types)
+    if floating is not None:
+        return floating
     if any(pat.is_decimal(each) or pat.is_uint64(each) for each in types):
         digits = [_digits(each) for each in found]
-        return _decimal(max(whole for whole, _ in digits), max(scale for _, scale in digits))
+        scale = max(scale for _, scale in digits)
+        if not compared:
+            # Integers take no digits after the point away.
+            decimals = [each for each in found if pat.is_decimal(each.type)]
+            scale = min([scale, *(_MOST_DIGITS - _digits(each)[0] for each in decimals)])
+        return _decimal(max(whole for whole, _ in digits), scale)
     return pa.int64()
 
 
@@ -113,7 +124,7 @@ def _common_time(types: set[pa.DataType]) -> pa.DataType | None:
     return pa.timestamp(max((each.unit for each in stamps), key=("s", "ms", "us", "ns").index), zones.pop())
 
 
-def in_common_type(expressions: Sequence[Expression]) -> list[Expression] | None:
+def in_common_type(expressions: Sequence[Expression], *, compared: bool = False) -> list[Expression] | None:
     """Return values in their common type; None if they have none."""
-    data_type = common_type(expressions)
+    data_type = common_type(expressions, compared=compared)
     return None if data_type is None else [cast(each, data_type) for each in expressions]

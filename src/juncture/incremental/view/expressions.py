@@ -12,9 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows
 from juncture.incremental.view.functions import FUNCTIONS, Operand
+from juncture.kernels.array_types import Ints
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,10 @@ class Call(Expression):
 TRUE, FALSE = Constant(pa.bool_(), True), Constant(pa.bool_(), False)
 
 
+Branches = Sequence[tuple[Expression, Expression]]
+"""Conditions and values: the value of the first condition that is true counts, and NULL if none is."""
+
+
 def call(function: str, *operands: Expression, option: Any = None, data_type: pa.DataType | None = None) -> Expression:
     """Return a function of some values, or its value if these are constants.
 
@@ -92,10 +99,12 @@ def call(function: str, *operands: Expression, option: Any = None, data_type: pa
     if not all(isinstance(operand, Constant) for operand in operands):
         return made
     try:
-        return Constant(data_type, evaluate(made, [], 1)[0].as_py())
-    except pa.ArrowException:
-        # It fails for each row that there is, and for none if there is none.
+        value = evaluate(made, [], 1)[0].as_py()
+    except (pa.ArrowException, OverflowError):
+        # It fails for each row that there is, and for none if there is none; or it is a date beyond those of Python.
         return made
+    # Constants that are equal are one, and -0.0 equals 0.0, though 1 / -0.0 is another number.
+    return made if str(value) == "-0.0" else Constant(data_type, value)
 
 
 def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
@@ -113,7 +122,7 @@ def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> p
     pyarrow.ArrowException
         If a value cannot be had: an overflow, a division of integers by zero, a text that is no number.
     """
-    value = _value(expression, arrays)
+    value = _value(expression, arrays, rows)
     if isinstance(value, pa.Scalar):
         value = pa.repeat(value, rows)
     if isinstance(value, pa.ChunkedArray):
@@ -121,14 +130,87 @@ def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> p
     return value
 
 
-def _value(expression: Expression, arrays: Sequence[pa.Array]) -> Operand:
+def _value(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> Operand:
     if isinstance(expression, InputColumn):
         return arrays[expression.index]
     if isinstance(expression, Constant):
         return expression.scalar
     assert isinstance(expression, Call)
-    operands = [_value(operand, arrays) for operand in expression.operands]
+    try:
+        operands = [_value(operand, arrays, rows) for operand in expression.operands]
+    except pa.ArrowException as error:
+        # All operands are computed for all rows, which is fast. One that fails may not concern the rows it fails for.
+        return _value_by_branches(expression, arrays, rows, error)
     return FUNCTIONS[expression.function](operands, expression.option)
+
+
+def _value_by_branches(expression: Call, arrays: Sequence[pa.Array], rows: int, error: pa.ArrowException) -> pa.Array:
+    """Return the values of an expression, each operand of which is computed only for the rows that depend on it.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If a value cannot be had for a row that depends on it, or the function always depends on all operands.
+    """
+    branches = _BRANCHES.get(expression.function)
+    for each in () if branches is None else branches(expression):
+        try:
+            return _chosen(each, expression.type, arrays, rows)
+        except pa.ArrowException as other:
+            error = other
+    raise error
+
+
+def _chosen(branches: Branches, data_type: pa.DataType, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
+    left, pieces, places = np.arange(rows), [pa.nulls(0, data_type)], []
+    for condition, value in branches:
+        if not len(left):
+            break
+        chosen = true_rows(evaluate(condition, _some_rows(arrays, left, condition), len(left)))
+        if len(chosen):
+            places.append(left[chosen])
+            pieces.append(evaluate(value, _some_rows(arrays, left[chosen], value), len(chosen)))
+            left = np.delete(left, chosen)
+    order = np.argsort(np.concatenate([*places, left]))
+    return rows_of(concatenated([*pieces, pa.nulls(len(left), data_type)]), array_of(order, pa.int64()))
+
+
+def _some_rows(arrays: Sequence[pa.Array], rows: Ints, expression: Expression) -> list[pa.Array]:
+    """Return some rows of the columns that an expression reads, and of the others anything."""
+    index = array_of(rows, pa.int64())
+    return [rows_of(each, index) if place in expression.columns else each for place, each in enumerate(arrays)]
+
+
+def _branches_of_case(expression: Call) -> list[Branches]:
+    *turns, other = expression.operands
+    return [[*zip(turns[::2], turns[1::2], strict=True), (TRUE, other)]]
+
+
+def _branches_of_coalesce(expression: Call) -> list[Branches]:
+    return [[(call("not", call("is_null", each)), each) for each in expression.operands]]
+
+
+def _branches_of_logic(expression: Call) -> list[Branches]:
+    """Return the branches of an ``AND`` or an ``OR``: it may begin with either operand, as in DuckDB."""
+    one, other = expression.operands
+    return [_decided(expression.function, one, other), _decided(expression.function, other, one)]
+
+
+def _decided(function: str, one: Expression, other: Expression) -> Branches:
+    """Return the branches of an ``AND`` or an ``OR`` whose second operand matters if the first does not decide."""
+    not_one, not_other = (Call(each.type, "not", (each,)) for each in (one, other))
+    if function == "and":
+        return [(not_one, FALSE), (one, other), (not_other, FALSE)]
+    return [(one, TRUE), (not_one, other), (other, TRUE)]
+
+
+_BRANCHES: Mapping[str, Callable[[Call], list[Branches]]] = {
+    "case": _branches_of_case,
+    "coalesce": _branches_of_coalesce,
+    "and": _branches_of_logic,
+    "or": _branches_of_logic,
+}
+"""In which ways a function can be computed branch by branch."""
 
 
 def _walk(expression: Expression) -> Iterator[Expression]:

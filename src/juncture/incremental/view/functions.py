@@ -6,7 +6,9 @@ NaN equals NaN and is the greatest number, as in ``ORDER BY``; integers overflow
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import raw_values
+from juncture.columnar.arrays import array_of, raw_values, validity
+from juncture.columnar.order_encoding import float_codes
+from juncture.incremental.view import decimals
+from juncture.incremental.view.decimals import half_away
 
 Operand = Any
 """An array, or a scalar for the same value in all rows."""
 
+_WILDCARDS = {"%": ".*", "_": "."}
+_INTEGERS = pa.decimal128(20, 0)
+"""A decimal that holds all integers."""
+
 Function = Callable[[Sequence[Operand], Any], Operand]
 
 _MOST_DIGITS = 38
+_NAN_CODE = int(float_codes(np.array([np.inf]))[0]) + 1
+_HALF_AWAY = "half_towards_infinity"
+_LAST_DAY = 2**31 - 2
+"""The last date, since those beyond are infinite in DuckDB."""
+_FIRST_DATE, _LAST_DATE = pa.scalar(date.min, pa.date32()), pa.scalar(date.max, pa.date32())
+_SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+"""What ``TRIM`` removes: spaces, and neither tabs nor newlines."""
 
 
 def _is_float(operand: Operand) -> bool:
@@ -69,17 +85,20 @@ def _arithmetic(name: str) -> Function:
             return checked(one, other)
         are_plain = pat.is_decimal128(one.type) and pat.is_decimal128(other.type)
         if are_plain and _digits(name, one.type, other.type) <= _MOST_DIGITS:
-            return checked(one, other)
+            found = checked(one, other)
+            return decimals.narrower(found, one.type.precision + other.type.precision) if name == "multiply" else found
+        if are_plain and name != "multiply":
+            scale = max(one.type.scale, other.type.scale)
+            one, other = (each.cast(pa.decimal128(_MOST_DIGITS, scale)) for each in (one, other))
         # A result has as many digits as it may need; of more than 38, those that it has are counted.
         wide = checked(*(each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (one, other)))
-        digits = min(wide.type.precision, _MOST_DIGITS)
+        if wide.type.scale > _MOST_DIGITS:
+            raise pa.ArrowInvalid(f"the product needs {wide.type.scale} digits after the point, of {_MOST_DIGITS}")
+        # A product has no more digits than its factors, and one more by Arrow's rules.
+        digits = min(wide.type.precision - (name == "multiply"), _MOST_DIGITS)
         return wide.cast(pa.decimal128(digits, wide.type.scale))
 
     return worked_out
-
-
-def _divide(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.divide(*(each if pat.is_float64(each.type) else each.cast(pa.float64()) for each in operands))
 
 
 def _remainder(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -89,16 +108,44 @@ def _remainder(operands: Sequence[Operand], _option: Any) -> Operand:
 
 def _cast(operands: Sequence[Operand], option: pa.DataType) -> Operand:
     (value,) = operands
-    whole = pat.is_integer(option)
-    if pat.is_integer(value.type) and pat.is_decimal(option):
-        # By way of a decimal that holds all integers, since what counts is whether these fit.
-        value = value.cast(pa.decimal128(20, 0))
-    if pat.is_floating(value.type) and whole:
-        value = pc.round(value, round_mode="half_to_even")
-    if pat.is_decimal(value.type) and (whole or (pat.is_decimal(option) and option.scale < value.type.scale)):
-        value = pc.round(value, ndigits=0 if whole else option.scale, round_mode="half_towards_infinity")
+    if isinstance(value, pa.Scalar):
+        return _cast([pa.repeat(value, 1)], option)[0]
+    if pat.is_floating(option):
+        return _as_floats(value, option)
     if pat.is_floating(value.type) and pat.is_decimal(option):
-        value = pc.round(value, ndigits=option.scale, round_mode="half_towards_infinity")
+        return decimals.from_floats(value, option)
+    if pat.is_floating(value.type) and pat.is_integer(option):
+        return pc.round(value, round_mode="half_to_even").cast(option)
+    if pat.is_decimal(value.type) and pat.is_integer(option):
+        return decimals.rounded(value, 0, _HALF_AWAY).cast(option)
+    if pat.is_decimal(value.type) and pat.is_decimal(option) and option.scale < value.type.scale:
+        return decimals.rounded(value, option.scale, _HALF_AWAY).cast(option)
+    if pat.is_integer(value.type) and pat.is_decimal(option):
+        # What counts is whether the values fit, not whether their type does.
+        return value.cast(_INTEGERS).cast(option)
+    if pat.is_string(option) or pat.is_large_string(option):
+        return _as_text(value, option)
+    return value.cast(option)
+
+
+def _as_floats(value: pa.Array, option: pa.DataType) -> pa.Array:
+    if pat.is_decimal(value.type):
+        return decimals.to_floats(value).cast(option)
+    found = value.cast(option, safe=False)
+    if pat.is_float32(option) and pat.is_float64(value.type):
+        beyond = pc.and_(pc.is_inf(found), pc.invert(pc.is_inf(value)))
+        if pc.any(beyond).as_py():
+            raise pa.ArrowInvalid(f"{value[pc.index(beyond, True).as_py()]} does not fit FLOAT")
+    return found
+
+
+def _as_text(value: pa.Array, option: pa.DataType) -> pa.Array:
+    if pat.is_decimal(value.type):
+        return decimals.to_text(value).cast(option)
+    if pat.is_date(value.type):
+        outside = pc.or_(pc.less(value, _FIRST_DATE), pc.greater(value, _LAST_DATE))
+        if pc.any(outside).as_py():
+            raise pa.ArrowInvalid("A date outside the years 1 to 9999 cannot be cast to text")
     return value.cast(option)
 
 
@@ -116,9 +163,24 @@ def _coalesce(operands: Sequence[Operand], _option: Any) -> Operand:
     return pc.coalesce(*operands)
 
 
+def _without_signs(value: Operand) -> Operand:
+    """Return floats with no signs of zero and NaN: values of two signs are equal there."""
+    value = pc.add(value, pa.scalar(0.0, value.type))
+    return pc.if_else(pc.is_nan(value), pa.scalar(math.nan, value.type), value) if _may_be_nan(value) else value
+
+
+def _divide(operands: Sequence[Operand], _option: Any) -> Operand:
+    one, other = operands
+    # Rows with 0.0 and with -0.0 are equal, and so have to be what they are divided by.
+    return pc.divide(one, _without_signs(other))
+
+
 def _in(operands: Sequence[Operand], option: tuple[tuple[Any, ...], bool]) -> Operand:
     (value,) = operands
     known, has_null = option
+    if _is_float(value):
+        # Arrow tells floats by their bits here.
+        value, known = _without_signs(value), tuple(each + 0.0 for each in known)
     found = pc.is_in(value, value_set=pa.array(known, value.type))
     if has_null:
         found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
@@ -126,7 +188,15 @@ def _in(operands: Sequence[Operand], option: tuple[tuple[Any, ...], bool]) -> Op
 
 
 def _like(operands: Sequence[Operand], option: tuple[str, bool]) -> Operand:
-    return pc.match_like(operands[0], option[0], ignore_case=option[1])
+    pattern, ignore_case = option
+    (text,) = operands
+    if ignore_case:
+        text, pattern = pc.utf8_lower(text), pc.utf8_lower(pa.scalar(pattern)).as_py()
+    if "\\" not in pattern:
+        return pc.match_like(text, pattern)
+    # A backslash stands for itself in DuckDB, and is an escape in Arrow's patterns.
+    parts = (_WILDCARDS.get(each) or re.escape(each) for each in pattern)
+    return pc.match_substring_regex(text, f"(?s)\\A{''.join(parts)}\\z")
 
 
 def _substring(operands: Sequence[Operand], option: tuple[int, int | None]) -> Operand:
@@ -136,14 +206,58 @@ def _substring(operands: Sequence[Operand], option: tuple[int, int | None]) -> O
     return pc.utf8_slice_codeunits(operands[0], max(first, 0), None if stop is None else max(stop, 0))
 
 
+def _trim(operands: Sequence[Operand], _option: Any) -> Operand:
+    return pc.utf8_trim(operands[0], characters=_SPACES)
+
+
 def _concat(operands: Sequence[Operand], option: bool) -> Operand:
-    separator = pa.scalar("", operands[0].type)
-    handling = "skip" if option else "emit_null"
-    return pc.binary_join_element_wise(*operands, separator, null_handling=handling)
+    empty = pa.scalar("", operands[0].type)
+    values = [pc.coalesce(each, empty) for each in operands] if option else operands
+    return pc.binary_join_element_wise(*values, empty)
 
 
-def _round(operands: Sequence[Operand], option: int) -> Operand:
-    return pc.round(operands[0], ndigits=option, round_mode="half_towards_infinity")
+def _round(operands: Sequence[Operand], digits: int) -> Operand:
+    (value,) = operands
+    if isinstance(value, pa.Scalar):
+        return _round([pa.repeat(value, 1)], digits)[0]
+    if pat.is_decimal(value.type):
+        return _rounded_decimals(value, digits, _HALF_AWAY)
+    if not pat.is_integer(value.type):
+        return _rounded_floats(value, digits)
+    return value if digits >= 0 else decimals.rounded(value.cast(_INTEGERS), digits, _HALF_AWAY).cast(value.type)
+
+
+def _rounded_decimals(value: pa.Array, digits: int, rounding: str) -> pa.Array:
+    source = value.type
+    if digits >= source.scale and digits >= 0:
+        return value
+    # Rounding may need another digit before the point.
+    precision = min(max(source.precision, source.precision - source.scale + 1), _MOST_DIGITS)
+    return decimals.rounded(value, digits, rounding).cast(pa.decimal128(precision, max(digits, 0)))
+
+
+def _rounded_floats(value: pa.Array, digits: int) -> pa.Array:
+    """Return floats rounded as DuckDB does: not by their decimal digits, but by a multiple or a part of them."""
+    numbers = raw_values(value, f"f{value.type.bit_width // 8}").astype(np.float64)
+    power = np.float64(f"1e{abs(digits)}")
+    with np.errstate(all="ignore"):
+        found = half_away(numbers * power) / power if digits >= 0 else half_away(numbers / power) * power
+    beyond = numbers if digits >= 0 else np.where(np.isfinite(numbers), 0.0, numbers)
+    found = np.where(np.isfinite(found), found, beyond)
+    return array_of(found.astype(f"f{value.type.bit_width // 8}"), value.type, validity(value))
+
+
+def _whole(name: str, rounding: str) -> Function:
+    """Return ``FLOOR`` or ``CEIL``, whose integers become floats."""
+    function = getattr(pc, name)
+
+    def called(operands: Sequence[Operand], _option: Any) -> Operand:
+        (value,) = operands
+        if pat.is_decimal(value.type):
+            return _rounded_decimals(value, 0, rounding)
+        return function(value)
+
+    return called
 
 
 def _plain(name: str) -> Function:
@@ -155,13 +269,17 @@ def _plain(name: str) -> Function:
     return called
 
 
-def _extreme(name: str) -> Function:
-    function = getattr(pc, name)
+def _least(operands: Sequence[Operand], _option: Any) -> Operand:
+    return pc.min_element_wise(*operands, skip_nulls=True)
 
-    def called(operands: Sequence[Operand], _option: Any) -> Operand:
-        return function(*operands, skip_nulls=True)
 
-    return called
+def _greatest(operands: Sequence[Operand], _option: Any) -> Operand:
+    found = pc.max_element_wise(*operands, skip_nulls=True)
+    for each in operands:
+        if _is_float(each) and _may_be_nan(each):
+            # Arrow passes over NaN, which is the greatest number.
+            found = pc.if_else(pc.fill_null(pc.is_nan(each), False), each, found)
+    return found
 
 
 def _floor_temporal(operands: Sequence[Operand], option: str) -> Operand:
@@ -180,7 +298,17 @@ def _part(name: str) -> Function:
 def _later(operands: Sequence[Operand], _option: Any) -> Operand:
     """Return dates so many days later."""
     days, more = operands
-    return pc.add_checked(days.cast(pa.int32()).cast(pa.int64()), more).cast(pa.int32()).cast(pa.date32())
+    found = pc.add_checked(days.cast(pa.int32()).cast(pa.int64()), more)
+    if pc.any(pc.greater(pc.abs(found), _LAST_DAY)).as_py():
+        raise pa.ArrowInvalid("A date is out of range")
+    return found.cast(pa.int32()).cast(pa.date32())
+
+
+def _move(operands: Sequence[Operand], steps: int) -> Operand:
+    """Return timestamps so many of their units later."""
+    (value,) = operands
+    # Arrow adds durations to what stands in the place of nulls, too, which may overflow.
+    return pc.add_checked(value.cast(pa.int64()), pa.scalar(steps, pa.int64())).cast(value.type)
 
 
 def _days_between(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -196,6 +324,13 @@ def _distinct_from(operands: Sequence[Operand], _option: Any) -> Operand:
     return pc.or_(missing, pc.fill_null(differs, False))
 
 
+def _order(operands: Sequence[Operand], _option: Any) -> Operand:
+    """Return integers in the order of floats, in which NaN is the greatest: as-of joins of floats pass over it."""
+    (value,) = operands
+    codes = float_codes(raw_values(value.cast(pa.float64()), np.float64))
+    return array_of(np.minimum(codes, _NAN_CODE), pa.int64(), validity(value))
+
+
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _PARTS = ("year", "quarter", "month", "day", "hour", "minute", "second", "day_of_year", "iso_week")
 
@@ -208,24 +343,25 @@ FUNCTIONS: Mapping[str, Function] = {
     "remainder": _remainder,
     "negate": _plain("negate_checked"),
     "abs": _plain("abs_checked"),
-    "floor": _plain("floor"),
-    "ceil": _plain("ceil"),
+    "floor": _whole("floor", "down"),
+    "ceil": _whole("ceil", "up"),
     "sqrt": _plain("sqrt"),
     "round": _round,
     "and": _plain("and_kleene"),
     "or": _plain("or_kleene"),
     "not": _plain("invert"),
     "is_null": _plain("is_null"),
+    "order": _order,
     "distinct_from": _distinct_from,
     "in": _in,
     "case": _case,
     "coalesce": _coalesce,
-    "least": _extreme("min_element_wise"),
-    "greatest": _extreme("max_element_wise"),
+    "least": _least,
+    "greatest": _greatest,
     "cast": _cast,
     "lower": _plain("utf8_lower"),
     "upper": _plain("utf8_upper"),
-    "trim": _plain("utf8_trim_whitespace"),
+    "trim": _trim,
     "length": _part("utf8_length"),
     "substring": _substring,
     "concat": _concat,
@@ -233,4 +369,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "date_trunc": _floor_temporal,
     "add_days": _later,
     "days_between": _days_between,
+    "move": _move,
 }

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from juncture.errors import PlanError, SpecError
+from juncture.incremental.view.grammar import unread
 
 
 def _sqlglot() -> Any:
@@ -20,6 +22,7 @@ def _sqlglot() -> Any:
         ) from error
 
 
+@cache
 def _dialect() -> Any:
     """Return DuckDB's SQL, in which ``MATCH_CONDITION`` is a word."""
     sqlglot = _sqlglot()
@@ -59,6 +62,9 @@ def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
         ) from None
     if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
         raise SpecError(f"sql= holds {len(statements)} statements. Expected one query, such as SELECT … FROM ….")
+    refused = unread(statements[0])
+    if refused is not None:
+        raise unsupported(sql, *refused)
     schema = {table: dict.fromkeys(columns, "text") for table, columns in tables.items()}
     try:
         return qualify(statements[0], schema=schema, dialect=dialect, quote_identifiers=False)

@@ -287,7 +287,9 @@ class _OperatorBuilder:
             label += (
                 f" where {shown(node.asof.left, _names(node.left))} {sign} {shown(node.asof.right, _names(node.right))}"
             )
-        return KeptJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown])
+        sides: list[tuple[Side, list[str]]] = [("left", _names(node.left)), ("right", _names(node.right))]
+        texts = {name: shown(each, readable) for side, readable in sides for name, each in named[side].items()}
+        return KeptJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown], texts)
 
     def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof
@@ -295,7 +297,8 @@ class _OperatorBuilder:
         keys, rest = _keys(node)
         assert not rest
         on = _named(named, "left", match.left), _named(named, "right", match.right)
-        by = [(_named(named, "left", one), _named(named, "right", other)) for one, other in keys]
+        # An as-of join gives no right columns that equal left ones, and a right row may be missing: so they come twice.
+        by = [(_named(named, "left", one), _added(named, "right", other)) for one, other in keys]
         return Asof(
             left_on=on[0],
             right_on=on[1],
@@ -310,12 +313,13 @@ class _OperatorBuilder:
 
 def _named(named: dict[Side, dict[str, Expression]], side: Side, value: Expression) -> str:
     """Return what a value is called among the columns of a side, which it joins if it is none of them."""
-    columns_of = named[side]
-    for name, each in columns_of.items():
-        if each == value:
-            return name
-    name = f"{side[0]}{len(columns_of)}"
-    columns_of[name] = value
+    same = next((name for name, each in named[side].items() if each == value), None)
+    return same or _added(named, side, value)
+
+
+def _added(named: dict[Side, dict[str, Expression]], side: Side, value: Expression) -> str:
+    name = f"{side[0]}{len(named[side])}"
+    named[side][name] = value
     return name
 
 

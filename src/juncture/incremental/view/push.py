@@ -121,7 +121,8 @@ class _Pusher:
         if any(_is_never(each) for each in conditions):
             return EmptyNode(node.types)
         if isinstance(node, FilterNode):
-            return self.push(node.input, [*conditions, *conjuncts(node.condition)])
+            # What is asked first may be what keeps a later condition from failing.
+            return self.push(node.input, [*conjuncts(node.condition), *conditions])
         if isinstance(node, ProjectNode):
             return self._project(node, conditions)
         if isinstance(node, UnionNode):
@@ -193,7 +194,7 @@ class _Pusher:
 
     def _inner(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         parts: list[_Part] = []
-        asked = [*conditions, *self._flatten(node, 0, parts)]
+        asked = [*self._flatten(node, 0, parts), *conditions]
         own: dict[int, list[Expression]] = {part.first: [] for part in parts}
         shared = []
         for each in asked:
@@ -213,11 +214,11 @@ class _Pusher:
         """Gather what is joined, and return all that is asked of it."""
         if isinstance(node, FilterNode):
             asked = [shifted(each, first) for each in conjuncts(node.condition)]
-            return [*asked, *self._flatten(node.input, first, parts)]
+            return [*self._flatten(node.input, first, parts), *asked]
         if isinstance(node, JoinNode) and node.how == "inner" and node.asof is None:
             asked = [shifted(each, first) for each in conjuncts(node.condition)]
             left = self._flatten(node.left, first, parts)
-            return [*asked, *left, *self._flatten(node.right, first + len(node.left.types), parts)]
+            return [*left, *self._flatten(node.right, first + len(node.left.types), parts), *asked]
         parts.append(_Part(node, first))
         return []
 

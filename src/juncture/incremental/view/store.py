@@ -28,14 +28,14 @@ import pyarrow as pa
 import rocksdict
 
 from juncture.errors import StateError
-from juncture.incremental.store.run_files import RunFiles, damaged, remove_others, stream
+from juncture.incremental.store.run_files import MANIFEST, RunFiles, damaged, remove_others, stream
 from juncture.incremental.store.run_writer import STATE, block_key, options
 from juncture.incremental.store.saved import packed, unpacked
 from juncture.incremental.store.stored_run import StoredRun
 from juncture.incremental.view.operators.operator import Change
 
 _VERSION = 1
-_VIEW, _MANIFEST, _LAST = b"view", b"manifest", b"last"
+_VIEW, _LAST = b"view", b"last"
 _CHECKPOINT, _EPOCH = b"c", b"e"
 _BLOCK_ROWS = 1 << 14
 _LOG_ROWS_LEAST = 1 << 16
@@ -84,8 +84,6 @@ class ViewStore(RunFiles):
         super().__init__(folder, _opened(folder, self.kind))
         self._schemas = schemas
         self._numbers = {source: number for number, source in enumerate(sorted(schemas))}
-        self._sync = rocksdict.WriteOptions()
-        self._sync.sync = True
         try:
             self._manifest = self._read(view)
         except BaseException:
@@ -95,7 +93,7 @@ class ViewStore(RunFiles):
     def _read(self, view: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is committed, and remove what was about to be."""
         with self._damage():
-            described, content = self._database.get(_VIEW), self._database.get(_MANIFEST)
+            described, content = self._database.get(_VIEW), self._database.get(MANIFEST)
             if described is None:
                 self._database.put(_VIEW, json.dumps({"version": _VERSION, **view}).encode(), self._sync)
             else:
@@ -160,7 +158,7 @@ class ViewStore(RunFiles):
                 rows += len(weights)
         batch.put(_LAST, stream(answer))
         manifest = self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows}
-        self._write(batch, manifest)
+        self._commit(batch, manifest)
 
     def checkpoint(
         self, position: ViewPosition, rows: Mapping[str, Iterable[Change]], answer: list[pa.RecordBatch]
@@ -173,13 +171,7 @@ class ViewStore(RunFiles):
         batch.delete_range(_key(_EPOCH, 0), _key(_EPOCH, position.epoch + 1))
         batch.put(_LAST, stream(answer))
         manifest = {"checkpoint": number, "blocks": blocks, "rows": count, "since": position.epoch + 1, "log_rows": 0}
-        self._write(batch, manifest | _told(position))
-
-    def _write(self, batch: Any, manifest: dict[str, Any]) -> None:
-        batch.put(_MANIFEST, json.dumps(manifest).encode())
-        with self._writing():
-            self._database.write(batch, self._sync)
-        self._manifest = manifest
+        self._commit(batch, manifest | _told(position))
 
     def _write_blocks(self, number: int, rows: Mapping[str, Iterable[Change]]) -> tuple[dict[str, int], int]:
         """Write the blocks of a checkpoint as one sorted file, and return how many there are, and of how many rows."""

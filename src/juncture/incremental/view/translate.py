@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from importlib import import_module
@@ -11,15 +12,25 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SpecError
-from juncture.incremental.view.coercion import cast, common_type, in_common_type, is_number, is_text, numbers
-from juncture.incremental.view.expressions import FALSE, TRUE, Call, Constant, Expression, all_of, call
+from juncture.incremental.view.coercion import (
+    cast,
+    common_type,
+    float_type,
+    in_common_type,
+    is_number,
+    is_text,
+    numbers,
+)
+from juncture.incremental.view.expressions import FALSE, TRUE, Constant, Expression, all_of, call
+from juncture.incremental.view.grammar import VALUES
 from juncture.incremental.view.parse import unsupported, wrong
 
 _COMPARISONS = {"EQ": "equal", "NEQ": "not_equal", "LT": "less", "LTE": "less_equal", "GT": "greater"} | {
     "GTE": "greater_equal"
 }
 _ARITHMETIC = {"Add": "add", "Sub": "subtract", "Mul": "multiply"}
-_OF_NUMBERS = {"Abs": "abs", "Floor": "floor", "Ceil": "ceil"}
+_OF_NUMBERS = {"Abs": "abs"}
+_TO_WHOLE = {"Floor": "floor", "Ceil": "ceil"}
 _OF_TEXT = {"Lower": "lower", "Upper": "upper", "Trim": "trim"}
 _PARTS = {"YEAR": "year", "QUARTER": "quarter", "MONTH": "month", "DAY": "day", "HOUR": "hour", "MINUTE": "minute"} | {
     "SECOND": "second", "DOY": "day_of_year", "DAYOFYEAR": "day_of_year", "WEEK": "iso_week"
@@ -43,8 +54,13 @@ _TYPES = {
     "CHAR": pa.string(),
     "DATE": pa.date32(),
     "TIMESTAMP": pa.timestamp("us"),
+    "TIMESTAMPNTZ": pa.timestamp("us"),
     "TIMESTAMPTZ": pa.timestamp("us", "UTC"),
 }
+
+_OF_ANY_LENGTH = ("VARCHAR", "TEXT", "CHAR")
+"""Types whose length DuckDB reads and does not look at."""
+_MOST_DIGITS = 38
 
 
 def type_of(node: Any) -> pa.DataType | None:
@@ -53,8 +69,8 @@ def type_of(node: Any) -> pa.DataType | None:
     if name == "DECIMAL":
         digits = [int(each.this.this) for each in node.expressions]
         precision, scale = (*digits, 0)[:2] if digits else (18, 3)
-        return pa.decimal128(precision, scale) if 0 < precision <= 38 else None
-    return _TYPES.get(name)
+        return pa.decimal128(precision, scale) if 0 < precision <= _MOST_DIGITS and scale <= precision else None
+    return _TYPES.get(name) if not node.expressions or name in _OF_ANY_LENGTH else None
 
 
 class Translator:
@@ -100,12 +116,15 @@ class Translator:
             return self._counted(node, _ARITHMETIC[name])
         if name in _OF_NUMBERS:
             return call(_OF_NUMBERS[name], self._number(node.this))
-        if name in _OF_TEXT and not node.args.get("expression") and not node.args.get("position"):
+        if name in _TO_WHOLE:
+            value = self._number(node.this)
+            return call(_TO_WHOLE[name], cast(value, pa.float64()) if pat.is_integer(value.type) else value)
+        if name in _OF_TEXT:
             return call(_OF_TEXT[name], self._text(node.this))
         if name in _PART_CLASSES:
             return self._part(node, _PART_CLASSES[name], node.this)
         method = getattr(self, f"_{name.lower()}", None)
-        if method is None:
+        if method is None or name not in VALUES:
             raise unsupported(self._sql, node, _named(node))
         made: Expression = method(node)
         return made
@@ -120,10 +139,14 @@ class Translator:
             return Constant(pa.float64(), float(text))
         if "." in text:
             value = Decimal(text)
-            digits = value.as_tuple()
-            scale = -int(digits.exponent)
-            return Constant(pa.decimal128(max(len(digits.digits), scale, 1), scale), value)
+            scale = -int(value.as_tuple().exponent)
+            precision = max(sum(map(str.isdigit, text)), 1)
+            if precision > _MOST_DIGITS:
+                return Constant(pa.float64(), float(text))
+            return Constant(pa.decimal128(precision, scale), value)
         whole = int(text)
+        if whole >= 10**_MOST_DIGITS:
+            raise unsupported(self._sql, node, f"integers of more than {_MOST_DIGITS} digits")
         return Constant(pa.int64(), whole) if whole < 2**63 else Constant(pa.decimal128(38, 0), Decimal(whole))
 
     def _boolean(self, node: Any) -> Expression:
@@ -177,10 +200,13 @@ class Translator:
         return call("not", self._condition(node.this))
 
     def _compared(self, node: Any, function: str, *operands: Any) -> Expression:
-        values = in_common_type([self(each) for each in operands])
+        return call(function, *self._in_common_type(node, *operands))
+
+    def _in_common_type(self, node: Any, *operands: Any, compared: bool = True) -> list[Expression]:
+        values = in_common_type([self(each) for each in operands], compared=compared)
         if values is None:
             raise self._ill_typed(node, "values of these types do not compare; cast one of them")
-        return call(function, *values)
+        return values
 
     def _is(self, node: Any) -> Expression:
         value = self(node.this)
@@ -195,16 +221,13 @@ class Translator:
         return self._compared(node, "distinct_from", node.this, node.expression)
 
     def _between(self, node: Any) -> Expression:
-        low = self._compared(node, "greater_equal", node.this, node.args["low"])
-        return all_of([low, self._compared(node, "less_equal", node.this, node.args["high"])])
+        value, low, high = self._in_common_type(node, node.this, node.args["low"], node.args["high"])
+        return all_of([call("greater_equal", value, low), call("less_equal", value, high)])
 
     def _in(self, node: Any) -> Expression:
         if node.args.get("query") or node.args.get("unnest"):
             raise unsupported(self._sql, node, "IN of a subquery", "Write it as a join.")
-        values = in_common_type([self(each) for each in (node.this, *node.expressions)])
-        if values is None:
-            raise self._ill_typed(node, "values of these types do not compare; cast one of them")
-        value, *among = values
+        value, *among = self._in_common_type(node, node.this, *node.expressions)
         if not all(isinstance(each, Constant) for each in among):
             found: Expression = call("equal", value, among[0])
             for each in among[1:]:
@@ -249,10 +272,7 @@ class Translator:
         return self._alike(node, "least")
 
     def _alike(self, node: Any, function: str) -> Expression:
-        values = in_common_type([self(each) for each in (node.this, *node.expressions)])
-        if values is None:
-            raise self._ill_typed(node, "values of these types do not compare; cast one of them")
-        return call(function, *values)
+        return call(function, *self._in_common_type(node, node.this, *node.expressions, compared=False))
 
     def _nullif(self, node: Any) -> Expression:
         value = self(node.this)
@@ -273,10 +293,16 @@ class Translator:
         in_time = self._in_time(node, function)
         if in_time is not None:
             return in_time
+        types = [self(each).type for each in (node.this, node.expression)]
+        if any(map(pat.is_null, types)) and any(map(pat.is_decimal, types)):
+            # In DuckDB, this has no type, and takes that of what it is beside.
+            return Constant(pa.null(), None)
         return call(function, *numbers(self._number(node.this), self._number(node.expression)))
 
     def _div(self, node: Any) -> Expression:
-        return call("divide", self._number(node.this), self._number(node.expression))
+        values = [self._number(each) for each in (node.this, node.expression)]
+        quotient = float_type(each.type for each in values) or pa.float64()
+        return call("divide", *(cast(each, quotient) for each in values))
 
     def _intdiv(self, node: Any) -> Expression:
         return call("int_divide", *self._integers(node, "//"))
@@ -295,11 +321,21 @@ class Translator:
 
     def _round(self, node: Any) -> Expression:
         digits = node.args.get("decimals")
-        count = Constant(pa.int64(), 0) if digits is None else self(digits)
-        if not isinstance(count, Constant):
-            raise unsupported(self._sql, digits, "ROUND to a number of digits that is no constant")
+        count = 0 if digits is None else self._constant_integer(digits, "ROUND to")
         value = self._number(node.this)
-        return value if pat.is_integer(value.type) else call("round", value, option=int(count.value))
+        if count is None:
+            return Constant(value.type, None)
+        if pat.is_decimal(value.type) and -count > value.type.precision - value.type.scale:
+            # DuckDB makes NULL a zero then.
+            raise unsupported(self._sql, node, f"ROUND of {value.type} to {count} digits")
+        return call("round", value, option=count)
+
+    def _constant_integer(self, node: Any, where: str) -> int | None:
+        value = self(node)
+        if not isinstance(value, Constant) or not (pat.is_integer(value.type) or pat.is_null(value.type)):
+            raise unsupported(self._sql, node, f"{where} a number that is no constant integer")
+        found: int | None = value.value
+        return found
 
     # Time
 
@@ -320,7 +356,9 @@ class Translator:
 
     def _moved(self, node: Any, value: Expression, interval: Any, sign: int) -> Expression:
         unit = interval.args["unit"].name.upper().rstrip("S") if interval.args.get("unit") else ""
-        if unit not in _SECONDS or not isinstance(interval.this, self._exp.Literal):
+        size = interval.this.this if isinstance(interval.this, self._exp.Literal) else ""
+        is_plain = re.fullmatch(r"-?\d{1,9}", size) or (unit == "SECOND" and re.fullmatch(r"-?\d{1,9}\.\d{1,6}", size))
+        if unit not in _SECONDS or not is_plain:
             raise unsupported(
                 self._sql, node, f"a step of {interval.sql('duckdb')}", f"Expected a constant of {_listed(_SECONDS)}."
             )
@@ -329,15 +367,19 @@ class Translator:
         if not pat.is_timestamp(value.type):
             raise self._ill_typed(node, f"an interval is added to {value.type}")
         per_second = 1_000 ** ("s", "ms", "us", "ns").index(value.type.unit)
-        steps = Decimal(interval.this.this) * _SECONDS[unit] * per_second * sign
-        duration = Constant(pa.duration(value.type.unit), int(steps))
-        return Call(value.type, "add", (value, Constant(duration.type, duration.value)))
+        steps = Decimal(size) * _SECONDS[unit] * per_second * sign
+        if steps != int(steps):
+            raise self._ill_typed(node, f"{value.type} has no {interval.sql('duckdb')}")
+        return call("move", value, option=int(steps))
 
     def _part(self, node: Any, part: str, of: Any) -> Expression:
         function = _PARTS.get(part.upper())
         if function is None:
             raise unsupported(self._sql, node, f"EXTRACT of {part}", f"Expected one of {_listed(_PARTS)}.")
-        return call(function, self(of))
+        value = self(of)
+        if part.upper() in ("HOUR", "MINUTE", "SECOND") and pat.is_date(value.type):
+            value = cast(value, pa.timestamp("us"))
+        return call(function, value)
 
     def _extract(self, node: Any) -> Expression:
         return self._part(node, node.this.name, node.expression)
@@ -346,7 +388,8 @@ class Translator:
         unit = node.args["unit"].name.lower()
         if unit not in _TRUNCATED:
             raise unsupported(self._sql, node, f"DATE_TRUNC to {unit}", f"Expected one of {_listed(_TRUNCATED)}.")
-        return call("date_trunc", self(node.this), option=unit)
+        value = self(node.this)
+        return call("date_trunc", cast(value, pa.timestamp("us")) if pat.is_date(value.type) else value, option=unit)
 
     _datetrunc = _timestamptrunc
 
@@ -362,13 +405,14 @@ class Translator:
         return call("length", self._text(node.this))
 
     def _substring(self, node: Any) -> Expression:
-        places = [node.args.get("start"), node.args.get("length")]
-        found = [None if each is None else self(each) for each in places]
-        constant = [each is None or (isinstance(each, Constant) and (each.value or 0) >= 0) for each in found]
-        if not all(constant) or found[0] is None:
+        text = self._text(node.this)
+        places = [node.args[name] for name in ("start", "length") if node.args.get(name) is not None]
+        option = tuple(self._constant_integer(each, "SUBSTRING by") for each in places)
+        if None in option:
+            return Constant(text.type, None)
+        if any(each is not None and not 0 <= each < 2**32 for each in option):
             raise unsupported(self._sql, node, "SUBSTRING by other than constants from the start")
-        option = tuple(each.value if isinstance(each, Constant) else None for each in found)
-        return call("substring", self._text(node.this), option=option)
+        return call("substring", text, option=(*option, None)[:2])
 
     def _dpipe(self, node: Any) -> Expression:
         return self._joined([node.this, node.expression], skip=False)
@@ -389,9 +433,10 @@ class Translator:
 
     def _matched(self, node: Any, *, ignore_case: bool) -> Expression:
         pattern = self(node.expression)
-        if not isinstance(pattern, Constant) or pattern.value is None:
+        if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
             raise unsupported(self._sql, node, "LIKE with a pattern that is no constant")
-        return call("like", self._text(node.this), option=(pattern.value, ignore_case))
+        found = call("like", self._text(node.this), option=(pattern.value, ignore_case))
+        return call("not", found) if node.args.get("negate") else found
 
 
 def _listed(words: Any) -> str:
@@ -405,6 +450,12 @@ _NAMES = {
     "Exists": "EXISTS",
     "Interval": "intervals on their own",
     "TryCast": "TRY_CAST",
+    "Rollup": "ROLLUP",
+    "Cube": "CUBE",
+    "GroupingSets": "GROUPING SETS",
+    "Escape": "LIKE with ESCAPE",
+    "Order": "ORDER BY within an aggregate",
+    "Var": "ORDER BY ALL",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -34,6 +35,8 @@ from juncture.spec.schema import plain_type
 if TYPE_CHECKING:
     from juncture.incremental.view.store import ViewPosition, ViewStore
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True)
 class ViewSetup:
@@ -45,18 +48,18 @@ class ViewSetup:
         The query, and the tables that it reads.
     output
         How the changes of the answer are said.
-    missing
+    unmatched_deletes
         What becomes of deletes of rows that are not there.
     """
 
     sql: str
     sources: Mapping[str, Source]
     output: ChangeFormat = "weight"
-    missing: Literal["error", "count"] = "error"
+    unmatched_deletes: Literal["error", "count"] = "error"
 
     def __post_init__(self) -> None:
         check_choice("output", self.output, ("weight", "change_type", "debezium"))
-        check_choice("missing", self.missing, ("error", "count"))
+        check_choice("unmatched_deletes", self.unmatched_deletes, ("error", "count"))
         for name, source in self.sources.items():
             lowered = [column.lower() for column in source.schema.names]
             twice = next((each for each in lowered if lowered.count(each) > 1), None)
@@ -91,6 +94,8 @@ class View:
         self._epoch, self._offset = 0, None
         self._missing = dict.fromkeys(setup.sources, 0)
         self._closed = False
+        self._is_whole = True
+        self._last: list[pa.RecordBatch] = []
         self._store: ViewStore | None = None
         self._paging: Paging | None = None
         if store is not None:
@@ -157,7 +162,7 @@ class View:
         return self._offset
 
     @property
-    def missing(self) -> Mapping[str, int]:
+    def unmatched_deletes(self) -> Mapping[str, int]:
         """How many deletes of each source found no row."""
         return dict(self._missing)
 
@@ -189,14 +194,15 @@ class View:
         PlanError
             If the view is closed, or a static source changes.
         StateError
-            If the epoch cannot be written to its folder. Then it has not been taken either. If rows on disk turn out to
-            be damaged after that, the epoch has been taken and the view is closed: opened again, it goes on from there.
+            If the epoch cannot be written to its folder. Then it has not been taken either. After an error that leaves
+            open what has been taken the view is closed: opened again, it has whole epochs, and `epoch` tells how many.
         """
-        self._check_open()
+        self.check_open()
         given = {self._source(name): each for name, each in changes.items() if each is not None}
         flows, missing = {}, dict(self._missing)
         if self._paging is not None:
             self._paging.check()
+        self._is_whole = False
         try:
             for source, each in given.items():
                 flow = list(self._read(source, each))
@@ -209,15 +215,25 @@ class View:
             self._flow.abandon()
             if self._paging is not None:
                 self._paging.drop()
+            self._check_whole()
             raise
+        self._last = answer
         try:
             self._commit()
+            self._checkpoint()
         except BaseException:
-            # The epoch is on disk, and perhaps half of it is in memory: the view goes on when it is opened again.
+            # The epoch has been taken: a caller that tries again would have it counted twice.
             self.close()
             raise
-        self._checkpoint()
+        self._is_whole = True
         return answer
+
+    def _check_whole(self) -> None:
+        """Go on with what has been put back, unless the folder has the epoch nevertheless."""
+        stored = None if self._store is None else self._store.position()
+        self._is_whole = self._store is None or self._epoch == (0 if stored is None else stored.epoch)
+        if not self._is_whole:
+            self.close()
 
     def populate(self, *, offset: Any = None, **tables: Any) -> list[pa.RecordBatch]:
         """Take the tables as they are at first, and return the answer.
@@ -242,7 +258,7 @@ class View:
                 f"The view holds rows already, of {self._epoch:,} epochs: populate(…) is for the first ones. Pass "
                 "changes to apply(…)."
             )
-        self._check_open()
+        self.check_open()
         given = {self._source(name): each for name, each in tables.items() if each is not None}
         missing = dict(self._missing)
 
@@ -251,6 +267,7 @@ class View:
             missing[self._names[source]] += count
             return found
 
+        self._is_whole = False
         try:
             # What many rows match is best there before them.
             smallest = sorted(given, key=lambda source: getattr(given[source], "num_rows", math.inf))
@@ -261,6 +278,7 @@ class View:
         except BaseException:
             self._begin_anew()
             raise
+        self._is_whole = True
         return answer
 
     def _begin_anew(self) -> None:
@@ -270,6 +288,7 @@ class View:
             self._paging.close()
             self._store.keep_only([])
             self._paging = self._paged(self._store)
+        self._check_whole()
 
     def _source(self, name: str) -> str:
         if name.lower() not in self._names:
@@ -302,10 +321,10 @@ class View:
             raise DataError(
                 f"The {self._names[source]} changes are too large for one epoch: {error}. Divide them among several."
             ) from error
-        if missing.any() and self.setup.missing == "error":
+        if missing.any() and self.setup.unmatched_deletes == "error":
             raise DataError(
                 f"The {self._names[source]} changes delete rows that are not there ({int(missing.sum()):,} in all). "
-                "Nothing of the epoch has been taken. Pass missing='count' to have such deletes counted."
+                "Nothing of the epoch has been taken. Pass unmatched_deletes='count' to have such deletes counted."
             )
         return ([(delta.batch, delta.weights)] if len(delta) else []), int(missing.sum())
 
@@ -327,20 +346,28 @@ class View:
 
     def _checkpoint(self) -> None:
         """Write all rows anew, if so much has changed that reading the changes would take long."""
-        if self._store is not None and self._store.wants_checkpoint:
+        if self._store is None or not self._store.wants_checkpoint:
+            return
+        try:
             position, answer = self._store.position(), self._store.last()
             assert position is not None
             rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
             self._store.checkpoint(position, rows, answer)
+        except StateError as error:
+            # The epoch is in the folder. The next one tries again.
+            _log.warning("No checkpoint was made: %s", error)
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave, if the state is in a folder: after a crash it may not have arrived."""
-        self._check_open()
-        return [] if self._store is None else self._store.last()
+        """Return what the last epoch gave, which may not have arrived after a crash or an error.
+
+        Without a folder, what `populate` gave is not kept, since `result` makes it again.
+        """
+        self.check_open()
+        return self._last if self._store is None else self._store.last()
 
     def result(self) -> pa.Table:
         """Return the answer as it is: in the order of ``ORDER BY``, if the query has one."""
-        self._check_open()
+        self.check_open()
         table = self._flow.answer(self.answer_schema.names)
         if not self._order or not table.num_rows:
             return table
@@ -349,7 +376,7 @@ class View:
 
     def table(self, source: str) -> pa.Table:
         """Return the rows of a source as they are, in no order: the columns that the query reads."""
-        self._check_open()
+        self.check_open()
         name = self._source(source)
         scan = self._flow.built.scans.get(name)
         if scan is None:
@@ -369,7 +396,21 @@ class View:
         """How much memory all rows and groups take that the view holds."""
         return sum(operator.nbytes for operator in self._flow.built.operators)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Refuse to go on with a view that is closed.
+
+        Raises
+        ------
+        PlanError
+            If it has been closed.
+        StateError
+            If an error has left it with less than whole epochs.
+        """
+        if not self._is_whole:
+            again = "Populate a new one" if self._store is None else "Close it and open its folder again"
+            raise StateError(
+                f"The view is incomplete in memory: an error has interrupted an epoch. {again} with jn.view(…)."
+            )
         if self._closed:
             raise PlanError("The view is closed. Open it again with jn.view(…).")
 

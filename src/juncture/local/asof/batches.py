@@ -69,7 +69,7 @@ class Batch:
 
 
 def nothing(slots: Slots, places: int) -> Ints:
-    """Return candidates of which there are none yet."""
+    """Return empty candidates."""
     return np.full((len(slots), places, kernels.WORDS), NOWHERE, np.int64)
 
 
@@ -109,10 +109,13 @@ def search_batches(
     keys = np.zeros(slots.key_count, np.uint8)
     advance, done = context.progress.of("right"), 0
     for parts in _parts_of_batches(right, most):
-        loaded = Loaded(*load(right, parts, context), parts)
+        codes, on, known, unavailable = load(right, parts, context)
+        loaded = Loaded(codes, on, known, parts)
+        # Rows that are never known match nothing, but their keys are there.
+        keys[unavailable] = 1
         done += len(loaded.keys)
         find = searcher(loaded, keys)
-        del loaded
+        del loaded, codes, on, known
         found = [find(direction) for direction in directions]
         if best:
             for ours, theirs in zip(best, found, strict=True):
@@ -123,7 +126,7 @@ def search_batches(
 
 
 def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
-    """Group the parts into batches of so many rows, or of one part."""
+    """Group the parts into batches of a number of rows, or of one part."""
     batches: list[list[int]] = []
     held = 0
     for part in right.parts:

@@ -141,25 +141,25 @@ def search_where(
     Time O(R log R + L log R) and that of the pairs tried: for each left row about as many as there are right rows
     nearer than those that it takes, and all on that side where too few satisfy the condition.
     """
-    ours = _Rows(source, condition.names["left"], left.slots.rows + np.int64(first_row), context)
+    left_values = _Rows(source, condition.names["left"], left.slots.rows + np.int64(first_row), context)
     keys = KeyCodes(*_key_types(condition))
-    slots = _narrowed(condition, "left", keys, ours, left.slots, context)
+    slots = _narrowed(condition, "left", keys, left_values, left.slots, context)
     by_distance = within_tolerance and join.tolerance is not None and not isinstance(right.coder, RankCoder)
     floating = join.domain.kind == "float"
 
     def searcher(loaded: Loaded, seen: BytesOut) -> Callable[[Direction], Ints]:
         batch = sorted_by_key(loaded, left.slots.key_count, right, context)
         seen[np.diff(batch.starts) > 0] = 1
-        theirs = _Rows(right.source, condition.names["right"], batch.pointers, context)
+        right_values = _Rows(right.source, condition.names["right"], batch.pointers, context)
         every = Slots(batch.on, np.arange(len(batch.pointers), dtype=np.int32), batch.starts)
-        rows = _narrowed(condition, "right", keys, theirs, every, context)
+        rows = _narrowed(condition, "right", keys, right_values, every, context)
 
         def search(direction: Direction) -> Ints:
             farthest = _farthest(slots, left, floating, direction.forward) if by_distance else np.zeros(0, np.int64)
             spans = _spans(slots, rows, farthest, direction, context)
-            return _Walk(condition.predicate, left, slots, ours, batch, rows, theirs, direction, places).run(
-                spans, context
-            )
+            return _Walk(
+                condition.predicate, left, slots, left_values, batch, rows, right_values, direction, places
+            ).run(spans, context)
 
         return search
 
@@ -265,10 +265,10 @@ class _Walk:
     ----------
     predicate
         What pairs have to satisfy; None for nothing.
-    left, slots, ours
+    left, slots, left_values
         The left rows, those of them that pass, and what the condition looks at of them.
-    batch, rows, theirs
-        The right rows likewise.
+    batch, rows, right_values
+        The right rows in the same way.
     direction, places
         Where to look, and how many rows to find.
     """
@@ -276,10 +276,10 @@ class _Walk:
     predicate: Node | None
     left: Left
     slots: Slots
-    ours: _Rows
+    left_values: _Rows
     batch: Batch
     rows: Slots
-    theirs: _Rows
+    right_values: _Rows
     direction: Direction
     places: int
 
@@ -310,7 +310,7 @@ class _Walk:
         return turned
 
     def _try(self, spans: Ints, order: Rows, tried: int, more: int, taken: Ints, best: Ints, part: Ints) -> None:
-        """Try so many more rows of some slots, and keep those that satisfy the condition."""
+        """Try a number of further rows of some slots, and keep those that satisfy the condition."""
         counts = np.minimum(spans[part, kernels.COUNT] - tried, more)
         which = np.repeat(np.arange(len(part)), counts)
         offsets = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts) + tried
@@ -321,7 +321,7 @@ class _Walk:
             here = self.batch.known[rows] <= self.left.seen[slots]
             which, rows, slots = which[here], rows[here], slots[here]
         if self.predicate is not None and len(which):
-            passed = matches(self.predicate, self.ours.take(slots), self.theirs.take(rows)).to_numpy(False)
+            passed = matches(self.predicate, self.left_values.take(slots), self.right_values.take(rows)).to_numpy(False)
             which, rows, slots = which[passed], rows[passed], slots[passed]
         places = taken[part][which] + np.arange(len(which)) - np.searchsorted(which, which)
         fits = places < self.places

@@ -112,7 +112,7 @@ def find(
     Parameters
     ----------
     join, left, right, algorithm, context
-        As for `execute`. Which rows the join keeps does not matter, except that ``semi`` and ``anti`` ask for one
+        As for `execute`. Which rows the join keeps does not matter, except that ``semi`` and ``anti`` need one
         match, whichever.
     count_ties
         Whether to count the ties instead of settling them.

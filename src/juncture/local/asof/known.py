@@ -214,7 +214,7 @@ class _Sorting:
     def _order(
         self, part: slice, edges: tuple[int, int], group: int, on: Ints, known: Ints, pointers: Ints, starts: Ints
     ) -> bool:
-        """Sort the rows of a partition, and tell whether some may be equal."""
+        """Sort the rows of a partition, and return whether some may be equal."""
         long_buckets = np.empty((len(on) // bucket_sort.LONG, 2), np.int64)
         state, (low, high) = np.zeros(bucket_sort.STATES, np.int64), edges
         bucket_sort.order_partition(

@@ -1,4 +1,4 @@
-"""The rows of an as-of join of which not even the matches fit in memory: an equality join by row numbers, on disk."""
+"""The rows of an as-of join whose matches do not fit in memory: an equality join by row numbers, on disk."""
 
 from __future__ import annotations
 
@@ -48,14 +48,15 @@ def fetch(
     row = "row"
     while row in (*join.left_schema.names, *join.right_schema.names):
         row += "_"
+    # Neither side keeps its dictionaries on disk: the caller converts the rows to the types of the output.
     ours, theirs = (
-        pa.schema([*(schema.field(name) for name in needed), pa.field(row, pa.int64())])
+        _plain(pa.schema([*(schema.field(name) for name in needed), pa.field(row, pa.int64())]))
         for schema, needed in (
             (join.left_schema, join.needed("left")),
             (join.right_schema, join.needed("right")),
         )
     )
-    pointed = SpilledSource(_plain(ours), context.spill, 0)
+    pointed = SpilledSource(ours, context.spill, 0)
     for left, pointers in found:
         for batch in _pointed(left, pointers, pointed.schema):
             pointed.write(batch)
@@ -71,7 +72,7 @@ def fetch(
         predicate=None,
         nulls_equal=False,
     )
-    numbered = NumberedSource(right, _plain(theirs), 0)
+    numbered = NumberedSource(right, theirs, 0)
     yield from by_number(equality, pointed, numbered, "grace", context)
 
 

@@ -41,7 +41,7 @@ class Left:
     null_on, null_key
         How many have no usable ``on``, or else a null key.
     blind
-        The keys of rows of which neither is so, but that no right rows are known to.
+        The keys of rows for which neither holds, but that no right row is available to.
     seen
         Of each slot, the code of that time; empty if all right rows are.
     """
@@ -210,5 +210,5 @@ class _Reading:
 
 
 def _hides_nulls(array: pa.Array) -> bool:
-    """Tell arrays whose nulls may be among the values that they point to."""
+    """Return whether an array's nulls may be among the values that it points to."""
     return bool(pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type))

@@ -39,10 +39,11 @@ def merge(
     """
     if right.rows > ROWS_MOST:
         raise PlanError(
-            f"algorithm='merge' sorts the right side in memory, and {right.rows:,} rows are too many for that. "
-            "Use algorithm='probe', which streams it."
+            f"algorithm='merge' sorts the right side in memory, but {right.rows:,} rows are too many. Pass "
+            "algorithm='probe', which streams it.",
+            name="JN-ROWS-LIMIT",
         )
-    keys, on, _ = load(right, right.parts, context)
+    keys, on, _, _ = load(right, right.parts, context)
     rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
     ordered = sort_slots(keys, on, rows, slots.key_count, context)
     del keys, on
@@ -62,13 +63,17 @@ def merge(
     return best, np.diff(ordered.starts) > 0
 
 
-def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints]:
-    """Return key code, ``on`` code, and known code if that matters, of the rows of some parts."""
+def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Rows]:
+    """Return key code, ``on`` code, and known code if that matters, of the rows of some parts.
+
+    Rows that are never known have no key; their keys are returned last.
+    """
     sizes = [right.source.part_rows[part] for part in parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     total = int(starts[-1])
     keys, on = np.empty(total, np.int32), np.empty(total, np.int64)
     known = np.empty(total * (right.known is not None), np.int64)
+    unavailable = [np.zeros(0, np.int32)]
 
     def load_part(number: int) -> int:
         part, first = parts[number], int(starts[number])
@@ -76,7 +81,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
             rows = slice(first, first + batch.num_rows)
             right.encode(batch, keys[rows], on[rows])
             if right.known is not None:
-                right.encode_known(batch, keys[rows], known[rows])
+                unavailable.append(right.encode_known(batch, keys[rows], known[rows]))
             first = rows.stop
         return sizes[number]
 
@@ -84,7 +89,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     for rows in context.threads.map(load_part, range(len(sizes))):
         done += rows
         advance(done, total)
-    return keys, on, known
+    return keys, on, known, np.concatenate(unavailable)
 
 
 def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:

@@ -26,7 +26,7 @@ from juncture.kernels import asof as kernels
 from juncture.kernels import search
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.asof.ties import Ties, settle
+from juncture.local.asof.ties import Ties, break_ties
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
 from juncture.runtime.sources import Source
@@ -43,7 +43,7 @@ _STRIPES_MOST = 64
 _TIES_ROOM = 1 << 14
 _TIES_MOST = 1 << 22
 _TIE_BYTES = 150
-"""What a tie takes until it is settled."""
+"""The memory of a tie until it is broken."""
 _SHARE = 1 / 8
 """For right rows that threads look at, and for ties that are written down."""
 
@@ -51,7 +51,7 @@ _SCRATCH_ROW_BYTES = 40
 
 
 class TieFloodError(Exception):
-    """So many rows tie that the join should start again with codes that decide between them."""
+    """Too many rows tie: the join should start again with codes that break ties."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class RightRows:
     tie_columns
         What decides between rows at the same ``on``.
     ties
-        What to do about ties: ``"settle"`` them, only bring tied rows in ``"order"`` where there is room for all of
+        What to do about ties: ``"break"`` them, only bring tied rows in ``"order"`` where there is room for all of
         them, or ``"ignore"`` them.
     code_columns
         The first of these, as far as their codes are kept with the candidates.
@@ -108,7 +108,7 @@ class RightRows:
     keys: KeyCodes
     parts: Sequence[int]
     tie_columns: tuple[str, ...] = ()
-    ties: Literal["settle", "order", "ignore"] = "settle"
+    ties: Literal["break", "order", "ignore"] = "break"
     code_columns: tuple[str, ...] = ()
     decided: bool = False
     may_flood: bool = False
@@ -138,14 +138,17 @@ class RightRows:
         if valid is not None:
             keys[~valid] = EMPTY
 
-    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> None:
-        """Write the codes of when a batch's rows are known. A row that never is gets the key `EMPTY`."""
+    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> Codes:
+        """Write codes of the times when rows become available; rows that never do get the key `EMPTY`. Return keys."""
         assert self.known is not None
         assert self.known_coder is not None
         values, valid = self.known_coder.encode(batch.column(self.known))
         known[:] = values
-        if valid is not None:
-            keys[~valid] = EMPTY
+        if valid is None:
+            return np.zeros(0, np.int32)
+        unavailable: Codes = keys[~valid & (keys != EMPTY)]
+        keys[~valid] = EMPTY
+        return unavailable
 
 
 class _Gate:
@@ -171,7 +174,7 @@ class _Gate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Wait until nobody is inside, and keep others out."""
+        """Wait until no thread is inside, and keep others out."""
         with self._change:
             self._change.wait_for(lambda: not self._closed)
             self._closed = True
@@ -341,34 +344,34 @@ class _Pass:
                         slots, on, rows, scratch.codes, end, low, high, base, flip, right.decided, right.first, best,
                         scratch.ties, scratch.rest, state,
                     )  # fmt: skip
-                if state[1] and right.ties == "settle":
+                if state[1] and right.ties == "break":
                     self.ties[which].add(scratch.ties[: state[1]])
         return int(state[2])
 
     def _relieve(self, which: int) -> None:
-        """Settle the ties there are, so that their number stays bounded."""
+        """Break all current ties, so that their number stays bounded."""
         with self.gate.alone():
             if self.ties[which].count <= self.ties_most:
                 return
             ties = self.ties[which].drain(self.best[which])
             if self.right.may_flood and len(ties) > self.ties_most // 2:
                 raise TieFloodError
-            # The other threads wait, and must not be asked for help.
+            # The other threads wait, and must not get work.
             alone = self.context.alone()
-            self._settle(which, ties, alone, within=False)
+            self._break_ties(which, ties, alone, within=False)
 
     def finish(self, context: JoinContext) -> None:
-        """Settle what is tied, and spread the candidates over the slots that they serve."""
+        """Break all ties, and copy the candidates to the slots that share them."""
         for which, (direction, best) in enumerate(zip(self.directions, self.best, strict=True)):
             if self.right.ties != "ignore" and not self.right.decided:
-                self._settle(which, self.ties[which].drain(best), context, within=True)
+                self._break_ties(which, self.ties[which].drain(best), context, within=True)
             fill = partial(_spread, best, self.slots.starts, direction)
             context.threads.run(fill, self.slots.group_ranges(context))
 
-    def _settle(self, which: int, ties: Ints, context: JoinContext, *, within: bool) -> None:
+    def _break_ties(self, which: int, ties: Ints, context: JoinContext, *, within: bool) -> None:
         right = self.right
         best, columns = self.best[which], right.tie_columns
-        settle(best, ties, right.source, columns, context, within=within, first=right.first)
+        break_ties(best, ties, right.source, columns, context, within=within, first=right.first)
 
 
 def probe(
@@ -432,7 +435,7 @@ def _rows_at_once(right: RightRows, context: JoinContext) -> int:
 
 
 def _most(context: JoinContext, what: str, count: int, each_bytes: int) -> int:
-    """Return how many things there may be at once: so many, or what fits in their share of the memory."""
+    """Return the maximum number of items at once: the given one, or what fits in their share of the memory."""
     return max(1, min(count, context.memory.reserve(what, _SHARE).total_bytes // each_bytes))
 
 

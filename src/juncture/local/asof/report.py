@@ -13,6 +13,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.local.asof.join import find
+from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
@@ -62,10 +63,11 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
         null_on=counts.null_on,
         null_key=counts.null_key,
         unknown_key=unknown,
-        nothing_there=counts.nothing_there + counts.unknown_key - unknown,
-        too_far=counts.too_far,
+        no_candidate=counts.no_candidate + counts.unknown_key - unknown,
+        beyond_tolerance=counts.beyond_tolerance,
         ties=found.tied,
         distances=_distances(join, left_on, right_on) if len(rows) and not join.domain.is_ranked else None,
+        explanations=explanations_of(plainest),
     )
 
 

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
-from juncture.columnar.shown import shown
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.columnar.tuple_encoding import OrderCoder, TupleCoder
 from juncture.errors import DataError
@@ -25,12 +24,11 @@ from juncture.local.asof.left import Left, read_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import Direction, RightRows, TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
+from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
-from juncture.runtime.take import select
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.computed import parts_of
 
 _log = logging.getLogger(__name__)
 
@@ -55,16 +53,16 @@ class SearchReport:
     right_rows_read
         How many right rows went by; those that went by several times are counted so often.
     parts_skipped
-        Row groups that statistics showed to be without matches, counted likewise.
+        Row groups that statistics showed to be without matches, counted in the same way.
     matched
         Left rows with a match.
     null_on, null_key
         Left rows whose ``on`` is null or NaN; whose key has a null.
     unknown_key
         Left rows whose key no right row has, as far as the right side was read.
-    nothing_there
+    no_candidate
         Left rows without a right row of their key on the wanted side.
-    too_far
+    beyond_tolerance
         Left rows whose nearest right row is farther than their tolerance.
     """
 
@@ -76,8 +74,8 @@ class SearchReport:
     null_on: int = 0
     null_key: int = 0
     unknown_key: int = 0
-    nothing_there: int = 0
-    too_far: int = 0
+    no_candidate: int = 0
+    beyond_tolerance: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ class Found:
     pointers
         Right row numbers for each left row, best first; -1 where there are no more. One for ``semi`` and ``anti``.
     codes
-        The codes of these rows' ``on`` likewise, where they were match_spans for and the values can be told from them.
+        The codes of these rows' ``on``, if they were computed and determine the values.
     tied
         Left rows with a tie between the last row that was taken and one that was not; counted only where match_spans.
     report
@@ -167,7 +165,7 @@ class Search:
         self._refuses_ties = spec.ties == "error" and not count_ties
         # One place more than wanted shows whether a tie has to be decided.
         self._places = self._wanted + (self._refuses_ties or count_ties)
-        self._ties: Literal["settle", "order", "ignore"] = "settle"
+        self._ties: Literal["break", "order", "ignore"] = "break"
         if any_match or not join.tie_columns or (self._places > self._wanted and self._wanted == 1):
             self._ties = "ignore"
         elif self._places > self._wanted:
@@ -233,7 +231,7 @@ class Search:
                 self._rank()
                 left = None
             except TieFloodError:
-                _log.debug("Starting again: so many right rows tie that codes of what decides are kept with them")
+                _log.debug("Starting again with tie-breaking codes: many right rows tie")
                 self._coded = code_columns(self._right.schema, self._join.tie_columns)
             except UndecidedError:
                 _log.debug("Starting again: codes do not decide all ties")
@@ -301,8 +299,8 @@ class Search:
             "null_on": left.null_on,
             "null_key": left.null_key,
             "unknown_key": alone + strangers + len(left.blind) - blind,
-            "nothing_there": int(counts[kernels.NOTHING]) - alone + blind,
-            "too_far": int(counts[kernels.BEYOND]),
+            "no_candidate": int(counts[kernels.NOTHING]) - alone + blind,
+            "beyond_tolerance": int(counts[kernels.BEYOND]),
             "tied": int(counts[kernels.TIED]),
             "right_rows_read": right.rows,
             "parts_skipped": len(self._right.part_rows) - len(right.parts),
@@ -368,13 +366,11 @@ class Search:
         return counters
 
     def _tie_error(self, row: int) -> DataError:
-        join = self._join
-        names = [*join.left_by, *(parts_of(join.left_schema.field(join.left_on)) or (join.left_on,))]
-        values = select(self._left, names, np.array([row], np.int64), self._context)
-        row += self._first_row
-        cells = ", ".join(f"{name}={shown(column.chunk(0))}" for name, column in zip(names, values, strict=True))
+        spec = self._join.spec
+        cells = row_text(self._left, (ours for ours, _ in (*spec.by_pairs(), *spec.on_pairs())), row, self._context)
         return DataError(
-            f"Several right rows with the same {join.right_on!r} compete for the left row with {cells} (row {row:,}), "
-            "and ties='error'. Remove the duplicates, or name in order_by= the columns that decide and pass "
-            "ties='greatest'."
+            f"Several right rows with the same {spec.on_names()[1]!r} tie for the left row with {cells} "
+            f"(row {row + self._first_row:,}), and ties='error'. Remove the duplicates, or pass ties='greatest' with "
+            "order_by=.",
+            name="JN-TIE",
         )

@@ -1,4 +1,4 @@
-"""Right rows that tie for a place: written down while the right goes by, settled by reading the rows themselves."""
+"""Right rows that tie for a slot: recorded while the right side streams past, and broken by reading the rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SLOT, RANK, POINTER = range(3)
 
 
 class Ties:
-    """Ties of one direction: slot, rank and pointer of each row that could not be told from a candidate."""
+    """Ties of one direction: slot, rank and pointer of each row that equals a candidate."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -40,7 +40,7 @@ class Ties:
         return live
 
 
-def settle(
+def break_ties(
     best: Ints,
     ties: Ints,
     source: Source,

@@ -1,4 +1,4 @@
-"""The right rows that have a left key, put side by side by key as they are read, for the output to take as they lie.
+"""The right rows that have a left key, put side by side by key as they are read, for the output to copy as they are.
 
 Where left rows have different keys, the output has the right rows in just this order: they are scattered once, and
 what would have to be gathered from everywhere, and copied, is a view.

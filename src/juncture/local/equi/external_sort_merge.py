@@ -32,7 +32,7 @@ class ExternalMergeJoin:
     """One external sort-merge join.
 
     Keys of any type are sorted by 64 bits of hash: the order does not matter, only that equal keys meet. Keys that
-    differ and have the same hash meet too, and are told apart then.
+    differ and have the same hash meet too, and are then compared.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ class _Ascending:
         self._waiting: pa.RecordBatch | None = None
 
     def fill(self, size_bytes: int) -> list[pa.RecordBatch]:
-        """Hand out about so many bytes of rows; at least one, unless there is none left."""
+        """Return about a number of bytes of rows; at least one row, unless none is left."""
         held: list[pa.RecordBatch] = []
         size = 0
         while (not held or size < size_bytes) and (batch := self._next()) is not None:

@@ -83,7 +83,7 @@ class GraceJoin:
         ]
         advance, done, quiet = context.progress.of("pieces"), 0, context.quiet()
         for ours, theirs in zip(*pieces, strict=True):
-            # All right rows in one piece are of one key, as far as hashes tell.
+            # All right rows in one piece have one key, by their hashes.
             if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs, quiet) is None:
                 yield from stream_blockwise(self._numbered, ours, theirs, self._room, quiet)
             else:
@@ -94,7 +94,7 @@ class GraceJoin:
             advance(done, left.num_rows)
 
     def _in_memory(self, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch] | None:
-        """Return the rows of a join of which a side fits in memory; None if neither does."""
+        """Return the rows of a join if a side fits in memory; None if neither does."""
         if held_bytes(right) <= self._room:
             return stream_held(self._numbered.join, left, right, "hash", context)
         if held_bytes(left) > self._room:
@@ -108,7 +108,7 @@ class GraceJoin:
     def _cut(
         self, side: Source, names: Sequence[str], count: int, level: int, context: JoinContext, phase: str
     ) -> list[SpilledSource]:
-        """Write the rows of a side to so many pieces by the hash of their keys."""
+        """Write the rows of a side to a number of pieces, by the hash of their keys."""
         batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self._room // (4 * count)))
         pieces = [SpilledSource(side.schema, context.spill, batch_bytes) for _ in range(count)]
 

@@ -106,7 +106,7 @@ class EquiProber:
     columns
         The left columns that are looked at.
     check
-        Makes of a left batch what tells which of the pairs found do match; None if all do.
+        Returns for a left batch the check of its candidate pairs; None if all match.
     """
 
     def __init__(
@@ -296,8 +296,9 @@ def check_rows(rows: int) -> None:
     """
     if rows > _ROWS_MOST:
         raise PlanError(
-            f"A side has {rows:,} rows, and this algorithm numbers at most {_ROWS_MOST:,} of them. Pass "
-            "algorithm='grace', which joins them part by part."
+            f"A side has {rows:,} rows, but this algorithm supports at most {_ROWS_MOST:,}. Pass algorithm='grace', "
+            "which joins partitions.",
+            name="JN-ROWS-LIMIT",
         )
 
 

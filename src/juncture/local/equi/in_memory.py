@@ -81,7 +81,7 @@ def stream_blockwise(
     numbered
         The join.
     left, right
-        Numbered rows of both sides, of which neither fits in memory, nor can be cut by its keys. The left rows are read
+        Numbered rows of both sides. Neither fits in memory, nor can be cut by its keys. The left rows are read
         once for each block.
     block_bytes
         How much of the right rows to hold at once.
@@ -105,7 +105,7 @@ def key_types(join: ResolvedEqui) -> tuple[list[pa.DataType], list[pa.DataType]]
 
 
 def looks_for_keys_only(join: ResolvedEqui) -> bool:
-    """Tell whether it is enough to know which keys the right side has."""
+    """Return whether it is enough to know which keys the right side has."""
     return join.how in ("semi", "anti") and join.predicate is None
 
 

@@ -38,7 +38,7 @@ EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "externa
 def execute(
     join: ResolvedEqui, left: Source, right: Source, algorithm: EquiAlgorithm, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an equality join, batch by batch, in the order of the left rows where the context asks for it.
+    """Yield the rows of an equality join, batch by batch, in the order of the left rows if the context requires it.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from juncture.spec.schema import plain_type
 def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Source, Source]:
     """Return both sides of an equality join, the larger one without the row groups where no key of the smaller can be.
 
-    Only rows that nobody wants without a match are left out.
+    Only rows that are not needed without a match are skipped.
     """
     swapped = right.num_rows < left.num_rows
     small, large = (right, left) if swapped else (left, right)

@@ -60,7 +60,7 @@ def spans_by_order(values: Ints, codes: SortCodes, context: JoinContext) -> KeyS
     values
         The codes of the right rows, ascending.
     codes
-        What gives left rows theirs.
+        Assigns codes to left rows.
     context
         What one thread may use by itself.
     """

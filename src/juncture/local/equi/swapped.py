@@ -24,7 +24,7 @@ _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 
 def can_swap(join: ResolvedEqui) -> bool:
-    """Tell whether the sides of a join can be swapped.
+    """Return whether the sides of a join can be swapped.
 
     A predicate says which side is which, and semi-joins need it not.
     """
@@ -118,7 +118,7 @@ def _with_streaming_keys(join: ResolvedEqui) -> ResolvedEqui:
 
 
 def _looks_the_same(join: ResolvedEqui, name: str, pairs: dict[str, str]) -> bool:
-    """Tell whether equal values of a pair of keys are the same values, which -0.0 and 0.0, say, are not."""
+    """Return whether equal values of a pair of keys are the same values, which -0.0 and 0.0, say, are not."""
     data_type = join.left_schema.field(name).type
     return bool(data_type == join.right_schema.field(pairs[name]).type) and (
         pat.is_integer(data_type)

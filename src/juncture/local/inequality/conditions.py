@@ -76,7 +76,7 @@ class CodedValue:
         return array if self.value.type is None else array.cast(self.value.type, safe=False)
 
     def right_way_round(self, batch: pa.RecordBatch) -> Mask | None:
-        """Tell whose ends are not the wrong way round, though they may be one once they are added to a large float."""
+        """Return a mask of rows whose ends are in order, even if adding them to a large float makes them equal."""
         limits = {limit.upper: limit for limit in self.value.limits}
         is_float = self.value.domain.kind == "float" and self.value.exact
         if not is_float or len(limits) < 2 or not any(limit.is_moved for limit in limits.values()):

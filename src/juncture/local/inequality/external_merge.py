@@ -69,7 +69,7 @@ def stream_merged(
     join, left, right
         The join and its two sides.
     key_ranges
-        Tells where the rows of a join lie.
+        The key ranges of the rows of a join.
     in_memory
         Joins pieces, whose right rows it holds.
     context
@@ -140,7 +140,7 @@ class _Merge(Generic[Join]):
         self._row_bytes = held_row_bytes(numbered.join, "right", 0)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the join, in their order where the context asks for it."""
+        """Yield the rows of the join, in their order if the context requires it."""
         numbered = self._numbered
         if not self._context.in_order:
             for batch in self._pieces():
@@ -169,7 +169,7 @@ class _Merge(Generic[Join]):
         try:
             right, seek = _cut(self._sorted_right(key_ranges.code), self._part_bytes, self._held_bytes), key_ranges.seek
         except TooWideError:
-            # Different values may have one code then, so that it does not tell what a left row reaches.
+            # Different values may then have one code, so that it does not determine the range of a left row.
             right, seek = (
                 _cut(self._sorted_right(_roughly(key_ranges)), self._part_bytes, self._held_bytes),
                 _everywhere,
@@ -327,7 +327,8 @@ class _Merge(Generic[Join]):
         needed = int(total_bytes * size_bytes / self._most_room * 1.1) // 10**6 + 1
         return PlanError(
             f"{what} do not fit in memory={format_size(total_bytes)!r} together. Pass memory='{needed}MB' or more, or "
-            "narrow what a row matches."
+            "make the condition more selective.",
+            name="JN-MEMORY-TOO-SMALL",
         )
 
 

@@ -239,8 +239,9 @@ class _Sum(Fold):
         if wrong is not None:
             amount = Fraction(wrong) / self._values.domain.steps_in_one
             raise DataError(
-                f"A sum of {self._aggregate.column!r} comes to {amount}, which {data_type} cannot hold. Cast the "
-                "column to a wider decimal, or ask for its mean."
+                f"A sum of {self._aggregate.column!r} is {amount}, which does not fit {data_type}. Cast the "
+                "column to a wider decimal, or use mean.",
+                name="JN-SUM-OVERFLOW",
             )
         raw = b"".join((total or 0).to_bytes(width, "little", signed=least < 0) for total in sums)
         there = np.array([total is not None for total in sums], np.bool_)
@@ -300,7 +301,7 @@ class _Totals(Fold):
 
 
 def _tree_of(columns: Sequence[Floats], words: int, context: JoinContext) -> tuple[Floats, Ints]:
-    """Return a tree over totals of so many words, of which these are the first, and where its levels start."""
+    """Return a tree over totals of a number of words, with these as leaves, and the start of its levels."""
     sizes, levels = levels_of(len(columns[0]))
     tree = np.zeros((int(levels[-1]), words))
     for word, values in enumerate(columns):
@@ -367,7 +368,7 @@ def _products(ones: tuple[Floats, Floats], others: tuple[Floats, Floats]) -> tup
 
 
 def product_rest(one: Floats, other: Floats, product: Floats) -> Floats:
-    """Return what a product of floats lacks of the exact one; not finite where it cannot be told (Dekker's)."""
+    """Return the rounding error of a product of floats; not finite if it cannot be computed (Dekker's algorithm)."""
     halves = []
     for number in (one, other):
         wide = number * 134_217_729.0

@@ -34,7 +34,7 @@ class BuildKeys:
     on
         Codes of the value to sort by; None if there is none.
     leaves
-        Codes of the second value, of which greater ones match; None if there is none.
+        Codes of the second value; greater ones match. None if there is none.
     valid
         Which rows can match at all; None for all.
     """
@@ -163,8 +163,9 @@ def read_sorted_index(
     total = source.num_rows
     if total > ROWS_MOST:
         raise PlanError(
-            f"The right side has {total:,} rows, and this join sorts at most {ROWS_MOST:,} of them in memory. Swap the "
-            "sides if the left one is smaller, join on Spark, or join a part of the right side at a time."
+            f"The right side has {total:,} rows, but this join sorts at most {ROWS_MOST:,} rows in memory. Swap the "
+            "sides if the left one is smaller, join on Spark, or join the right side in parts.",
+            name="JN-ROWS-LIMIT",
         )
     codes, on = np.empty(total, np.int32), np.zeros(total, np.int64)
     leaves = np.empty(total * has_tree, np.int64)

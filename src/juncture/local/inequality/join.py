@@ -2,7 +2,7 @@
 
 What is equal and a value that is limited make the matches of a left row a span of the sorted right rows. A second value
 that is limited is found in that span by a tree: the right intervals that overlap a left one start before it ends, which
-makes them a span, and end after it starts, which the tree tells. What the condition says besides is looked at pair by
+makes them a span, and end after it starts, which the tree finds. What the condition says besides is looked at pair by
 pair.
 """
 

@@ -17,7 +17,7 @@ from juncture.local.inequality.probe import ProbeKeys
 
 @dataclass(frozen=True)
 class KeyRangeRules:
-    """How it is told where rows lie.
+    """How the key ranges of rows are computed.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class ProbeRange:
         return ProbeRange(min(self.low, other.low), max(self.high, other.high), min(self.threshold, other.threshold))
 
     def meets(self, extent: BuildRange) -> bool:
-        """Tell whether right rows of an extent may match."""
+        """Return whether right rows of an extent may match."""
         return self.low <= extent.last and self.high >= extent.first and self.threshold <= extent.leaf
 
 
@@ -101,7 +101,7 @@ def left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
             np.where(probe_keys.possible, found, nowhere)
             for found, nowhere in zip(limits, (GREATEST, LEAST, GREATEST), strict=True)
         ]
-    # Of two limits the lower one tells where an interval starts.
+    # Of two limits, the lower one is the start of an interval.
     if probe_keys.low is not None:
         return [*limits, limits[0]]
     return [*limits, limits[2 if probe_keys.thresholds is not None else 1]]

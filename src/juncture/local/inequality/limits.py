@@ -1,4 +1,4 @@
-"""The ends of the ranges that left rows ask for, as codes of the right values that are just within.
+"""The bounds of left rows, as codes of the outermost right values within them.
 
 The right values of an inequality are coded once, in their order, and an end becomes the code of the least (or greatest)
 right value that satisfies it. So ends are exact whatever is added to a value: one that leaves 64 bits is no limit at

@@ -58,7 +58,7 @@ class _Chosen(Fold):
 
 
 def _codes(aggregate: Aggregate, values: Values, context: JoinContext) -> Ints:
-    """Return integers, of which the value of the least or of the greatest is chosen."""
+    """Return integers whose least or greatest selects the value."""
     if aggregate.function in ("first", "last"):
         return values.order
     if values.other is None:
@@ -91,7 +91,7 @@ def _order_codes(values: Values) -> Ints:
 
 
 class _Matrix:
-    """Codes of positions, of which those of a span are counted, or the one at a place of its order is found.
+    """Codes of positions, to count those of a span or to select one by its rank.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from juncture.kernels.array_types import Mask
 from juncture.local.inequality.limits import both, floats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
+from juncture.spec.computed import display_name
 from juncture.spec.condition import OwnInterval
 from juncture.spec.schema import Side
 
@@ -58,7 +59,7 @@ def check_interval(interval: OwnInterval, batch: pa.RecordBatch, side: Side, fir
 
 
 def points_of(interval: OwnInterval, batch: pa.RecordBatch) -> Mask | None:
-    """Tell which rows' intervals hold a point; None for all."""
+    """Return a mask of the rows whose intervals contain a point; None for all."""
     present = _present(interval, batch)
     if interval.may_be_empty or len(interval.names) < 2:
         return present
@@ -72,16 +73,19 @@ def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row:
     rows = np.flatnonzero(np.asarray(both(~good, _present(interval, batch))))
     if len(rows) == 0:
         return
-    ends = " and ".join(f"{name}={shown(batch.column(name), int(rows[0]))}" for name in interval.names)
+    ends = " and ".join(
+        f"{display_name(batch.schema, name)}={shown(batch.column(name), int(rows[0]))}" for name in interval.names
+    )
     which = f"A {side} interval" if first_row is None else f"The {side} interval in row {first_row + int(rows[0]):,}"
     raise DataError(
         f"{which} starts after its end: {ends}. Swap the two columns "
-        f"of {side}_interval= if that is so throughout, or repair or drop such rows first."
+        f"of {side}_interval= if all rows are reversed, or correct or drop such rows.",
+        name="JN-INTERVAL-REVERSED",
     )
 
 
 def _is_before(interval: OwnInterval, batch: pa.RecordBatch, *, or_equal: bool) -> Mask:
-    """Tell which intervals start before they end; of nulls, anything."""
+    """Return a mask of the intervals that start before they end; undefined for nulls."""
     coder = StepCoder(interval.domain, interval.unsigned)
     starts, ends = (batch.column(name) for name in interval.names)
     try:
@@ -95,7 +99,7 @@ def _is_before(interval: OwnInterval, batch: pa.RecordBatch, *, or_equal: bool) 
 
 
 def _present(interval: OwnInterval, batch: pa.RecordBatch) -> Mask | None:
-    """Tell which rows have all ends that are named, neither null nor NaN; None for all."""
+    """Return a mask of the rows whose named ends are neither null nor NaN; None for all."""
     present: Mask | None = None
     for name in interval.names:
         array = plain(batch.column(name))

@@ -65,7 +65,7 @@ class InequalityProber:
     nested
         Whether to compare each row with all others instead of searching.
     check
-        Makes of a left batch what tells which of the pairs found do match; None if all do.
+        Returns for a left batch the check of its candidate pairs; None if all match.
     windows
         What the rows of a batch seek in each of several windows, by its name.
     """
@@ -95,7 +95,7 @@ class InequalityProber:
         self._check = check
 
     def find(self, batch: pa.RecordBatch) -> MatchSpans:
-        """Return what the rows of a batch ask for."""
+        """Return the queries of the rows of a batch."""
         probe_keys, rows = self._seek(batch), batch.num_rows
         keys = self.right.key_codes(probe_keys.keys, rows)
         if probe_keys.possible is not None:

@@ -12,7 +12,7 @@ from juncture.spec.range import ResolvedRange
 def within_reach(join: ResolvedInequality, left: Source, right: Source, context: JoinContext) -> Source:
     """Return the right side of a join without the row groups that the window of no left row reaches.
 
-    Only constant ends of a range join tell, and only of right rows that nobody wants without a match.
+    Only constant ends of a range join prune, and only right rows that are not needed without a match.
     """
     if not isinstance(join, ResolvedRange):
         return right

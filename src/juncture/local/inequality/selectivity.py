@@ -39,7 +39,7 @@ _MOST_TERMS = 500
 """How many terms of what rows or pairs have to satisfy besides are looked at."""
 
 _SEEN_LEAST = 10
-"""How many pairs have to be seen, of some that are taken by chance, for their share to tell anything."""
+"""How many matching pairs a random sample needs for its share to be an estimate."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Windows:
         return Windows(-self.last, -self.first, self.step)
 
     def widened(self, steps: tuple[float, float]) -> Windows:
-        """Return spans whose ends lie so many steps further out."""
+        """Return spans widened by a number of steps."""
         return Windows(self.first - steps[0] * self.step, self.last + steps[1] * self.step, self.step)
 
 
@@ -234,7 +234,7 @@ def _out(closed: bool) -> float:
 
 
 def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Windows | None:
-    """Return the spans between two columns of values, of which None has no end."""
+    """Return the spans between two columns of values; None is unbounded."""
     ends: list[Floats] = []
     step = 0.0
     for values, open_end in ((first, -math.inf), (last, math.inf)):

@@ -28,14 +28,14 @@ from juncture.spec.condition import ResolvedInequality
 from juncture.spec.range import ResolvedRange, windows_of
 
 Aggregated = tuple[Mask | None, pa.Table]
-"""Which rows of the spine have a match, if that was asked for, and the aggregates of each."""
+"""Which rows of the spine have a match, if requested, and the aggregates of each."""
 
 _MATCHES = Aggregate("matches", None, "count", pa.int64())
 _SLICE_LEAST = 1 << 16
 
 
 def has_own_order(join: Any, algorithm: str) -> bool:
-    """Tell joins whose rows of the spine ask for spans, which are found fastest in the order of keys and time."""
+    """Return whether rows of the spine query spans, which is fastest in the order of keys and time."""
     if not isinstance(join, ResolvedRange) or algorithm != "sorted":
         return False
     condition = join.condition
@@ -67,7 +67,7 @@ def aggregated(
     context
         What the join may use.
     marks_matches
-        Whether to tell which rows have a match.
+        Whether to return which rows have a match.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: Joi
 
 
 def _limits(coded: CodedCondition, left: Source, context: JoinContext) -> tuple[Ints, Ints, Mask | None]:
-    """Return the least and the greatest right code that each row of the spine asks for, and which rows ask at all."""
+    """Return the bounds of each row of the spine as right codes, and a mask of the rows that have bounds."""
     assert coded.first is not None
     first, total = coded.first, left.num_rows
     low, high, possible = np.full(total, LEAST), np.full(total, GREATEST), np.ones(total, np.bool_)

@@ -37,7 +37,7 @@ class Answer:
     join, right
         The join, and the right side, in working types.
     matched
-        Which rows have a match; None if nobody asked.
+        Which rows have a match; None if not requested.
     pointers
         Its right row; -1 where there is none. None if matches are aggregated.
     aggregates
@@ -79,7 +79,7 @@ def answer(
     more
         What to aggregate besides.
     marks_matches
-        Whether to tell which rows have a match, though none is dropped.
+        Whether to return which rows have a match, though none is dropped.
 
     Raises
     ------

@@ -82,8 +82,9 @@ def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tupl
     rows = int(np.count_nonzero(some)) + float(steps[some].sum(dtype=np.float64))
     if rows * _ROW_BYTES > default_budget_bytes():
         raise DataError(
-            f"The grid has about {rows:.2g} rows, which do not fit in memory. Pass a greater every=, or start= and end="
-            "."
+            f"The grid would have about {rows:.2g} rows, which do not fit in memory. Pass a greater every=, or start= "
+            "and end=.",
+            name="JN-GRID-SIZE",
         )
     counts = np.where(some, steps.view(np.int64) + 1, 0)
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -110,14 +111,15 @@ def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
     if before.any():
         value = int(begins[before].min())
         raise DataError(
-            f"A key begins at {value:,} steps of {grid.on!r}, and the whole multiple of every={grid.every:,} before is "
-            f"no {grid.type}. Pass start=, or cast the column to a wider type."
+            f"A key starts at {value:,} steps of {grid.on!r}, but the preceding multiple of every={grid.every:,} is "
+            f"beyond {grid.type}. Pass start=, or cast the column to a wider type.",
+            name="JN-VALUE-RANGE",
         )
     return rounded
 
 
 def ends_of(grid: ResolvedGrid, side: Literal["first", "last"], column: pa.Array, rows: int) -> tuple[Ints, Mask]:
-    """Return where each of so many rows says that its key begins or ends, in steps, and which say so.
+    """Return the declared start or end of each row's key in steps, and a mask of the rows that declare it.
 
     Parameters
     ----------
@@ -146,7 +148,9 @@ def _steps(grid: ResolvedGrid, array: pa.Array) -> tuple[Ints, Mask]:
     try:
         values, valid = StepCoder(grid.domain).encode(array)
     except TooWideError as error:
-        raise DataError(f"A value of {grid.on!r} does not fit 64 bits. Cast the column to int64 first.") from error
+        raise DataError(
+            f"A value of {grid.on!r} does not fit 64 bits. Cast the column to int64.", name="JN-VALUE-RANGE"
+        ) from error
     return values, np.ones(len(values), np.bool_) if valid is None else valid
 
 

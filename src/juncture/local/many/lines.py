@@ -38,7 +38,7 @@ def values_between(lines: Lines, rows: pa.Table) -> list[pa.Array]:
     for name, _ in lines.columns:
         (low, here), (high, there) = (_numbers(rows.column(side + name)) for side in (BEFORE, AFTER))
         with np.errstate(all="ignore"):
-            # Where both rows are one, or both say the same, the value is theirs to the last digit.
+            # If both rows are one, or have equal values, the result is that value to the last digit.
             value = np.where((share == 0.0) | (low == high), low, low + (high - low) * share)
         found.append(array_of(value, pa.float64(), here & there))
     return found

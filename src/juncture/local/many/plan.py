@@ -123,7 +123,8 @@ def details_of(tables: list[ResolvedTable]) -> tuple[tuple[str, str], ...]:
     """Say what tables share: lists of keys, and orders."""
     keys = dict[str, list[str]]()
     for table in tables:
-        keys.setdefault(", ".join(table.join.left_by) or "no key", []).append(table.name)
+        by = ", ".join(str(ours) for ours, _ in table.join.spec.key_pairs())
+        keys.setdefault(by or "no key", []).append(table.name)
     return tuple(("key", f"{by}: coded once for {', '.join(names)}") for by, names in keys.items())
 
 
@@ -143,8 +144,8 @@ def _lookup(spine: SideStats) -> Choice:
     return Choice(
         algorithm=LOOKUP,
         reason="the keys of the spine are coded once, and no row of it may match several",
-        options=(Option(algorithm=LOOKUP, does=does),),
-        rows=Estimate(value=spine.rows, how="one row for each row of the spine"),
+        options=(Option(algorithm=LOOKUP, summary=does),),
+        rows=Estimate(value=spine.rows, source="one row for each row of the spine"),
         shuffle_bytes=None,
         task_bytes=None,
     )

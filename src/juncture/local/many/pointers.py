@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.shown import shown
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
 from juncture.kernels.hash_table import EMPTY
@@ -16,11 +15,11 @@ from juncture.local.asof.search import Algorithm
 from juncture.local.equi import join as equi
 from juncture.local.equi.join import EquiAlgorithm
 from juncture.local.many.spine import Spine
+from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.take import select
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
@@ -84,11 +83,13 @@ def lookup_pointers(
     for rows, codes in _known(join, spine, left, right, context):
         row_of[codes] = rows
         times += np.bincount(codes, minlength=count)
-    repeated = times > 1
+    # Some codes are of no row of the spine: that of null, and those of values that only its dictionaries list.
+    spine_rows = np.bincount(coded.codes[coded.codes != EMPTY], minlength=count)
+    repeated = (times > 1) & (spine_rows > 0)
     if repeated.any():
         if duplicates == "error":
             row = int(np.flatnonzero((coded.codes != EMPTY) & repeated[coded.codes])[0])
-            raise _several(join.left_by, left, row, context)
+            raise _several(join, left, row, context)
         for rows, codes in _known(join, spine, left, right, context):
             here = repeated[codes]
             several.append((rows[here], codes[here]))
@@ -155,7 +156,7 @@ def equal_pointers(
     pointers[ours] = theirs
     if repeated.any():
         if duplicates == "error":
-            raise _several(join.left_by, left, int(np.flatnonzero(repeated)[0]), context)
+            raise _several(join, left, int(np.flatnonzero(repeated)[0]), context)
         here = repeated[ours]
         rows, owners = _greatest(theirs[here], ours[here], join, right, context)
         pointers[owners] = rows
@@ -170,10 +171,10 @@ def _greatest(rows: Ints, owners: Ints, join: ResolvedEqui, right: Source, conte
     return rows[last], owners[last]
 
 
-def _several(by: tuple[str, ...], left: Source, row: int, context: JoinContext) -> DataError:
-    values = select(left, list(by), np.array([row], np.int64), context)
-    cells = ", ".join(f"{name}={shown(column.chunk(0))}" for name, column in zip(by, values, strict=True))
+def _several(join: ResolvedEqui, left: Source, row: int, context: JoinContext) -> DataError:
+    cells = row_text(left, (ours for ours, _ in join.spec.on_pairs()), row, context)
     return DataError(
-        f"Several rows match the row of the spine with {cells} (row {row:,}), which gets one at most. Remove the "
-        "duplicates, or pass duplicates='greatest' to take the one that is greatest by its columns in schema order."
+        f"Several rows match the row of the spine with {cells} (row {row:,}), but at most one is allowed. Remove the "
+        "duplicates, or pass duplicates='greatest' for the row that is greatest by its columns in schema order.",
+        name="JN-DUPLICATE-MATCHES",
     )

@@ -17,6 +17,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.report import match_report
 from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
+from juncture.planner.explain.counts import explanations_of, ordering_columns
 from juncture.planner.many_report import TableReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
@@ -26,8 +27,6 @@ from juncture.runtime.working_types import working
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import KnownAt, ResolvedTable
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import common_domain, plain_type
 
@@ -66,6 +65,7 @@ def report_of(
         matched=int(np.count_nonzero(found.matched)),
         reasons=_reasons(table.join, found.matched, spine, left, right, context),
         leaked=leaked,
+        explanations=explanations_of(table.join),
     )
 
 
@@ -76,26 +76,17 @@ def _reasons(
     join, left, right = working(join, left, right)
     rest, reasons = ~matched, {}
     for name, mask in (
-        ("null_on", _lacking(_ordering_columns(join), left, context)),
+        ("null_on", _lacking(ordering_columns(join), left, context)),
         ("null_key", spine.keys(join, left).codes == EMPTY),
         ("unknown_key", ~_key_is_known(join, spine, left, right, context)),
     ):
         reasons[name] = int(np.count_nonzero(rest & mask))
         rest = rest & ~mask
-    return {**reasons, "nothing_there": int(np.count_nonzero(rest))}
-
-
-def _ordering_columns(join: Resolved) -> Sequence[str]:
-    """Return the columns of the spine that have to have a value, beside its keys."""
-    if isinstance(join, ResolvedRange):
-        return [join.left_on]
-    if isinstance(join, ResolvedOverlap):
-        return [name for name in join.left_interval if name is not None]
-    return []
+    return {**reasons, "no_candidate": int(np.count_nonzero(rest))}
 
 
 def _lacking(columns: Sequence[str], left: Source, context: JoinContext) -> Mask:
-    """Tell rows with null or NaN in one of some columns."""
+    """Return a mask of the rows with null or NaN in one of some columns."""
     lacking = np.zeros(left.num_rows, np.bool_)
     for column in select(left, columns, None, context):
         lacking |= pc.is_null(column, nan_is_null=pat.is_floating(plain_type(column.type))).to_numpy()
@@ -103,7 +94,7 @@ def _lacking(columns: Sequence[str], left: Source, context: JoinContext) -> Mask
 
 
 def _key_is_known(join: Resolved, spine: Spine, left: Source, right: Source, context: JoinContext) -> Mask:
-    """Tell the rows of the spine whose key some row of the table has."""
+    """Return a mask of the rows of the spine whose key occurs in the table."""
     coded, names = spine.keys(join, left), list(dict.fromkeys(join.right_by))
     if not names:
         return np.ones(left.num_rows, np.bool_)
@@ -135,7 +126,7 @@ def _leaked(known: KnownAt, found: Answer, left: Source, context: JoinContext) -
 
 
 def _is_later(ones: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:
-    """Tell values that are later than others, compared exactly; null is not."""
+    """Return a mask of the values that are later than others, compared exactly; false for null."""
     sides: list[Any] = [plain(side.combine_chunks()) for side in (ones, others)]
     fields = [pa.field("time", side.type) for side in sides]
     domain = common_domain(fields[0], fields[1])

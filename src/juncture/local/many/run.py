@@ -76,7 +76,7 @@ def reports(
 
 
 def is_lookup(table: ResolvedTable) -> bool:
-    """Tell tables whose keys are looked up among those of the spine."""
+    """Return whether a table's keys are looked up among those of the spine."""
     return isinstance(table.join, ResolvedEqui) and table.join.predicate is None
 
 

@@ -162,14 +162,14 @@ class Spine:
 
 
 def positions_of(rows: Ints, total: int) -> Ints:
-    """Return where each of so many rows stands in an order of all of them."""
+    """Return the inverse of a permutation of rows."""
     places = np.empty(total, np.int64)
     places[rows] = np.arange(total)
     return places
 
 
 def _name_of_keys(join: Resolved) -> Any:
-    """Return what tells one way to code keys from another: the columns, and the types on both sides."""
+    """Return the identity of a key coding: the columns, and the types on both sides."""
     sides = (join.left_schema, join.left_by), (join.right_schema, join.right_by)
     types = tuple(str(plain_type(schema.field(column).type)) for schema, by in sides for column in by)
     return join.left_by, types, getattr(join, "nulls_equal", False)

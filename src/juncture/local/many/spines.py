@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.inputs import Given, kind_of, paths_of, read_table
+from juncture.inputs import Files, Given, kind_of, open_files, read_table
 from juncture.inputs.frames import Joined
 from juncture.kernels.array_types import Ints
 from juncture.local.many.grid import grid_rows
@@ -54,15 +54,19 @@ def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources
 def _read(table: Any) -> tuple[Given, pa.Table]:
     """Return an input, and all of its rows."""
     if kind_of(table, "left") == "path":
-        source = ParquetSource(paths_of(table))
-        batches = [batch for part in range(len(source.part_rows)) for batch in source.read(part, source.schema.names)]
-        given = read_table(pa.Table.from_batches(batches, source.schema), "left")
+        opened = open_files(Files.of(table))
+        given = opened if isinstance(opened, Given) else read_table(_rows_of(opened), "left")
     else:
         given = read_table(table, "left")
     if given.table is not None:
         return given, given.table
     assert given.batches is not None
     return given, pa.Table.from_batches(given.batches(), given.schema)
+
+
+def _rows_of(source: ParquetSource) -> pa.Table:
+    batches = [batch for part in range(len(source.part_rows)) for batch in source.read(part, source.schema.names)]
+    return pa.Table.from_batches(batches, source.schema)
 
 
 def _frame_of(given: Given, names: list[str], rows: Ints, made: pa.Table) -> Any:

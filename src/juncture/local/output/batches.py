@@ -143,7 +143,7 @@ class _Stream:
             lefts, positions = pairs_of_one(match_spans, keep=self._keep)
             return [self._joined(batch, lefts, self._prober.right.rows_at(positions))]
         tasks = self._cut_spans(batch, match_spans)
-        # Where rows without a match are kept, only the next task tells if the last row has one that passes the check.
+        # If unmatched rows are kept, only the next task knows whether the last row has a match that passes the check.
         depends = self._keep and tasks[0].spans.match_spans.check is not None
         depends = depends or (self._sorts and any(task.continued for task in tasks))
         is_little = sum(task.size for task in tasks) <= batch.num_rows and not depends
@@ -196,7 +196,7 @@ class _Stream:
         return self._pairs(task) if isinstance(task, Task) and self._depends(task) else task
 
     def _depends(self, task: Task) -> bool:
-        """Tell whether a task's output may depend on others, or be less than the task can tell."""
+        """Return whether a task's output may depend on others, or be smaller than the task can know."""
         return task.spans.match_spans.check is not None or (self._sorts and (task.continued or task.continues))
 
     def _pieces(self, made: Made, *, had: bool) -> tuple[list[Made], bool]:

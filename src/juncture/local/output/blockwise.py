@@ -1,4 +1,4 @@
-"""Joins of two sides of which neither fits in memory: the right one is held block by block."""
+"""Joins of two sides that do not fit in memory: the right one is buffered block by block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[[Join, Source, Source], Iterator[pa.RecordBatch]]
 """Yields the rows of a join whose right side is held in memory, in the order of the left rows."""
 
 _ONE_BLOCK: dict[How, How] = {"left": "inner", "full": "right", "anti": "semi"}
-"""What a join of one block gives, where only all blocks together tell which left rows have a match."""
+"""The result of one block, if only all blocks together determine which left rows have a match."""
 
 
 def join_blockwise(
@@ -57,7 +57,7 @@ def join_blockwise(
     if len(matched):
         rows = _rows(numbered, left, matched if how == "semi" else ~matched)
         alone = replace(join, how="anti" if how in ("semi", "anti") else "left")
-        nothing = TableSource(join.right_schema.empty_table())
+        nothing = TableSource(pa.Table.from_batches([], join.right_schema))
         yield from run(alone, SelectedSource(left, rows), nothing)
 
 

@@ -41,7 +41,7 @@ class MaxTree:
 
 
 def levels_of(length: int) -> tuple[list[int], Ints]:
-    """Return the size of each level of a tree with so many leaves, padded, and where each starts; the end at last."""
+    """Return the padded size of each level of a tree with a number of leaves, and the start of each; the end last."""
     sizes = [_padded(length)]
     while sizes[-1] > WINDOW:
         sizes.append(_padded(sizes[-1] // WINDOW))

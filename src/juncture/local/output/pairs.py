@@ -22,7 +22,7 @@ PAIRS_MOST = 1 << 18
 
 @dataclass(frozen=True)
 class MatchSpans:
-    """What the left rows of a batch ask for.
+    """The queries of the left rows of a batch.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class MatchSpans:
     thresholds
         For each span, the least second value that matches; None if all of the span do.
     check
-        Tells which pairs of a left row and a position match, where spans only say which may; None if all do.
+        Checks which pairs of a left row and a position match, if spans are only candidates; None if all match.
     one_at_most
         Whether each row has one span, of one position or none, and all positions match.
     """
@@ -92,7 +92,7 @@ class Prober(Protocol):
         ...
 
     def find(self, batch: pa.RecordBatch) -> MatchSpans:
-        """Return what the rows of a batch ask for."""
+        """Return the queries of the rows of a batch."""
         ...
 
 
@@ -107,7 +107,7 @@ class CountedSpans:
     match_spans
         The spans, with ``rows``.
     counts
-        How many positions of each match, as far as spans and thresholds tell.
+        How many positions of each match, by spans and thresholds.
     """
 
     batch: pa.RecordBatch

@@ -19,7 +19,7 @@ from juncture.spec.schema import is_fixed
 
 
 class Payload:
-    """Columns of a table, of which any rows can be taken.
+    """Columns of a table, to take any rows from.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def read_held(source: Source, columns: Sequence[str], context: JoinContext) -> P
 
 
 def _are_consecutive(rows: Rows) -> bool:
-    """Tell whether rows are there, and follow one another."""
+    """Return whether rows are there, and follow one another."""
     if len(rows) == 0 or rows[0] < 0 or int(rows[-1]) - int(rows[0]) != len(rows) - 1:
         return False
     return bool((rows[1:] - rows[:-1] == 1).all())

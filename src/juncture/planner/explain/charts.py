@@ -35,7 +35,8 @@ def charting() -> tuple[Any, Any]:
         import vl_convert
     except ImportError as error:
         raise PlanError(
-            f"charts need {error.name!r}, which is not installed. Install it with: pip install 'juncture[html]'."
+            f"Charts need {error.name!r}, which is not installed. Install it: pip install 'juncture[html]'.",
+            name="JN-PACKAGE-MISSING",
         ) from error
     return altair, vl_convert
 
@@ -173,7 +174,7 @@ def _text(alt: Any, x: Any, y: Any, boxes: Sequence[dict[str, Any]], bold: bool)
 
 
 def _by_chosen(alt: Any, channel: Any) -> Any:
-    """Return a channel that tells what was chosen from the rest."""
+    """Return a channel that highlights the chosen algorithm."""
     return channel("chosen:N", scale=alt.Scale(domain=[True, False], range=[_CHOSEN, _OTHER]), legend=None)
 
 

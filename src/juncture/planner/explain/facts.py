@@ -1,4 +1,4 @@
-"""A plan as plain data, of which the JSON and the page are made."""
+"""A plan as plain data: the source of the JSON and HTML forms."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 
-FORMAT_VERSION = 1
-"""Raised when a key changes its meaning or goes; keys may be added without."""
+FORMAT_VERSION = 2
+"""Incremented when a key changes its meaning or is removed. New keys do not increment it."""
 
 
 def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
-    """Return all that a plan says, and what happened if it has run, under keys that do not change."""
+    """Return a plan, and its measured run if there is one, under stable keys."""
     choice, is_local = plan.choice, plan.engine == "local"
     facts = {
         "version": FORMAT_VERSION,
@@ -26,7 +26,7 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
         "conditions": list(conditions_of(plan.join)),
         "spec": plan.join.spec.to_dict(),
         "algorithm": plan.algorithm,
-        "does": choice.chosen.does,
+        "summary": choice.chosen.summary,
         "reason": choice.reason,
         "sides": {"left": _side(plan.stats.left), "right": _side(plan.stats.right)},
         "resources": {
@@ -35,8 +35,8 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
             "constants": plan.resources.constants.source,
         },
         "budget": {
-            "held_bytes": held_bytes(plan.join, "right", plan.stats.right) if is_local else None,
-            "room_bytes": room_bytes(plan.resources) if is_local else None,
+            "right_bytes": held_bytes(plan.join, "right", plan.stats.right) if is_local else None,
+            "available_bytes": room_bytes(plan.resources) if is_local else None,
         },
         "expected": {
             "rows": asdict(choice.rows),
@@ -45,7 +45,7 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
         },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),
-        "weighed": [
+        "considered": [
             {**asdict(option), "chosen": option.algorithm == plan.algorithm} for option in ranked_options(plan)
         ],
     }
@@ -53,7 +53,7 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
 
 
 def ranked_options(plan: Decision) -> list[Option]:
-    """Return what was weighed, the cheapest first, what is ruled out last."""
+    """Return the considered algorithms: the cheapest first, excluded ones last."""
     return sorted(plan.choice.options, key=_rank)
 
 

@@ -77,7 +77,9 @@ def _flow(plan: Decision, run: Measured | None) -> str:
     expected = plan.choice.rows.value
     out = "rows not known yet" if expected is None else f"about {expected:,} rows"
     out = out if run is None else f"{run.rows:,} rows"
-    return draw_flow(left, right, [plan.algorithm, plan.choice.chosen.does], ["result", f"{plan.join.how} join", out])
+    return draw_flow(
+        left, right, [plan.algorithm, plan.choice.chosen.summary], ["result", f"{plan.join.how} join", out]
+    )
 
 
 def _side(side: Side, plan: Decision, counted: int | None) -> Sequence[str]:

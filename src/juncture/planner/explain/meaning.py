@@ -9,7 +9,7 @@ from juncture.predicate.language.sql import describe
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.duration import format_duration
 from juncture.spec.equi import Equi, ResolvedEqui
-from juncture.spec.overlap import Overlap, ResolvedOverlap
+from juncture.spec.overlap import KeyInterval, Overlap, ResolvedOverlap
 from juncture.spec.range import Bound, Range, ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain
@@ -38,15 +38,14 @@ def meaning_of(join: Resolved) -> str:
 
 def conditions_of(join: Resolved) -> tuple[Condition, ...]:
     """Return what a pair of rows has to satisfy: the equality of each pair of ``by`` columns, and more."""
-    pairs = zip(join.left_by, join.right_by, strict=True)
-    keys = (("key", f"left {ours} = right {theirs}") for ours, theirs in pairs)
+    keys = (("key", f"left {ours} = right {theirs}") for ours, theirs in join.spec.key_pairs())
     return (*keys, *_KINDS[join.spec.joined_as][1](join))
 
 
 def _equal_names(join: Resolved) -> str:
     """Return the ``by`` columns that have to be equal, as in ``venue, symbol = ticker``."""
-    pairs = zip(join.left_by, join.right_by, strict=True)
-    return ", ".join(ours if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs)
+    pairs = join.spec.key_pairs()
+    return ", ".join(str(ours) if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs)
 
 
 def _of_equal_keys(join: Resolved, *, nulls_equal: bool = False) -> str:
@@ -58,7 +57,7 @@ def _right_rows(join: Resolved) -> str:
     return f"{'aggregates of ' if join.aggregates else ''}the right rows"
 
 
-def _distance(size: Any, domain: Domain) -> str:
+def distance_words(size: Any, domain: Domain) -> str:
     """Say how long a distance is."""
     if domain.is_time:
         return format_duration(int(size) * domain.step_ns)
@@ -76,14 +75,16 @@ def _asof(join: ResolvedAsof) -> str:
     }[spec.direction]
     if spec.matches > 1:
         side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
-    on = join.left_on if join.left_on == join.right_on else f"{join.left_on} against {join.right_on}"
+    ours, theirs = spec.on_names()
+    on = ours if ours == theirs else f"{ours} against {theirs}"
     within = ""
     if join.tolerance is not None and join.tolerance.column is not None:
         within = f", within the row's own {join.tolerance.column}"
     elif join.tolerance is not None:
-        within = f", within {_distance(join.tolerance.constant or 0, join.domain)}"
+        within = f", within {distance_words(join.tolerance.constant or 0, join.domain)}"
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
-    since = "" if join.known is None else f", of those known by its {join.known.left} (right {join.known.right})"
+    known = spec.known_pair()
+    since = "" if known is None else f", of those known by its {known[0]} (right {known[1]})"
     condition = "" if join.where is None else f", of those for which {describe(join.where)}"
     return f"{side}{keys}, by {on}{within}{since}{condition}{_in_ties(join)}"
 
@@ -93,7 +94,7 @@ def _in_ties(join: ResolvedAsof) -> str:
     if join.spec.ties in ("greatest", "error"):
         return ""
     order = "the right table" if join.goes_by_table_order else ", ".join(join.spec.order_columns())
-    return f", the {join.spec.ties} of several at one {join.right_on} in the order of {order}"
+    return f", the {join.spec.ties} of several at one {join.spec.on_names()[1]} in the order of {order}"
 
 
 def _equi(join: ResolvedEqui) -> str:
@@ -110,8 +111,9 @@ def _range(join: ResolvedRange) -> str:
     if join.windows:
         named = "; ".join(f"{name}: {_range(join.in_window(name))}" for name in join.windows)
         return f"for each of {len(join.windows)} windows {_right_rows(join)} in it ({named})"
-    lower, upper = (_end(join, bound, join.left_on) for bound in (join.lower, join.upper))
-    on = join.right_on if join.right_on != join.left_on else f"right {join.right_on}"
+    ours, theirs = join.spec.on_names()
+    lower, upper = (_end(join, bound, ours) for bound in (join.lower, join.upper))
+    on = theirs if theirs != ours else f"right {theirs}"
     if join.lower is None:
         window = f"{_word(join.upper, 'at most', 'less than')} {upper}"
     elif join.upper is None:
@@ -122,10 +124,11 @@ def _range(join: ResolvedRange) -> str:
 
 
 def _range_conditions(join: ResolvedRange) -> tuple[Condition, ...]:
-    lower, upper = (_end(join, bound, f"left {join.left_on}") for bound in (join.lower, join.upper))
+    ours, theirs = join.spec.on_names()
+    lower, upper = (_end(join, bound, f"left {ours}") for bound in (join.lower, join.upper))
     above = lower + _word(join.lower, " <= ", " < ") if join.lower is not None else ""
     below = _word(join.upper, " <= ", " < ") + upper if join.upper is not None else ""
-    return (("band" if above and below else "inequality", f"{above}right {join.right_on}{below}"),)
+    return (("band" if above and below else "inequality", f"{above}right {theirs}{below}"),)
 
 
 def _word(bound: Bound | None, closed: str, strict: str) -> str:
@@ -138,17 +141,21 @@ def _end(join: ResolvedRange, bound: Bound | None, on: str) -> str:
     if bound.column is not None:
         return f"{on} + {bound.column}"
     constant = bound.constant or 0
-    return f"{on} {'-' if constant < 0 else '+'} {_distance(abs(constant), join.domain)}" if constant else on
+    return f"{on} {'-' if constant < 0 else '+'} {distance_words(abs(constant), join.domain)}" if constant else on
 
 
 def _overlap(join: ResolvedOverlap) -> str:
-    ours, theirs = (f"{start or '-∞'} to {end or '∞'}" for start, end in (join.left_interval, join.right_interval))
+    ours, theirs = (f"{start or '-∞'} to {end or '∞'}" for start, end in _intervals(join))
     return f"{_right_rows(join)} whose {theirs} overlaps its {ours}{_of_equal_keys(join)}"
+
+
+def _intervals(join: ResolvedOverlap) -> tuple[KeyInterval, KeyInterval]:
+    return join.spec.left_interval, join.spec.right_interval
 
 
 def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
     sign = "<=" if join.closed == "both" else "<"
-    (ours, our_end), (theirs, their_end) = join.left_interval, join.right_interval
+    (ours, our_end), (theirs, their_end) = _intervals(join)
     limits = [("left", ours, "right", their_end), ("right", theirs, "left", our_end)]
     shared = [f"{a} {start} {sign} {b} {end}" for a, start, b, end in limits if start is not None and end is not None]
     return (("overlap", " AND ".join(shared)),) if shared else ()

@@ -56,12 +56,12 @@ def plan_text(plan: Decision, run: Measured | None = None) -> str:
     lines += [f"  {heading:<9}  {text}" for heading, text in plan_words(plan)]
     options = ranked_options(plan)
     width = max(len(option.algorithm) for option in options)
-    lines.append("  weighed")
+    lines.append("  considered")
     for option in options:
         mark = "*" if option.algorithm == plan.algorithm else " "
         lines.append(f"    {mark} {option.algorithm:<{width}}  {verdict(option)}")
     if run is not None:
-        lines.append("  what happened")
+        lines.append("  measured")
         lines += [f"    {heading:<9}  {text}" for heading, text in happened(plan, run)]
     return "\n".join(lines)
 
@@ -77,15 +77,15 @@ def _sizes(plan: Decision) -> Iterator[tuple[str, str]]:
         size = "" if side.bytes is None else f", about {format_size(side.bytes)}"
         yield name, "not counted" if side.rows is None else f"{side.rows:,} rows{size}"
     rows = plan.choice.rows.value
-    yield "output", "not known" if rows is None else f"about {rows:,} rows"
+    yield "output", "unknown" if rows is None else f"about {rows:,} rows"
 
 
 def plan_words(plan: Decision) -> Iterator[tuple[str, str]]:
     """Say what will run and on what knowledge, as pairs of a heading and a text."""
     share = {"local": "in all", "spark": "per task"}[plan.engine]
     yield from conditions_of(plan.join)
-    yield "algorithm", f"{plan.algorithm}: {plan.choice.chosen.does}"
-    yield "because", plan.choice.reason
+    yield "algorithm", f"{plan.algorithm}: {plan.choice.chosen.summary}"
+    yield "reason", plan.choice.reason
     yield "left", _side(plan, plan.stats.left)
     yield "right", _side(plan, plan.stats.right)
     yield "output", _expected(plan.choice.rows, "rows")
@@ -100,16 +100,16 @@ def plan_words(plan: Decision) -> Iterator[tuple[str, str]]:
         yield "constants", f"measured, from {plan.resources.constants.source} (JUNCTURE_CONSTANTS)"
     yield from plan.details
     if plan.engine == "spark":
-        yield "ran first", "; ".join(plan.jobs) or "nothing: no job ran to make this plan"
+        yield "jobs", "; ".join(plan.jobs) or "none: planning ran no Spark job"
 
 
 def _budget(plan: Decision) -> str:
     """Say whether the right rows fit in memory."""
     held, room = held_bytes(plan.join, "right", plan.stats.right), format_size(room_bytes(plan.resources))
     if held is None:
-        return f"{room} may be held, and the right rows are not counted"
+        return f"{room} available; the right rows are not counted"
     verdict = "fit" if held <= room_bytes(plan.resources) else "do not fit"
-    return f"{room} may be held: right rows of about {format_size(held)} {verdict}"
+    return f"{room} available: right rows of about {format_size(held)} {verdict}"
 
 
 def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
@@ -118,8 +118,8 @@ def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
         "rows": None if side.rows is None else f"{side.rows:,} rows",
         "row_bytes": None if side.bytes is None else f"about {format_size(side.bytes)}",
         "keys": None if side.keys is None else f"{side.keys:,} keys",
-        "hottest_share": None if side.hottest_share is None else f"{side.hottest_share:.1%} of them in the hottest key",
-        "nulls": f"{side.nulls:,} of them with a null that matches nothing" if side.nulls else None,
+        "hottest_share": None if side.hottest_share is None else f"{side.hottest_share:.1%} of rows in the hottest key",
+        "nulls": f"{side.nulls:,} rows with nulls that never match" if side.nulls else None,
         "extent": None if side.extent is None else "from {} to {}".format(*(_place(plan, end) for end in side.extent)),
         "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
     }
@@ -129,15 +129,15 @@ def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
 def _side(plan: Decision, side: SideStats) -> str:
     """Say what is known of a side, each figure with its source, in a line."""
     known = known_of(plan, side).values()
-    return ", ".join(f"{fact} ({source})" if source else fact for fact, source in known) or "not known"
+    return ", ".join(f"{fact} ({source})" if source else fact for fact, source in known) or "unknown"
 
 
 def _expected(estimate: Estimate, unit: str = "") -> str:
     """Say what is expected, and from what source."""
     if estimate.value is None:
-        return f"not known: {estimate.how}"
+        return f"unknown: {estimate.source}"
     figure = f"{estimate.value:,} {unit}" if unit else format_size(estimate.value) if estimate.value else "nothing"
-    return f"about {figure} ({estimate.how})" if estimate.value else f"{figure} ({estimate.how})"
+    return f"about {figure} ({estimate.source})" if estimate.value else f"{figure} ({estimate.source})"
 
 
 def _place(plan: Decision, value: Any) -> str:
@@ -153,9 +153,9 @@ def _place(plan: Decision, value: Any) -> str:
 def verdict(option: Option) -> str:
     """Say what an algorithm should cost, or why it is ruled out."""
     if option.refusal:
-        return f"no: {option.refusal}"
+        return f"excluded: {option.refusal}"
     if option.cost_s is None:
-        return option.remark or "only when it is named: a reference to compare with"
+        return option.remark or "only if named: a reference for comparison"
     return about(option.cost_s)
 
 
@@ -163,11 +163,11 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     """Say what happened beside what was expected, as pairs of a heading and a text."""
     expected_s = plan.choice.chosen.cost_s
     if run.algorithm not in (None, plan.algorithm):
-        yield "algorithm", f"{run.algorithm}: what came was too large for {plan.algorithm}"
+        yield "algorithm", f"{run.algorithm}: the input was too large for {plan.algorithm}"
     yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {about(expected_s)})")
     if run.compile_s is not None and run.compile_s >= _WORTH_SAYING_S:
         rest = _seconds(max(0.0, run.seconds - run.compile_s))
-        yield "compiling", f"{_seconds(run.compile_s)} of it, once in a process; the join itself took {rest}"
+        yield "compiling", f"{_seconds(run.compile_s)} of it, once per process; the join itself took {rest}"
     for name, rows, known in (
         ("left", run.left_rows, plan.stats.left.rows),
         ("right", run.right_rows, plan.stats.right.rows),
@@ -188,21 +188,21 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     if run.task_bytes is not None:
         wanted = plan.choice.task_bytes
         task = None if wanted is None or wanted.value is None else _expected(wanted)
-        held = f"a task held {format_size(run.task_bytes)} at most in the JVM, beside its Python"
+        held = f"at most {format_size(run.task_bytes)} in the JVM of one task, without its Python"
         yield "memory", f"{held}; {_before(task)}"
     for heading, why in run.unknown:
-        yield heading, f"not known: {why}"
+        yield heading, f"unknown: {why}"
 
 
 def _before(expected: object, form: str = "{}") -> str:
     """Say what was expected, if anything was."""
-    return "unknown before" if expected is None else f"expected {form.format(expected)}"
+    return "no estimate" if expected is None else f"expected {form.format(expected)}"
 
 
 def _memory(peak: int, earlier: int) -> str:
     if peak > earlier:
-        return f"the process held {format_size(peak)} at most, and {format_size(earlier)} before the join"
-    return f"the process stayed below the {format_size(peak)} that it had held before"
+        return f"peak of the process {format_size(peak)}, {format_size(earlier)} before the join"
+    return f"peak of the process {format_size(peak)}, reached before the join"
 
 
 def about(seconds: float) -> str:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from typing import Literal as OneOf
 
 from juncture.predicate.intervals import spans
@@ -19,8 +19,8 @@ from juncture.predicate.intervals.interval import (
     Interval,
     contains,
     interval,
+    limited_span,
     nothing,
-    settled,
     span_of,
     tighter_lower,
     tighter_upper,
@@ -31,8 +31,11 @@ from juncture.predicate.intervals.interval import (
 )
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
 from juncture.predicate.intervals.spans import Real, Span
-from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.language.types import MAX_DIGITS, TIME_STEPS, ArithmeticOperator, Type
 from juncture.spec.values import DAY_S
+
+_FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
+"""What whole numbers and decimals lie between, so that as floats they are neither infinite nor NaN."""
 
 
 def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:
@@ -54,25 +57,14 @@ def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, ta
     )
     if operator == "/":
         return _quotient(left, right, target, nan=nan, null=null)
-    if left.empty or right.empty:
-        return nothing(target, nan=nan, null=null)
-    one, other = in_steps_of(left, target), in_steps_of(right, target)
-    if operator == "*":
-        span = spans.multiply(one, other)
-    else:
-        span = spans.add(one, spans.negate(other) if operator == "-" else other)
-    return fitted(span, target, nan=nan, null=null)
+    combine = {"+": spans.add, "-": spans.subtract, "*": spans.multiply}[operator]
+    return computed(combine, (left, right), target, nan=nan, null=null)
 
 
 def square(operand: Interval, target: Type) -> Interval:
     """Return all products of a value with itself, which are never negative."""
-    product = arithmetic("*", operand, operand, target)
-    if operand.empty:
-        return product
-    magnitude = spans.absolute(in_steps_of(operand, target))
-    squared = fitted(spans.multiply(magnitude, magnitude), target, nan=product.may_be_nan, null=product.may_be_null)
     # Infinity times itself is infinite, and zero times itself is zero: only NaN makes NaN.
-    return with_flags(squared, nan=operand.may_be_nan)
+    return computed(spans.square, (operand,), target, nan=operand.may_be_nan, null=operand.may_be_null)
 
 
 def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null: bool) -> Interval:
@@ -84,20 +76,22 @@ def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null:
     below = within(spans.meet(divisor, Span(-math.inf, False, 0, True)), nothing(right.type))
     above = within(spans.meet(divisor, Span(0, True, math.inf, False)), nothing(right.type))
     for part in (below, above):
-        for span in () if part.empty else spans.divide(span_of(left), span_of(part)):
-            result = union(result, fitted(span, target, nan=nan, null=null))
+        if not part.empty:
+            result = union(result, computed(_quotient_of_one_sign, (left, part), target, nan=nan, null=null))
     return result
+
+
+def _quotient_of_one_sign(dividend: Span, divisor: Span) -> Span:
+    [quotient] = spans.divide(dividend, divisor)
+    return quotient
 
 
 def unary(operator: OneOf["-", "abs"], operand: Interval, target: Type) -> Interval:
     """Return all negations or absolute values."""
-    if operand.empty:
-        return nothing(target, nan=operand.may_be_nan, null=operand.may_be_null)
-    span = span_of(operand)
-    span = spans.negate(span) if operator == "-" else spans.absolute(span)
-    if target.kind == "float":
-        return within(span, replace(operand, type=target))
-    return fitted(span, target, nan=False, null=operand.may_be_null)
+    change = spans.negate if operator == "-" else spans.absolute
+    if target.kind == "float" and not operand.empty:
+        return within(change(span_of(operand)), replace(operand, type=target))
+    return computed(change, (operand,), target, nan=operand.may_be_nan, null=operand.may_be_null)
 
 
 def extreme(function: OneOf["least", "greatest"], operands: Sequence[Interval], target: Type) -> Interval:
@@ -147,20 +141,15 @@ def convert(operand: Interval, target: Type) -> Interval:
     if target.kind == "boolean":
         return _truth_of(operand)
     if target.kind == "float":
-        span = span_of(operand)
         if source.kind == "float" and source.bits <= target.bits:
-            return within(span, replace(operand, type=target))
-        return fitted(span, target, nan=operand.may_be_nan, null=null)
+            return within(span_of(operand), replace(operand, type=target))
+        cut = _FINITE if source.is_discrete else spans.EVERYTHING
+        return computed(partial(spans.meet, cut), (operand,), target, nan=operand.may_be_nan, null=null)
     null = null or operand.may_be_nan or can_be_infinite(operand)
-    if operand.empty:
-        return nothing(target, null=null)
-    span = span_of(operand)
-    if source.kind == "float" and target.kind == "decimal":
-        # Spark reads the digits that a float prints with: a number that lies between the float's neighbours.
-        span = widened(span, source)
-    factor = scale_between(source, target)
-    scaled = Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
-    return fitted(scaled, target, nan=False, null=null, rounding=rounding_of(target))
+    # Spark reads the digits that a float prints with: a number that lies between the float's neighbours.
+    printed = source.kind == "float" and target.kind == "decimal"
+    change = partial(widened, data_type=source) if printed else lambda span: span
+    return computed(change, (operand,), target, nan=False, null=null, rounding=rounding_of(target))
 
 
 def _truth_of(operand: Interval) -> Interval:
@@ -194,29 +183,56 @@ def _steps_per_day(data_type: Type) -> int:
 
 def in_steps_of(operand: Interval, target: Type) -> Span:
     """Return the values of an operand in the steps of a result."""
-    span = span_of(operand)
-    factor = scale_between(operand.type, target)
-    return span if factor == 1 else Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
+    return spans.scaled(span_of(operand), scale_between(operand.type, target))
 
 
-def fitted(
-    span: Span, target: Type, *, nan: bool, null: bool, rounding: Callable[[Real], Real] | None = None
+def computed(
+    operation: Callable[..., Span],
+    operands: Sequence[Interval],
+    target: Type,
+    *,
+    nan: bool,
+    null: bool,
+    rounding: Callable[[Real], Real] | None = None,
 ) -> Interval:
-    """Return exact results as values of a type: rounded, and null where they leave it."""
-    if span.is_empty:
+    """Return the exact results of an operation as values of a type: rounded, and null where they leave it.
+
+    Parameters
+    ----------
+    operation
+        Returns the span of the results, given the span of each operand in steps of the type.
+    operands
+        The operands.
+    target
+        The type.
+    nan, null
+        Whether a result can be NaN or null besides.
+    rounding
+        Brings numbers onto the steps of the type; decimals are rounded as Spark does where there is none.
+    """
+    if any(operand.empty for operand in operands):
         return nothing(target, nan=nan, null=null)
-    low, high = span.low, span.high
+    factors = [scale_between(operand.type, target) for operand in operands]
+    exact = operation(*map(spans.scaled, map(span_of, operands), factors))
     if target.kind == "float":
         # A value inside an open end can be rounded onto it.
-        return interval(target, low, high, nan=nan, null=null)
+        return interval(target, exact.low, exact.high, nan=nan, null=null)
     if rounding is None and target.kind == "decimal":
         rounding = rounding_of(target)
-    if rounding:
-        low, high = (end if isinstance(end, float) else rounding(end) for end in (low, high))
-        span = Span(low, False, high, False)
-    null = null or low < target.least or high > target.greatest
-    low, low_open, high, high_open = settled(Span(low, span.low_open, high, span.high_open), target)
-    return interval(target, low, high, lower_open=low_open, upper_open=high_open, null=null)
+    span = _rounded(exact, rounding)
+    most = span
+    if isinstance(span.low, float) or isinstance(span.high, float):
+        # Where no limit is known, those of the operands' types tell what can leave this one.
+        most = _rounded(operation(*map(spans.scaled, map(limited_span, operands), factors)), rounding)
+    null = null or most.low < target.least or most.high > target.greatest
+    return interval(target, span.low, span.high, lower_open=span.low_open, upper_open=span.high_open, null=null)
+
+
+def _rounded(span: Span, rounding: Callable[[Real], Real] | None) -> Span:
+    if rounding is None:
+        return span
+    low, high = (end if isinstance(end, float) else rounding(end) for end in (span.low, span.high))
+    return Span(low, False, high, False)
 
 
 def widened(span: Span, data_type: Type) -> Span:

@@ -160,7 +160,7 @@ def bounds(
     ranges: dict[Side, dict[str, ColumnRange]] = {"left": {}, "right": {}}
     for column, one in shrunk.columns.items():
         guessed = (column.side, column.name) in inferred.guessed
-        if not (guessed and one.lower is None and one.upper is None and shrunk.feasible):
+        if not (guessed and one.limits == (None, None) and shrunk.feasible):
             ranges[column.side][column.name] = _range(one)
     return ColumnBounds(
         shrunk.feasible, shrunk.certain, MappingProxyType(ranges["left"]), MappingProxyType(ranges["right"])
@@ -264,9 +264,10 @@ def _steps(column: Column, end: Literal, given: object) -> Bound:
 
 
 def _range(one: Interval) -> ColumnRange:
+    lower, upper = one.limits
     return ColumnRange(
-        python_value(one.lower, one.type, up=False),
-        python_value(one.upper, one.type, up=True),
+        python_value(lower, one.type, up=False),
+        python_value(upper, one.type, up=True),
         one.lower_open,
         one.upper_open,
         one.empty,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial, reduce
 
-from juncture.predicate.intervals.arithmetic import can_be_infinite, fitted, widened
+from juncture.predicate.intervals.arithmetic import can_be_infinite, computed, widened
 from juncture.predicate.intervals.interval import (
     Interval,
     everything,
@@ -75,9 +75,7 @@ def value(node: Call, operands: Operands) -> Interval:
 def _rounded(node: Call, operand: Interval, rounding: Callable[[Real], Real]) -> Interval:
     """Return what a function gives that brings numbers onto steps, and never turns their order round."""
     lacks = operand.may_be_null or operand.may_be_nan or can_be_infinite(operand)
-    if operand.empty:
-        return nothing(node.type, null=lacks)
-    return fitted(span_of(operand), node.type, nan=False, null=lacks, rounding=rounding)
+    return computed(lambda span: span, (operand,), node.type, nan=False, null=lacks, rounding=rounding)
 
 
 def _moved(node: Call, operand: Interval, down: Real, up: Real) -> Interval:

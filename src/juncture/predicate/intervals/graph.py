@@ -18,6 +18,7 @@ from juncture.predicate.intervals.interval import TRUE, Interval, everything, in
 from juncture.predicate.intervals.narrow import narrow
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Column, Node, children, walk
+from juncture.predicate.language.types import BIGINT, Type
 
 MAX_ROUNDS = 24
 MAX_BRANCHES = 32
@@ -57,6 +58,8 @@ class Graph:
         The predicate.
     watched
         Expressions of its columns whose values are asked for besides.
+    in_types
+        Whether the range of a type, unless it has 64 bits, limits the values. It does not limit what they grow by.
 
     Notes
     -----
@@ -77,13 +80,14 @@ class Graph:
     [6, 11]
     """
 
-    def __init__(self, root: Node, watched: Sequence[Node] = ()) -> None:
+    def __init__(self, root: Node, watched: Sequence[Node] = (), *, in_types: bool = True) -> None:
         self._nodes = tuple(dict.fromkeys(node for part in (root, *watched) for node in walk(part)))
         place = {node: index for index, node in enumerate(self._nodes)}
         self._root = place[root]
         self._watched = tuple(place[node] for node in watched)
         self._operands = tuple(tuple(place[child] for child in children(node)) for node in self._nodes)
         self._leaves = {column: index for column, index in place.items() if isinstance(column, Column)}
+        self._ranges = tuple(_range_of(node) if in_types else None for node in self._nodes)
         self._ors = [index for index, node in enumerate(self._nodes) if isinstance(node, nodes.Or)]
 
     @property
@@ -122,11 +126,12 @@ class Graph:
 
     def _forward(self, bounds: Mapping[Column, Interval]) -> State:
         state: State = []
-        for node, operands in zip(self._nodes, self._operands, strict=True):
+        for node, operands, allowed in zip(self._nodes, self._operands, self._ranges, strict=True):
             if isinstance(node, Column):
-                state.append(bounds.get(node) or everything(node.type, null=node.nullable))
+                value = bounds.get(node) or everything(node.type, null=node.nullable)
             else:
-                state.append(value_of(node, tuple(state[index] for index in operands)))
+                value = value_of(node, tuple(state[index] for index in operands))
+            state.append(value if allowed is None else intersect(value, allowed))
         return state
 
     def _assert(self, state: State, index: int, changed: set[int]) -> bool:
@@ -196,7 +201,7 @@ class Graph:
             if not alternatives:
                 return False
             for leaf in self._leaves.values():
-                state[leaf] = reduce(union, [alternative[leaf] for alternative in alternatives])
+                state[leaf] = intersect(state[leaf], reduce(union, [each[leaf] for each in alternatives]))
             if not self._settle(state, set(self._leaves.values())):
                 return False
         return True
@@ -227,10 +232,24 @@ def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
     found: dict[Node, Interval] = {}
     for part in walk(node):
         if isinstance(part, Column):
-            found[part] = bounds.get(part) or everything(part.type, null=part.nullable)
+            value = bounds.get(part) or everything(part.type, null=part.nullable)
         else:
-            found[part] = value_of(part, tuple([found[child] for child in children(part)]))
+            value = value_of(part, tuple([found[child] for child in children(part)]))
+        allowed = _range_of(part)
+        found[part] = value if allowed is None else intersect(value, allowed)
     return found[node]
+
+
+def _range_of(node: Node) -> Interval | None:
+    """Return the range of the values that a node's type has; None where that limits nothing."""
+    if isinstance(node, nodes.Cast) and node.type.kind == "float" and node.operand.type.is_discrete:
+        return calculate.convert(_whole(node.operand.type), node.type)
+    is_wide = node.type.unit or node.type == BIGINT
+    return _whole(node.type) if node.type.is_discrete and not is_wide else None
+
+
+def _whole(data_type: Type) -> Interval:
+    return Interval(data_type, data_type.least, data_type.greatest, may_be_null=True)
 
 
 def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:

@@ -11,12 +11,10 @@ from itertools import product
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, floor_to
 from juncture.predicate.intervals.spans import Real, Span
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, finer
+from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type
 
 Bound = int | Fraction | float | str | bytes | None
-"""An end of a range. None has no limit but the type's own."""
-
-_VAST = 2**62
+"""An end of a range. None has no limit."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class Interval:
     type
         The type of the values.
     lower, upper
-        The ends of the range of ordinary values, in steps of the type (decimals as fractions); None where only the
-        type limits them. The infinities of floats are ordinary values.
+        The ends of the range of ordinary values, in steps of the type (decimals as fractions); None where no limit is
+        known. The range of the type is none: see `limited_span`. The infinities of floats are ordinary values.
     lower_open, upper_open
         Whether an end is itself left out. Ends of types that count steps are always closed.
     empty
@@ -74,6 +72,14 @@ class Interval:
             self.lower is not None and self.lower == self.upper
         )
 
+    @property
+    def limits(self) -> tuple[Bound, Bound]:
+        """The ends that exclude some value of the type; None for others."""
+        if not self.type.is_discrete or self.type == BOOLEAN:
+            return self.lower, self.upper
+        lower = None if self.lower == self.type.least else self.lower
+        return lower, None if self.upper == self.type.greatest else self.upper
+
     def __str__(self) -> str:
         parts = []
         if not self.empty:
@@ -81,12 +87,9 @@ class Interval:
                 words = (["false"] if self.may_be_false else []) + (["true"] if self.may_be_true else [])
                 parts.append(f"{{{', '.join(words)}}}")
             else:
-                low = (
-                    "(-∞" if self.lower is None else f"{'(' if self.lower_open else '['}{_text(self.lower, self.type)}"
-                )
-                high = (
-                    "∞)" if self.upper is None else f"{_text(self.upper, self.type)}{')' if self.upper_open else ']'}"
-                )
+                lower, upper = self.limits
+                low = "(-∞" if lower is None else f"{'(' if self.lower_open else '['}{_text(lower, self.type)}"
+                high = "∞)" if upper is None else f"{_text(upper, self.type)}{')' if self.upper_open else ']'}"
                 parts.append(f"{low}, {high}")
         parts.extend(["NaN"] if self.may_be_nan else [])
         parts.extend(["null"] if self.may_be_null else [])
@@ -253,29 +256,32 @@ def span_of(one: Interval) -> Span:
         return Span(1, False, 0, False)
     assert not isinstance(one.lower, str | bytes)
     assert not isinstance(one.upper, str | bytes)
-    if one.type.is_discrete:
-        low = one.type.least if one.lower is None else one.lower
-        high = one.type.greatest if one.upper is None else one.upper
-        return Span(low, False, high, False)
     low = -math.inf if one.lower is None else exact(one.lower)
     high = math.inf if one.upper is None else exact(one.upper)
     return Span(low, one.lower_open, high, one.upper_open)
 
 
-def settled(span: Span, data_type: Type) -> Span:
-    """Return a span without ends that come from the limits of 64 bits alone, which say nothing worth keeping."""
-    if data_type.kind not in ("integer", "timestamp", "duration"):
+def limited_span(one: Interval) -> Span:
+    """Return the same range where no limit is known less what the type does not have.
+
+    That tells which results can leave their type, and which comparisons can be true. It is no limit of what values
+    grow by: the next ones would be beyond it just as well.
+
+    Examples
+    --------
+    >>> limited_span(interval(Type("integer", bits=8), 3))
+    Span(low=3, low_open=False, high=127, high_open=False)
+    """
+    span = span_of(one)
+    if not one.type.is_discrete:
         return span
-    low = -math.inf if span.low < -_VAST else span.low
-    high = math.inf if span.high > _VAST else span.high
-    return Span(low, span.low_open, high, span.high_open)
+    return Span(max(span.low, one.type.least), span.low_open, min(span.high, one.type.greatest), span.high_open)
 
 
 def within(span: Span, like: Interval) -> Interval:
     """Return the values of a type that lie in a span, with the NaN and null of another interval."""
     if span.is_empty:
         return nothing(like.type, nan=like.may_be_nan, null=like.may_be_null)
-    span = settled(span, like.type)
     return interval(
         like.type,
         span.low,
@@ -284,23 +290,6 @@ def within(span: Span, like: Interval) -> Interval:
         upper_open=span.high_open,
         nan=like.may_be_nan,
         null=like.may_be_null,
-    )
-
-
-def steps_in(one: Interval, unit: str) -> Interval:
-    """Return a range of timestamps or durations in steps of a unit that is no coarser."""
-    factor = TIME_STEPS[unit] // TIME_STEPS[one.type.unit]
-    if factor == 1:
-        return one
-    # The ends keep meaning the coarser type's limits, which the finer type may not reach: plain numbers have none.
-    span = span_of(one)
-    if one.empty:
-        return replace(one, type=replace(one.type, unit=unit))
-    return Interval(
-        replace(one.type, unit=unit),
-        int(span.low * factor),
-        int(span.high * factor),
-        may_be_null=one.may_be_null,
     )
 
 
@@ -423,9 +412,8 @@ def width(one: Interval) -> Real | None:
     return distance if isinstance(distance, int) else float(distance) if one.type.kind == "float" else distance
 
 
-def common_unit(one: Interval, other: Interval) -> tuple[Interval, Interval]:
-    """Return two ranges of timestamps or durations in steps of the finer unit; other types as they are."""
-    if one.type.unit and other.type.unit and one.type.unit != other.type.unit:
-        unit = finer(one.type, other.type)
-        return steps_in(one, unit), steps_in(other, unit)
-    return one, other
+def finer_factor(one: Type, other: Type) -> int:
+    """Return the steps of the finer unit of two types in a step of the first one's; 1 without units."""
+    if not (one.unit and other.unit):
+        return 1
+    return max(1, TIME_STEPS[other.unit] // TIME_STEPS[one.unit])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from juncture.predicate.intervals import functions, spans
@@ -150,16 +151,14 @@ def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
 
 def _extreme(node: nodes.Extreme, result: Interval, operands: Operands) -> Operands:
     """Cut from each operand what lies beyond the least or greatest of all; nulls take no part."""
-    z = span_of(result)
     if node.function == "least":
-        beyond = Span(z.low, z.low_open, math.inf, False)
-        narrowed = [_meet(x, () if z.is_empty else (beyond,), 1) for x in operands]
+        # NaN is greater than any number.
+        beyond = replace(result, upper=None, upper_open=False, may_be_nan=True, may_be_null=True)
     elif result.may_be_nan:
         return operands
     else:
-        beyond = Span(-math.inf, False, z.high, z.high_open)
-        narrowed = [with_flags(_meet(x, () if z.is_empty else (beyond,), 1), nan=False) for x in operands]
-    return tuple(narrowed) if node.type.has_arithmetic else operands
+        beyond = replace(result, lower=None, lower_open=False, may_be_null=True)
+    return tuple(intersect(operand, beyond) for operand in operands)
 
 
 def _cast(node: nodes.Cast, result: Interval, operands: Operands) -> Operands:

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from juncture.predicate.intervals.interval import (
     Interval,
+    finer_factor,
     intersect,
     interval,
     nothing,
@@ -16,10 +17,9 @@ from juncture.predicate.intervals.interval import (
     tighter_upper,
     within,
 )
-from juncture.predicate.intervals.spans import Span, meet
+from juncture.predicate.intervals.spans import Span, meet, scaled
 from juncture.predicate.intervals.truth import flipped
 from juncture.predicate.language.nodes import CompareOperator
-from juncture.predicate.language.types import TIME_STEPS
 
 Pair = tuple[Interval, Interval]
 
@@ -106,23 +106,11 @@ def _without(one: Interval, other: Interval) -> Interval:
     return _own(Span(span.low, low_open, span.high, high_open), one, other)
 
 
-def _factor(one: Interval, other: Interval) -> int:
-    """Return the steps of the finer unit of two sides in a step of the first one's."""
-    if not (one.type.unit and other.type.unit):
-        return 1
-    return max(1, TIME_STEPS[other.type.unit] // TIME_STEPS[one.type.unit])
-
-
 def _common_span(one: Interval, other: Interval) -> Span:
     """Return the values of one side in steps of the finer unit of both."""
-    span, factor = span_of(one), _factor(one, other)
-    return span if factor == 1 else Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
+    return scaled(span_of(one), finer_factor(one.type, other.type))
 
 
 def _own(span: Span, one: Interval, other: Interval) -> Interval:
     """Return a span in steps of the finer unit as values of one side."""
-    factor = _factor(one, other)
-    if factor == 1 or span.is_empty:
-        return within(span, one)
-    low, high = Fraction(span.low) / factor, Fraction(span.high) / factor
-    return within(meet(span_of(one), Span(low, span.low_open, high, span.high_open)), one)
+    return within(scaled(span, Fraction(1, finer_factor(one.type, other.type))), one)

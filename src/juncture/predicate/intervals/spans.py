@@ -62,6 +62,11 @@ def negate(span: Span) -> Span:
     return Span(-span.high, span.high_open, -span.low, span.low_open)
 
 
+def scaled(span: Span, factor: Real) -> Span:
+    """Return the numbers times a factor that is greater than zero."""
+    return span if factor == 1 else Span(span.low * factor, span.low_open, span.high * factor, span.high_open)
+
+
 def absolute(span: Span) -> Span:
     """Return the absolute values."""
     if span.low >= 0:
@@ -86,6 +91,17 @@ def _sum(one: Real, other: Real, undecided: float) -> Real:
     if _is_infinite(one):
         return undecided if _is_infinite(other) and one != other else one
     return other if _is_infinite(other) else one + other
+
+
+def subtract(one: Span, other: Span) -> Span:
+    """Return all differences."""
+    return add(one, negate(other))
+
+
+def square(span: Span) -> Span:
+    """Return all products of a number with itself."""
+    magnitude = absolute(span)
+    return multiply(magnitude, magnitude)
 
 
 def multiply(one: Span, other: Span) -> Span:

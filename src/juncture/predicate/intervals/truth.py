@@ -12,13 +12,13 @@ from functools import reduce
 from juncture.predicate.intervals.interval import (
     Bound,
     Interval,
-    common_unit,
+    finer_factor,
     intersect,
+    limited_span,
     nothing,
-    span_of,
     truth,
 )
-from juncture.predicate.intervals.spans import meet
+from juncture.predicate.intervals.spans import meet, scaled
 from juncture.predicate.language.nodes import CompareOperator
 
 OPPOSITE: dict[CompareOperator, CompareOperator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
@@ -79,8 +79,8 @@ def orders(left: Interval, right: Interval) -> set[str]:
 
 def _orders_of_ranges(left: Interval, right: Interval) -> set[str]:
     if left.type.has_arithmetic and right.type.has_arithmetic:
-        left, right = common_unit(left, right)
-        one, other = span_of(left), span_of(right)
+        one = scaled(limited_span(left), finer_factor(left.type, right.type))
+        other = scaled(limited_span(right), finer_factor(right.type, left.type))
         found = {"<"} if one.low < other.high else set()
         found |= {">"} if other.low < one.high else set()
         return found | (set() if meet(one, other).is_empty else {"="})

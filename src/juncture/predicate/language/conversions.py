@@ -69,7 +69,7 @@ def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
     if isinstance(operand, Literal) and isinstance(operand.value, str) and target.is_number:
         operand = _number_of(operand.value, target)
         source = operand.type
-    if source.kind not in _CASTS.get(target.kind, ()):
+    if source != target and source.kind not in _CASTS.get(target.kind, ()):
         raise SchemaError(f"CAST from {source} to {target} is not known here. Convert the column before the join.")
     if "timestamp" in (source.kind, target.kind) and source.zoned != target.zoned:
         raise SchemaError(

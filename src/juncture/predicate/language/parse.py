@@ -53,6 +53,7 @@ _TYPES = {
     "TIMESTAMP_LTZ": Type("timestamp", unit="us", zoned=True),
     "TIMESTAMP": Type("timestamp", unit="us", zoned=True),
     "STRING": STRING,
+    "BINARY": Type("binary"),
 }
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _SUFFIXES = {"Y": "TINYINT", "S": "SMALLINT", "L": "BIGINT", "F": "FLOAT", "D": "DOUBLE"}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from juncture.planner.statistics import Resources
-from juncture.spark.asof.shuffle import task_spec
+from juncture.spark.asof.shuffle import task_join
 from juncture.spark.exchange.exchange import finish, packets, placeholders, shuffled
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.broadcast import broadcast_side
@@ -52,15 +52,15 @@ def probe_stages(
     join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, resources: Resources
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
     """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
-    spec = task_spec(join)
+    seen = task_join(join)
     matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
     names = tuple(column.name for column in join.output)
 
     def probe(feed: Feed) -> ProbeLeft:
-        return ProbeLeft(feed, join.right_by, spec, left, matching, targets, memory_bytes=memory_bytes)
+        return ProbeLeft(feed, seen, left, matching, targets, memory_bytes=memory_bytes)
 
     def choose(right: pa.Schema) -> ChooseCandidates:
-        found = candidates(right, join.right_by, spec)
-        return ChooseCandidates(spec, left, found, targets, names, memory_bytes=memory_bytes, output=output)
+        found = candidates(right, seen)
+        return ChooseCandidates(seen, left, found, targets, names, memory_bytes=memory_bytes, output=output)
 
     return probe, choose

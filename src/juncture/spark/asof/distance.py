@@ -61,8 +61,9 @@ class OnDistances:
             digits = max(side.precision - side.scale for side in sides) + scale
             if digits > _DIGITS_MAX < scale:
                 raise PlanError(
-                    f"The on columns are {sides[0]} and {sides[1]}: SQL cannot subtract decimals that have more than "
-                    f"{_DIGITS_MAX} digits after the point. Pass algorithm='auto'."
+                    f"SQL cannot subtract on columns of {sides[0]} and {sides[1]}: it has at most {_DIGITS_MAX} "
+                    "digits after the point. Pass algorithm='auto' to use another one.",
+                    name="JN-DECIMAL-DIGITS",
                 )
         return cls(OrderEncoding(join.domain), sides[0], digits)
 

@@ -39,7 +39,10 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
     sql = SqlJoin(join, left, right)
     refusal = _refusal(sql)
     if refusal:
-        raise PlanError(f"algorithm='native' cannot run this join: {refusal} Pass algorithm='auto'.")
+        raise PlanError(
+            f"algorithm='native' cannot run this join: {refusal} Pass algorithm='auto' to use another one.",
+            name="JN-ALGORITHM-UNSUITABLE",
+        )
     ours = sql.left_rows()
     ours = ours.withColumn("on0", F.when(F.col("usable"), F.col("on0")))
     theirs = sql.right_rows().withColumnsRenamed({name: f"right_{name}" for name in (*sql.keys, "on0")})

@@ -6,7 +6,7 @@ from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.asof.broadcast import join_candidates
 from juncture.spark.asof.native import has_native, join_native
-from juncture.spark.asof.shuffle import asof_stages, task_spec
+from juncture.spark.asof.shuffle import asof_stages, task_join
 from juncture.spark.asof.statistics import AsofStatistics
 from juncture.spark.asof.window import join_window
 from juncture.spark.exchange.broadcast_join import join_broadcast
@@ -64,7 +64,7 @@ class AsofPlanning(Planning):
         join, left, right, resources = self._join, self._left, self._right, self._resources
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
-            seen = task_spec(join).resolve(join.left_schema, needed_right(join))
+            seen = task_join(join).over(join.left_schema, needed_right(join))
             frame, jobs = join_broadcast(seen, "right", left, right, schema, resources)
             return BuiltJoin(frame, tuple(jobs))
         if algorithm == "broadcast_left":
@@ -90,6 +90,7 @@ def check_table_order(join: ResolvedAsof) -> None:
     ties = join.spec.ties
     if join.goes_by_table_order and join.spec.how not in ("semi", "anti"):
         raise PlanError(
-            f"ties={ties!r} takes the {ties} row in the order of the right table, and on Spark a table has none: rows "
-            "come in any order. Name in order_by= the columns that give the order, or leave ties= out."
+            f"ties={ties!r} needs an order of the right rows, but Spark tables have none. Pass order_by=, or remove "
+            "ties=.",
+            name="JN-TIES-ORDER",
         )

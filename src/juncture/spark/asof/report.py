@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from juncture.errors import PlanError
+from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
@@ -57,14 +58,16 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
     """
     if join.where is not None:
         raise PlanError(
-            f"where={join.spec.where!r} is decided row by row, and on Spark right rows are counted by key and on "
-            "before. Report on Arrow tables, of a sample if need be: jn.plan(left, right, spec).match_report()."
+            f"match_report() on Spark does not support where={join.spec.where!r}. Run it on Arrow tables, for example "
+            "on a sample: jn.plan(left, right, spec).match_report().",
+            name="JN-REPORT-UNSUPPORTED",
         )
     if join.domain.is_asof_only and not join.domain.is_ranked:
+        on_type = join.left_schema.field(join.left_on).type
         raise PlanError(
-            f"The left on column {join.left_on!r} is of type {join.left_schema.field(join.left_on).type}, of which "
-            "Spark's SQL calculates no exact distances. Report on Arrow tables, of a sample if need be: "
-            "jn.plan(left, right, spec).match_report()."
+            f"The left on column {join.spec.on_names()[0]!r} is of type {on_type}, but SQL "
+            "computes no exact distances of that type. Run match_report() on Arrow tables, for example on a sample.",
+            name="JN-REPORT-UNSUPPORTED",
         )
     candidates = _candidates(join, right)
     nearest = _with_known_keys(join, _nearest(join, left, candidates, joined), candidates)
@@ -80,6 +83,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
         right_rows=right.count(),
         distances=_distances(join, counts),
         ties=counts["ties"],
+        explanations=explanations_of(join),
         **{reason: counts[reason] for reason in _COUNTED},
     )
 
@@ -110,10 +114,8 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
     if join.known is not None:
+        # Rows that are never known match nothing, but their keys are there.
         names["right_known"] = join.known.right
-        usable = usable & F.col("right_known").isNotNull()
-        if join.known.domain.kind == "float":
-            usable = usable & ~F.isnan("right_known")
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
@@ -179,9 +181,9 @@ def _reason(join: ResolvedAsof) -> Column:
         F.when(~_is_usable(join, "left"), "null_on")
         .when(null_key, "null_key")
         .when(F.col("known").isNull(), "unknown_key")
-        .when(F.col("right_on").isNull(), "nothing_there")
+        .when(F.col("right_on").isNull(), "no_candidate")
         .when(_is_near(join), "matched")
-        .otherwise("too_far")
+        .otherwise("beyond_tolerance")
     )
 
 

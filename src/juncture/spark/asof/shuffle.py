@@ -21,7 +21,7 @@ from juncture.spark.tasks.join import JoinPartition
 from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.placement import Coding
 from juncture.spark.tasks.unmatched import ResolveUnmatched
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import Limit, MatchInterval
 
 _SEEN: dict[str, tuple[Seen, ...]] = {
@@ -41,16 +41,18 @@ def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Plac
     )
 
 
-def task_spec(join: ResolvedAsof) -> Asof:
-    """Return the spec as tasks take it, which see the needed right columns only, and rows in any order."""
+def task_join(join: ResolvedAsof) -> ResolvedAsof:
+    """Return the join as tasks take it, which see the needed right columns only, and rows in any order."""
     # Columns that are equal in a tie decide none.
     spec = replace(join.spec, order_by=[name for name in join.spec.order_columns() if name in join.tie_columns])
     if join.how in ("semi", "anti"):
-        return replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
-    if spec.ties == "first":
+        spec = replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
+    elif spec.ties == "first":
         # What decides may be left out of what they see; that some column does must not.
-        return replace(spec, order_by=(*spec.order_columns(), join.right_on))
-    return replace(spec, ties="greatest") if spec.ties == "last" else spec
+        spec = replace(spec, order_by=(*spec.order_columns(), join.right_on))
+    elif spec.ties == "last":
+        spec = replace(spec, ties="greatest")
+    return replace(join, spec=spec)
 
 
 def asof_stages(
@@ -69,8 +71,8 @@ def asof_stages(
     resources
         What a task may hold, among others.
     """
-    spec, memory_bytes = task_spec(join), resources.memory_bytes
-    in_packets, placements = spec.resolve(*packet_schemas(join)), asof_placements(join, coding)
+    in_packets, placements = task_join(join).over(*packet_schemas(join)), asof_placements(join, coding)
+    spec, memory_bytes = in_packets.spec, resources.memory_bytes
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
     if len(cuts.split_hashes) == 0:
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))

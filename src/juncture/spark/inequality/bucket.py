@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 _LIMIT = 2.0**62
 _TOO_LONG = (
-    "juncture.errors.StateError: A row is longer than all were when the join was planned. Plan it again, with inputs "
-    "that stay the same."
+    "juncture.errors.StateError: [JN-INPUT-CHANGED] A row has a longer interval than all rows had when the join was "
+    "planned. Plan the join again, with inputs that do not change."
 )
 
 

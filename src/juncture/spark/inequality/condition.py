@@ -134,10 +134,11 @@ def _checked(sides: SqlSides, side: Side, own: OwnInterval, is_backward: Column)
     """Return a condition that all rows satisfy, and that fails the query where an interval starts after its end."""
     values = [F.coalesce(sides.column(side, name).cast("string"), F.lit("null")) for name in own.names]
     message = F.concat(
-        F.lit(f"juncture.errors.DataError: A {side} interval starts after its end: {own.start!r} is "),
+        F.lit("juncture.errors.DataError: [JN-INTERVAL-REVERSED] "),
+        F.lit(f"A {side} interval starts after its end: {own.start!r} is "),
         values[0],
         F.lit(f" and {own.end!r} is "),
         values[1],
-        F.lit(". Swap the two, or leave such rows out first."),
+        F.lit(". Swap the two columns, or drop such rows."),
     )
     return F.when(is_backward, F.raise_error(message).cast("boolean")).otherwise(F.lit(True))

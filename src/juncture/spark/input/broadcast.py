@@ -26,7 +26,8 @@ def broadcast_side(side: SparkSide, columns: list[str], name: str) -> tuple[Broa
     sent = send(table)
     if len(sent.cell) > SENT_BYTES_MAX:
         raise PlanError(
-            f"The {name} side has {table.num_rows:,} rows in {len(sent.cell):,} bytes, and at most {SENT_BYTES_MAX:,} "
-            "can be sent along with a task's code. Pass algorithm='auto', 'hash' or 'range'."
+            f"The {name} side has {table.num_rows:,} rows in {len(sent.cell):,} bytes, but at most {SENT_BYTES_MAX:,} "
+            "bytes can be sent with a task's code. Pass algorithm='auto', 'hash' or 'range'.",
+            name="JN-BROADCAST-SIZE",
         )
     return sent, [f"collected the {name} side: {table.num_rows:,} rows, {len(sent.cell):,} bytes"]

@@ -25,7 +25,7 @@ def computed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[R
     if not join.is_computed:
         return join, left, right
     left, right = _with_computed(left, join.left_schema, "left"), _with_computed(right, join.right_schema, "right")
-    return join.spec.resolve(left.schema, right.schema), left, right
+    return join.over(left.schema, right.schema), left, right
 
 
 def _with_computed(side: SparkSide, schema: pa.Schema, name: Side) -> SparkSide:

@@ -11,13 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
-
-import pyarrow.fs
 
 from juncture.runtime.partitions import Value
 from juncture.runtime.paths import FoundFile
+from juncture.runtime.stores import uri_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,13 +46,6 @@ class _Scan:
     turn: int
     base: str | None
     values: tuple[tuple[str, Value], ...]
-
-
-def uri_of(path: str, filesystem: pyarrow.fs.FileSystem) -> str:
-    """Return a path as tasks and Spark find it, wherever they run."""
-    if isinstance(filesystem, pyarrow.fs.LocalFileSystem):
-        return str(Path(path).absolute())
-    return f"{filesystem.type_name}://{path}"
 
 
 def frame_of(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.fs import FileType
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.errors import DataError
+from juncture.inputs.file_tables import check_tasks_read
+from juncture.inputs.files import Files
+from juncture.runtime.paths import kind_at
 from juncture.runtime.sources import ParquetSource
-from juncture.spark.input.file_frame import frame_of, uri_of
+from juncture.runtime.stores import uri_of
+from juncture.spark.input.file_frame import frame_of
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.schema import spark_schema
 from juncture.spark.tasks.feed import Feed, FileFeed, Unit, plain_types
@@ -24,6 +31,9 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+_TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
+"""What may be the name of a table, with that of its schema and catalog."""
 
 _SHARE_BYTES = 128 << 20
 """How many encoded bytes a task reads at most, as far as row groups allow."""
@@ -86,15 +96,19 @@ class FileSide:
     cores: int
 
     @classmethod
-    def of(cls, session: SparkSession, paths: Sequence[str], cores: int) -> FileSide:
+    def of(cls, session: SparkSession, files: Files, cores: int) -> FileSide:
         """Look at the files' footers.
 
         Raises
         ------
+        PlanError
+            If they are no files of Parquet.
         DataError
             If there is no file, one cannot be read, or has other columns than the first.
         """
-        footers = _Footers(paths)
+        check_tasks_read(files)
+        _check_no_name(files)
+        footers = _Footers(files.paths, union_by_name=files.union_by_name)
         return cls(session, footers.converted(plain_types(footers.schema)), cores)
 
     @property
@@ -171,6 +185,23 @@ class FileSide:
         return tuple(merged(share) for share in shares.values())
 
 
+def _check_no_name(files: Files) -> None:
+    """Refuse what reads like the name of a table in Spark's catalog, and is no path.
+
+    Raises
+    ------
+    DataError
+        With how to pass such a table.
+    """
+    for path in files.paths:
+        if _TABLE_NAME.fullmatch(path) and kind_at(path) == FileType.NotFound:
+            raise DataError(
+                f"Path {path!r} does not exist. If it is the name of a table in Spark's catalog, pass "
+                f"spark.table({path!r}).",
+                name="JN-FILE-MISSING",
+            )
+
+
 def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
     """Join units that follow each other in one file, so that it is opened once."""
     whole: list[Unit] = []
@@ -193,7 +224,7 @@ def in_sql(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, Frame
     check_intervals(join, left.session)
     frames = in_jvm(left, "left"), in_jvm(right, "right")
     if isinstance(left, FileSide) or isinstance(right, FileSide):
-        join = join.spec.resolve(frames[0].schema, frames[1].schema)
+        join = join.over(frames[0].schema, frames[1].schema)
     return join, *frames
 
 

@@ -13,7 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from pyarrow.fs import LocalFileSystem
+
 from juncture.errors import JunctureError
+from juncture.inputs.files import Files
+from juncture.runtime.lake_tables import check_folders
 from juncture.spark.input.files import FileSide
 from juncture.spark.session.session import setting
 
@@ -43,6 +47,11 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
     cores
         How many tasks run at once.
 
+    Raises
+    ------
+    DataError
+        If it scans the files of a Delta, Iceberg or Hudi table, which Spark reads by another format.
+
     Notes
     -----
     Runs no job. It costs a few analyses of a plan, most where the paths of a scan are spelled in an unusual way.
@@ -57,8 +66,11 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
         return None
     if not _is_scan(frame, files):
         return None
+    check_folders(
+        LocalFileSystem(), {str(Path(each).parent) for file in files for each in (file, os.path.realpath(file))}
+    )
     try:
-        side = FileSide.of(session, files, cores)
+        side = FileSide.of(session, Files(files), cores)
         return side if side.is_read_alike(frame.schema) else None
     except JunctureError:
         # What is wrong with the files is Spark's to say: it may well be able to read them.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.errors import PlanError, SchemaError
-from juncture.inputs import kind_of, paths_of
+from juncture.errors import PlanError, SchemaError, spark_errors
+from juncture.inputs import Files, kind_of
 from juncture.local.many.run import about
 from juncture.planner.decision import Choice, Decision, Estimate, Option
 from juncture.planner.many import ManyPlan, TablePlan
@@ -67,6 +67,7 @@ class _Inputs:
     placed: tuple[Placed, ...]
 
 
+@spark_errors()
 def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | None = None) -> ManyPlan:
     """Plan joins of DataFrames, or of Parquet files that Spark's tasks read, to a spine of these.
 
@@ -137,7 +138,7 @@ def _opened(
 
 def _side(table: Any, name: Any, session: SparkSession, resources: Resources) -> SparkSide:
     if kind_of(table, name) == "path":
-        return FileSide.of(session, paths_of(table), resources.cores)
+        return FileSide.of(session, Files.of(table), resources.cores)
     return files_behind(table, resources.cores) or FrameSide.of(table, name)
 
 
@@ -155,7 +156,9 @@ def _check_nulls(table: ResolvedTable) -> None:
         for name in names:
             if is_null_type(given.field(name).type):
                 raise SchemaError(
-                    f"The {side} column {name!r} has no type. Cast it to that of what it is compared with."
+                    f"The {side} column {name!r} has the type void. Cast it to the type of the column that it is "
+                    "compared with.",
+                    name="JN-TYPE-UNSUPPORTED",
                 )
 
 
@@ -243,8 +246,9 @@ def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources
     name = "broadcast" if placed in steps.sent else "shared_shuffle"
     if inputs.rights[placed.table.name].algorithm not in ("auto", name):
         raise PlanError(
-            f"In table {placed.table.name!r}: algorithm={inputs.rights[placed.table.name].algorithm!r} is for single "
-            "joins. On Spark tables share shuffles of the spine: leave algorithm= out."
+            f"In table {placed.table.name!r}: algorithm={inputs.rights[placed.table.name].algorithm!r} applies to "
+            "in-process joins only. On Spark, tables share shuffles of the spine. Remove algorithm=.",
+            name="JN-ALGORITHM-UNSUITABLE",
         )
     reason = "it is small" if name == "broadcast" else "it is too large to go to every task"
     return Decision(
@@ -253,9 +257,9 @@ def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources
         choice=Choice(
             algorithm=name,
             reason=reason,
-            options=(Option(algorithm=name, does=_DOES[name]),),
-            rows=Estimate(value=inputs.spine_stats.rows, how="one row for each row of the spine"),
-            shuffle_bytes=Estimate(value=0, how="nothing moves") if name == "broadcast" else None,
+            options=(Option(algorithm=name, summary=_DOES[name]),),
+            rows=Estimate(value=inputs.spine_stats.rows, source="one row for each row of the spine"),
+            shuffle_bytes=Estimate(value=0, source="nothing moves") if name == "broadcast" else None,
             task_bytes=None,
         ),
         stats=Stats(left=inputs.spine_stats, right=placed.stats),

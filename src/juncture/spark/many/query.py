@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from juncture.spark.asof.shuffle import task_spec
+from juncture.spark.asof.shuffle import task_join
 from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import SparkSide
@@ -130,8 +130,8 @@ def _as_tasks_see(
     theirs = encoding(pa.schema([schema.field(name) for name in placed.needed]), table.join.right_by)
     # What other tables have added is none of its concern.
     ours = pa.schema([field for field in spine if field.name in table.join.left_schema.names])
-    spec = task_spec(table.join) if isinstance(table.join, ResolvedAsof) else table.join.spec
-    return TaskTable(replace(table, join=spec.resolve(ours, theirs)))
+    join = task_join(table.join) if isinstance(table.join, ResolvedAsof) else table.join
+    return TaskTable(replace(table, join=join.over(ours, theirs)))
 
 
 def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:

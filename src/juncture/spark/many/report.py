@@ -7,8 +7,11 @@ from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.errors import spark_errors
 from juncture.local.many.run import about
+from juncture.planner.explain.counts import explanations_of
 from juncture.planner.many_report import ManyReport, TableReport
+from juncture.planner.report import REASONS
 from juncture.planner.statistics import Resources
 from juncture.spark.exchange.exchange import collected
 from juncture.spark.input.frame import SparkSide
@@ -18,9 +21,8 @@ from juncture.spark.plan import plan as plan_one
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import Right
 
-_REASONS = ("null_on", "null_key", "unknown_key", "nothing_there", "too_far")
 
-
+@spark_errors()
 def report_of(
     spine: Any, rights: Mapping[str, Right], side: SparkSide, steps: Steps, resources: Resources
 ) -> ManyReport:
@@ -43,7 +45,7 @@ def report_of(
     for row in counts:
         figures.setdefault(row["table"], {})[row["figure"]] = row["rows"]
     every = [*steps.alone, *(one for shuffle in steps.shuffles for one in shuffle.tables), *steps.sent]
-    found = {each.table.name: _report(each, spine, rights, figures[each.table.name], steps) for each in every}
+    found = {each.table.name: _report(each, spine, rights, figures.get(each.table.name, {}), steps) for each in every}
     return ManyReport({name: found[name] for name in rights})
 
 
@@ -60,6 +62,7 @@ def _report(
         left_rows=figures.get("left_rows", 0),
         right_rows=right_rows or 0,
         matched=figures.get("matched", 0),
-        reasons={name: figures[name] for name in _REASONS if name in figures},
+        reasons={name: figures.get(name, 0) for name in REASONS if name != "beyond_tolerance"},
         leaked=leaked,
+        explanations=explanations_of(table.join),
     )

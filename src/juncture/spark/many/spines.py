@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.inputs import kind_of, paths_of
+from juncture.inputs import Files, kind_of
 from juncture.spark.exchange.exchange import finish
 from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.input.frame import FrameSide
@@ -76,7 +76,7 @@ def _on_type(grid: ResolvedGrid, side: FrameSide) -> st.DataType:
 def _side(table: Any, session: SparkSession | None) -> FileSide | FrameSide:
     if kind_of(table, "left") == "path":
         assert session is not None
-        return FileSide.of(session, paths_of(table), resources_of(session).cores)
+        return FileSide.of(session, Files.of(table), resources_of(session).cores)
     return FrameSide.of(table, "left")
 
 

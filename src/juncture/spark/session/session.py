@@ -87,7 +87,7 @@ def session_at(
     is_elsewhere = remote is not None and not remote.startswith("local")
     problem = None if is_elsewhere else java_problem()
     if problem:
-        raise PlanError(problem)
+        raise PlanError(problem, name="JN-JAVA-MISSING")
     # Workers would take the `python3` of the PATH otherwise, which may be of another environment.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

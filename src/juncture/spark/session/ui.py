@@ -86,9 +86,9 @@ class Driver:
         try:
             context = session.sparkContext
         except (AttributeError, PySparkException) as error:
-            raise StateError("Spark Connect has no public way to it") from error
+            raise StateError("Spark Connect does not publish it", name="JN-SPARK-METRICS") from error
         if context.uiWebUrl is None:
-            raise StateError("Spark tells it where its UI is on (spark.ui.enabled), and this session's is off")
+            raise StateError("the UI of this session is off (spark.ui.enabled)", name="JN-SPARK-METRICS")
         return cls(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}")
 
     def stages(self, tag: str, began_s: float) -> Stages:
@@ -113,9 +113,11 @@ class Driver:
             peaks = [self._task_bytes(stage) for stage in done]
             phases = sorted((_phase(stage, began_s) for stage in done), key=lambda phase: phase.start_s)
         except (URLError, OSError, ValueError, KeyError, TypeError) as error:
-            raise StateError(f"the driver's UI at {self.address} did not tell: {error}") from error
+            raise StateError(
+                f"the driver's UI at {self.address} did not answer: {error}", name="JN-SPARK-METRICS"
+            ) from error
         if not phases:
-            raise StateError(f"the driver's UI at {self.address} lists no stage of this query")
+            raise StateError(f"the driver's UI at {self.address} lists no stage of this query", name="JN-SPARK-METRICS")
         return Stages(
             phases=tuple(phases),
             shuffle_bytes=sum(stage["shuffleWriteBytes"] for stage in done),

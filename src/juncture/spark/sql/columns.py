@@ -36,8 +36,9 @@ def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
         digits = max(ours.precision - ours.scale, theirs.precision - theirs.scale) + scale
         if digits > _DIGITS_MAX:
             raise PlanError(
-                f"The key columns are {ours.simpleString()} and {theirs.simpleString()}, which have no common type in "
-                "SQL. Cast one of them to fewer digits first."
+                f"Key columns of {ours.simpleString()} and {theirs.simpleString()} have no common type in SQL. Cast "
+                "one of them to fewer digits.",
+                name="JN-TYPE-MISMATCH-SQL",
             )
         return st.DecimalType(digits, scale)
     if isinstance(ours, st.ArrayType) and isinstance(theirs, st.ArrayType):

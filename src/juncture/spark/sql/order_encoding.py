@@ -57,8 +57,9 @@ class OrderEncoding:
             if digits > _DIGITS_MAX:
                 named = " and ".join(dict.fromkeys(map(str, types)))
                 raise PlanError(
-                    f"Decimals of type {named} need {digits} digits to be compared, and SQL can add to at most "
-                    f"{_DIGITS_MAX}. Cast them to fewer digits, or pass algorithm='auto'."
+                    f"Comparing decimals of type {named} needs {digits} digits, but SQL has at most {_DIGITS_MAX}. "
+                    "Cast them to fewer digits, or pass algorithm='auto'.",
+                    name="JN-DECIMAL-DIGITS",
                 )
         return cls(domain)
 

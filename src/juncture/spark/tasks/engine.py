@@ -17,7 +17,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import gather
-from juncture.spec.asof import Asof
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -31,15 +31,10 @@ JOIN_SHARE = 1 / 2
 """For the join of both. The rest is for what is read and given out meanwhile."""
 
 
-def match(spec: Asof, left: pa.Table, right: pa.Table | Source, context: JoinContext) -> tuple[Ints, Ints]:
+def match(join: ResolvedAsof, left: pa.Table, right: pa.Table | Source, context: JoinContext) -> tuple[Ints, Ints]:
     """Return the numbers of the rows that match in an as-of join, by left row, best first."""
-    matches = asof_match(spec.resolve(left.schema, right.schema), TableSource(left), _source(right), context)
+    matches = asof_match(join, TableSource(left), _source(right), context)
     return matches.left_rows, matches.right_rows
-
-
-def join(spec: Asof, left: pa.Table | Source, right: pa.Table | Source, context: JoinContext) -> Iterator[pa.Table]:
-    """Yield the rows of an as-of join."""
-    return execute(spec.resolve(left.schema, right.schema), _source(left), _source(right), context)
 
 
 def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -> Iterator[pa.Table]:

@@ -14,8 +14,7 @@ from enum import StrEnum
 import numpy as np
 import pyarrow as pa
 
-from juncture import errors
-from juncture.errors import JunctureError
+from juncture.errors import JunctureError, error_of
 from juncture.spark.tasks.narrow import widened
 
 PACKET_SCHEMA = pa.schema(
@@ -119,7 +118,7 @@ def read_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
             packet = Packet(target, Content(content), decoded(buffer) if buffer is not None else _NOTHING, side, buffer)
             if packet.content is Content.ERROR:
                 [error] = packet.rows.to_pylist()
-                raise getattr(errors, error["kind"])(error["message"])
+                raise error_of(**error)
             yield packet
 
 
@@ -130,4 +129,5 @@ def decoded(cell: pa.Buffer) -> pa.Table:
 
 def error_packet(error: JunctureError) -> Packet:
     """Return a packet that makes the stage behind fail with the same error."""
-    return Packet(0, Content.ERROR, pa.table({"kind": [type(error).__name__], "message": [str(error)]}))
+    told = {"kind": type(error).__name__, "message": error.message, "name": error.name}
+    return Packet(0, Content.ERROR, pa.Table.from_pylist([told]))

@@ -55,8 +55,8 @@ def hosted_choice(does: str, reason: str) -> Choice:
     return Choice(
         algorithm="hosted",
         reason=reason,
-        options=(Option(algorithm="hosted", does=does, remark=UNENDING),),
-        rows=Estimate(value=None, how="streams have no end"),
+        options=(Option(algorithm="hosted", summary=does, remark=UNENDING),),
+        rows=Estimate(value=None, source="streams have no end"),
         shuffle_bytes=None,
         task_bytes=None,
     )

@@ -95,9 +95,11 @@ _CHOICE = Choice(
     algorithm="native",
     reason="the condition limits how far apart the orders of rows that match are, which Spark can prune by",
     options=(
-        Option(algorithm="native", does="Spark's own join of two streams, by virtual times of both", remark=UNENDING),
+        Option(
+            algorithm="native", summary="Spark's own join of two streams, by virtual times of both", remark=UNENDING
+        ),
     ),
-    rows=Estimate(value=None, how="streams have no end"),
+    rows=Estimate(value=None, source="streams have no end"),
     shuffle_bytes=None,
     task_bytes=None,
 )
@@ -201,18 +203,14 @@ class _Bounded:
         order, bounds = self.time.order(side), self.bounds[side]
         value = expression(order.node, names)
         time = self.time.time(side, value)
-        wrong = [
-            *([value.isNull()] if bounds.matches_null(order) else []),
-            *([F.isnan(value)] if order.node.type.kind == "float" and bounds.matches_nan(order) else []),
-        ]
-        if not wrong:
+        wrong = bounds.unplaced(order)
+        if wrong is None:
             return time
         said = (
-            f"juncture.errors.DataError: A {side} row is null or NaN in the order {order.text!r}, so that it has no "
-            "place in it, and it might match other rows all the same. Drop such rows first, or join them apart."
+            f"juncture.errors.DataError: [JN-ORDER-NULL] A {side} row is null or NaN in the order {order.text!r}, but "
+            "it could match other rows. Drop such rows, or join them separately."
         )
-        is_wrong = reduce(lambda one, other: one | other, wrong)
-        return F.when(is_wrong, F.raise_error(F.lit(said)).cast("timestamp")).otherwise(time)
+        return F.when(expression(wrong, names), F.raise_error(F.lit(said)).cast("timestamp")).otherwise(time)
 
 
 def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
@@ -244,9 +242,9 @@ def _known(bounded: _Bounded) -> Column:
     """Return what is true of rows of this join, and an error of those that a checkpoint has of another one."""
     orders = "; ".join(f"{side} order {order_text(bounded.time.order(side))}" for side in _SIDES)
     said = (
-        "juncture.errors.StateError: The checkpoint of this query is of another join: its condition, its orders, their "
-        "delays or the columns were others. Start the query with that join, or with a new checkpoint and output. This "
-        f"one is {bounded.join.spec!r}; {orders}."
+        "juncture.errors.StateError: [JN-CHECKPOINT-MISMATCH] The checkpoint of this query belongs to another join: "
+        "its condition, orders, delays or columns differ. Start the query with that join, or with a new checkpoint and "
+        f"output. This join is {bounded.join.spec!r}; {orders}."
     )
     is_foreign = bounded.time.is_foreign()
     return F.when(is_foreign, F.raise_error(F.lit(said)).cast("boolean")).otherwise(F.lit(True))

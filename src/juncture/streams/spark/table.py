@@ -65,7 +65,7 @@ def _unending(planned: Plan, side: Side, table: Any) -> Plan:
         replace(option, cost_s=None, remark=UNENDING) if option.algorithm == planned.algorithm else option
         for option in planned.choice.options
     )
-    reason = f"the {side} side is a stream, whose rows neither end nor are moved"
+    reason = f"the {side} side is a stream, which cannot be shuffled or buffered"
     return replace(
         planned,
         choice=replace(planned.choice, reason=reason, options=options),

@@ -5,13 +5,16 @@ They are the operators of `juncture.changes`, over columns that the query works 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.conversion import converted
+from juncture.errors import JunctureError
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import KeptJoin, kept_join
@@ -38,6 +41,8 @@ class KeptJoinOperator(ViewOperator):
         The join of these.
     shown
         The columns of the join that it gives.
+    texts
+        What each of the columns is called in errors.
     """
 
     def __init__(
@@ -48,14 +53,17 @@ class KeptJoinOperator(ViewOperator):
         columns: Mapping[Side, Mapping[str, Expression]],
         spec: Spec,
         shown: Sequence[str],
+        texts: Mapping[str, str],
     ) -> None:
         super().__init__(label, types, (sources["left"], sources["right"]))
         self._columns = columns
         schemas = {
             side: pa.schema([(name, value.type) for name, value in columns[side].items()]) for side in ("left", "right")
         }
-        given = spec.resolve(schemas["left"], schemas["right"])
-        join = streaming_join(given)
+        self._texts = texts
+        with self._readable_errors():
+            given = spec.resolve(schemas["left"], schemas["right"])
+            join = streaming_join(given)
         self._shown = shown
         self._output = Output(join, given.given_back(schemas["left"], schemas["right"]))
         self._kept: KeptJoin = kept_join(join, self._output)
@@ -66,7 +74,8 @@ class KeptJoinOperator(ViewOperator):
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Give what comes and goes."""
         sides: tuple[Side, Side] = ("left", "right")
-        deltas = {side: self._located(side, flow) for side, flow in zip(sides, flows, strict=True)}
+        with self._readable_errors():
+            deltas = {side: self._located(side, flow) for side, flow in zip(sides, flows, strict=True)}
         if not any(len(delta) for delta, _ in deltas.values()):
             return []
         self._journal, changes, self._worked = Journal(), Changes(), True
@@ -83,6 +92,17 @@ class KeptJoinOperator(ViewOperator):
                 found.append((batch_of(arrays, self.schema), weights[start : start + given.num_rows]))
                 start += given.num_rows
         return found
+
+    @contextmanager
+    def _readable_errors(self) -> Iterator[None]:
+        """Call columns what the query calls them."""
+        try:
+            yield
+        except JunctureError as error:
+            # The lines below the first one show the predicate, which is not the query's.
+            text = error.message.partition("\n")[0]
+            text = re.sub(r"'([lr]\d+)'", lambda found: repr(self._texts.get(found[1], found[1])), text)
+            raise type(error)(text, name=error.name) from None
 
     def _located(self, side: Side, flow: Flow) -> tuple[Delta, list[Place]]:
         arrangement = self._kept.arrangements[side]

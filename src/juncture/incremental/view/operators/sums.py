@@ -18,6 +18,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
+from juncture.incremental.view.decimals import decimal_array
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.exact_sums import add_floats, carry_digits, float_places, nearest_floats
 
@@ -185,11 +186,7 @@ class ExactSums:
         totals = sums.exact()
         if any(abs(total) >= limit for total in totals):
             raise DataError(f"A SUM does not fit {of.precision} digits. Cast the values to a decimal of fewer places.")
-        words = np.empty((len(totals), 2), np.uint64)
-        words[:, 0] = [total & 0xFFFFFFFFFFFFFFFF for total in totals]
-        words[:, 1] = [(total >> 64) & 0xFFFFFFFFFFFFFFFF for total in totals]
-        bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
-        return pa.Array.from_buffers(of, len(totals), [bits, pa.py_buffer(words)])
+        return decimal_array(totals, of, valid)
 
     def averages(self, sums: Sums, counts: Ints) -> pa.Array:
         """Return the sums divided by how many values they are of, as floats; null of none."""

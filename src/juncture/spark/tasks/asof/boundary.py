@@ -150,7 +150,7 @@ class Carryover:
         if self.least_wins:
             spec = replace(spec, ties="first", order_by="on")
         with join_context(threads=1) as context:
-            found, rows = engine.match(spec, left, right, context)
+            found, rows = engine.match(spec.resolve(left.schema, right.schema), left, right, context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
     def packets(self, parts: Sequence[BoundaryRows], cuts: Cuts) -> Iterator[Packet]:

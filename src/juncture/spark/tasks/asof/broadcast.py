@@ -10,13 +10,14 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import TableSource
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast_table import BroadcastTable
 from juncture.spark.tasks.engine import JOIN_SHARE
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.packets import Content, Packet, read_packets
 from juncture.spark.tasks.stage import OutputStage, PacketStage
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
 
 _ROW = "juncture:left"
 
@@ -27,10 +28,10 @@ class ProbeLeft(PacketStage):
 
     Attributes
     ----------
-    feed, by
-        The right rows, and their key columns.
-    spec
-        What the join means.
+    feed
+        The right rows.
+    join
+        The join.
     left, left_columns
         The left side, and what matching needs of it.
     targets
@@ -38,8 +39,7 @@ class ProbeLeft(PacketStage):
     """
 
     feed: Feed
-    by: tuple[str, ...]
-    spec: Asof
+    join: ResolvedAsof
     left: BroadcastTable
     left_columns: tuple[str, ...]
     targets: int
@@ -49,17 +49,19 @@ class ProbeLeft(PacketStage):
         right = self.feed.source(batches, context)
         left = self.left.table(self.left_columns)
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
-        found, rows = engine.match(self._probe_spec, left, right, joining)
-        schema = candidates(self.feed.schema, self.by, self.spec)
+        probing = replace(self.join, spec=self._probe_spec).over(left.schema, right.schema)
+        found, rows = engine.match(probing, left, right, joining)
+        schema = candidates(self.feed.schema, self.join)
         kept = engine.take(right, schema.names[:-1], rows, context)
         yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))
 
     @property
     def _probe_spec(self) -> Asof:
         """What is asked of one task. Whether a tie has to be decided shows when all have had their say."""
-        if self.spec.ties == "error":
-            return replace(self.spec, how="inner", matches=self.spec.matches + 1, ties="greatest")
-        return self.spec if self.spec.how in ("semi", "anti") else replace(self.spec, how="inner")
+        spec = self.join.spec
+        if spec.ties == "error":
+            return replace(spec, how="inner", matches=spec.matches + 1, ties="greatest")
+        return spec if spec.how in ("semi", "anti") else replace(spec, how="inner")
 
     def _cut(self, found: Ints, rows: pa.Table) -> Iterator[Packet]:
         for target in range(self.targets):
@@ -69,11 +71,10 @@ class ProbeLeft(PacketStage):
                 yield Packet(target, Content.OWNED, rows.slice(start, stop - start), "right")
 
 
-def candidates(right: pa.Schema, by: tuple[str, ...], spec: Asof) -> pa.Schema:
+def candidates(right: pa.Schema, join: ResolvedAsof) -> pa.Schema:
     """Return the schema of the right rows that are sent on, to left rows and no longer to keys."""
-    pairs = [spec.on_pair(), spec.known_pair()]
-    ranked = [pair[1] for pair in pairs if pair is not None]
-    kept = [field for field in right if field.name not in by or field.name in ranked]
+    ranked = (join.right_on, None if join.known is None else join.known.right)
+    kept = [field for field in right if field.name not in join.right_by or field.name in ranked]
     return pa.schema([*kept, pa.field(_ROW, pa.int64())])
 
 
@@ -88,8 +89,8 @@ class ChooseCandidates(OutputStage):
 
     Attributes
     ----------
-    spec
-        What the join means.
+    join
+        The join.
     left
         The left side.
     right
@@ -100,7 +101,7 @@ class ChooseCandidates(OutputStage):
         The columns of the result.
     """
 
-    spec: Asof
+    join: ResolvedAsof
     left: BroadcastTable
     right: pa.Schema
     targets: int
@@ -108,17 +109,18 @@ class ChooseCandidates(OutputStage):
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the joined rows."""
-        right, target = [self.right.empty_table()], None
+        received, target = [self.right.empty_table()], None
         for packet in read_packets(batches):
             target = packet.target
             if packet.content is Content.OWNED:
-                right.append(packet.rows)
+                received.append(packet.rows)
         if target is None:
             return
         first, end = _range(target, self.targets, self.left.num_rows)
         left = self.left.slice(first, end).append_column(_ROW, pa.array(np.arange(first, end)))
         # What a row was matched by counts no longer: each left row is a key of its own now.
-        order_by = [name for name in self.spec.order_columns() if name in self.right.names]
-        spec = replace(self.spec, by=_ROW, left_by=None, right_by=None, order_by=order_by)
-        for rows in engine.join(spec, left, pa.concat_tables(right), context):
+        spec, right = self.join.spec, pa.concat_tables(received)
+        spec = replace(spec, order_by=[name for name in spec.order_columns() if name in self.right.names])
+        by_row = replace(self.join, spec=spec, left_by=(_ROW,), right_by=(_ROW,)).over(left.schema, right.schema)
+        for rows in engine.execute(by_row, TableSource(left), TableSource(right), context):
             yield rows.select(list(self.names))

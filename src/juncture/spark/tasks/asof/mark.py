@@ -58,7 +58,8 @@ class JoinAndMark(PacketStage):
         ranks = self._ranks(owned)
         shared = np.concatenate([rows for rows, _ in ranks.values()])
         unmatched, matched = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for joined in engine.join(self.join.spec, left, right, partition.joining):
+        numbered = self.join.over(left.schema, right.schema)
+        for joined in engine.execute(numbered, left, right, partition.joining):
             numbers = np.asarray(joined[NUMBERS["right"]].fill_null(-1))
             is_unmatched = np.asarray(joined[NUMBERS["left"]].is_null())
             is_copy = numbers >= owned.num_rows

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from fuzz.data_types import Pair, by_types, on_types, payload_type, predicate_types
-from fuzz.predicates import Terms, condition
+from fuzz.joins.predicates import Terms, condition
 from fuzz.tables import Table, random_column, random_cuts
 from fuzz.values import pools, position
 from juncture.errors import JunctureError
@@ -114,7 +114,7 @@ def settled(join: Join) -> Join:
     try:
         SPECS[join.kind](**join.arguments).resolve(join.left.schema, join.right.schema)
     except JunctureError as error:
-        if "keeps right rows" in str(error):
+        if "keeps unmatched right rows" in str(error):
             return replace(join, arguments=join.arguments | {"how": "left"})
     return join
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from fuzz.forms import FORMS
-from fuzz.joins import Join, random_join
+from fuzz.joins.draw import Join, random_join
+from fuzz.joins.forms import FORMS
 from juncture.planner import choose
 from juncture.planner.decision import Engine
 from support.kinds import SPECS, Spec

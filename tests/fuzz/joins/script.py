@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import re
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.types as pat
-
-from fuzz.cases import CORES, Case
 from fuzz.compare import rows_of, shown, without_nan
-from fuzz.forms import FORMS
-from fuzz.tables import Column, Table, dictionary_of, runs_of
+from fuzz.joins.cases import CORES, Case
+from fuzz.joins.forms import FORMS
+from fuzz.kind import Outcome
+from fuzz.tables import Table
+from fuzz.text import table_text
 from support.frames import FRAMES, seen
 from support.kinds import DEFINITIONS, SPECS
 from support.small import SMALL
 
-__all__ = ["script", "table_text", "type_text"]
+__all__ = ["script"]
 
 _HEAD = """\
 import re
@@ -54,16 +51,18 @@ def outcome(join):
 '''
 
 
-def script(case: Case, forms: tuple[str, ...]) -> str:
+def script(case: Case, outcome: Outcome | None = None) -> str:
     """Return the text of a script that runs a case, and asserts that its rows are those of the reference.
 
     Parameters
     ----------
     case
         The case.
-    forms
-        The ways in which its tables are passed.
+    outcome
+        Its outcome, which has the ways in which its tables were passed; None for those that were drawn.
     """
+    forms = tuple((outcome.facts or {}).get("forms", ())) if outcome else ()
+    forms = forms or case.forms
     functions = [
         shown,
         without_nan,
@@ -168,79 +167,3 @@ def _check_on_spark(case: Case, forms: tuple[str, ...]) -> str:
             "",
         ]
     )
-
-
-def table_text(table: Table) -> str:
-    """Return an expression that makes a table as Arrow holds it."""
-    if not table.columns:
-        return f'pa.table({{"none": pa.nulls({table.num_rows})}}).select([])'
-    columns = "\n".join(f"        {_column(column)}," for column in table.columns)
-    fields = "\n".join(f"            {_field(column.field)}," for column in table.columns)
-    return f"pa.table(\n    [\n{columns}\n    ],\n    schema=pa.schema(\n        [\n{fields}\n        ]\n    ),\n)"
-
-
-def _column(column: Column) -> str:
-    chunks = []
-    for number, cells in enumerate(column.chunks()):
-        spare = len(column.spare)
-        whole = _array((*column.spare, *cells, *column.spare), column.type, column.entries_of(number))
-        chunks.append(f"{whole}.slice({spare}, {len(cells)})" if spare else whole)
-    return f"pa.chunked_array([{', '.join(chunks)}], {type_text(column.type)})"
-
-
-def _array(values: tuple[Any, ...], data_type: pa.DataType, entries: int) -> str:
-    if pat.is_dictionary(data_type):
-        indices, words = dictionary_of(values, entries)
-        parts = f"pa.array({indices}, {type_text(data_type.index_type)}), {_array(words, data_type.value_type, 0)}"
-        return f"pa.DictionaryArray.from_arrays({parts}{', ordered=True' if data_type.ordered else ''})"
-    if pat.is_run_end_encoded(data_type):
-        ends, cells = runs_of(values, entries)
-        parts = f"pa.array({ends}, {type_text(data_type.run_end_type)}), {_array(cells, data_type.value_type, 0)}"
-        return f"pa.RunEndEncodedArray.from_arrays({parts})"
-    return f"pa.array({_values(values)}, {type_text(data_type)})"
-
-
-def _values(values: tuple[Any, ...]) -> str:
-    made = r"pa.MonthDayNano([\1, \2, \3])"
-    return re.sub(r"MonthDayNano\(months=(-?\d+), days=(-?\d+), nanoseconds=(-?\d+)\)", made, repr(list(values)))
-
-
-def type_text(data_type: pa.DataType) -> str:
-    """Return an expression that makes a type."""
-    if pat.is_dictionary(data_type):
-        ordered = ", ordered=True" if data_type.ordered else ""
-        return f"pa.dictionary({type_text(data_type.index_type)}, {type_text(data_type.value_type)}{ordered})"
-    if pat.is_run_end_encoded(data_type):
-        return f"pa.run_end_encoded({type_text(data_type.run_end_type)}, {type_text(data_type.value_type)})"
-    if pat.is_decimal(data_type):
-        return f"pa.decimal{data_type.bit_width}({data_type.precision}, {data_type.scale})"
-    if pat.is_timestamp(data_type):
-        return f"pa.timestamp({data_type.unit!r}{f', {data_type.tz!r}' if data_type.tz else ''})"
-    if pat.is_duration(data_type):
-        return f"pa.duration({data_type.unit!r})"
-    if pat.is_time(data_type):
-        return f"pa.time{data_type.bit_width}({data_type.unit!r})"
-    if pat.is_fixed_size_binary(data_type):
-        return f"pa.binary({data_type.byte_width})"
-    if pat.is_map(data_type):
-        return f"pa.map_({type_text(data_type.key_type)}, {type_text(data_type.item_type)})"
-    if pat.is_struct(data_type):
-        return f"pa.struct([{', '.join(_field(data_type.field(i)) for i in range(data_type.num_fields))}])"
-    if pat.is_fixed_size_list(data_type):
-        return f"pa.list_({type_text(data_type.value_type)}, {data_type.list_size})"
-    makers = {
-        "list_": pat.is_list,
-        "large_list": pat.is_large_list,
-        "list_view": pat.is_list_view,
-        "large_list_view": pat.is_large_list_view,
-    }
-    for name, test in makers.items():
-        if test(data_type):
-            return f"pa.{name}({type_text(data_type.value_type)})"
-    plain = {"halffloat": "float16", "float": "float32", "double": "float64", "bool": "bool_"}
-    name = str(data_type).partition("[")[0]
-    return f"pa.{plain.get(name, name)}()"
-
-
-def _field(field: pa.Field) -> str:
-    return f"pa.field({field.name!r}, {type_text(field.type)}{'' if field.nullable else ', nullable=False'})"

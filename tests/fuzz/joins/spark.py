@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 import juncture as jn
-from fuzz.cases import Case
-from fuzz.forms import read_back
-from fuzz.judge import Run
+from fuzz.joins.cases import Case
+from fuzz.joins.forms import read_back
+from fuzz.joins.judge import Run
 from juncture.errors import DataError
 from support.engines import to_spark
 from support.kinds import Spec

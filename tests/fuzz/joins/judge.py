@@ -6,13 +6,12 @@ import math
 import re
 import shutil
 import tempfile
-import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
@@ -20,10 +19,11 @@ import pyarrow.types as pat
 from polars.exceptions import PanicException
 
 import juncture as jn
-from fuzz.cases import Case, changes_of
 from fuzz.compare import problem, shown, without_nan
-from fuzz.forms import passed
-from juncture.errors import DataError, JunctureError, SchemaError
+from fuzz.joins.cases import Case, changes_of
+from fuzz.joins.forms import passed
+from fuzz.kind import RIGHT, Outcome, outcome_of
+from juncture.errors import DataError, SchemaError
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import plain_type
 from juncture.testing.rows import values
@@ -31,7 +31,7 @@ from support.frames import seen
 from support.kinds import Spec, defined_rows
 from support.tables import shown_type
 
-__all__ = ["Outcome", "Run", "judge", "run_in_process"]
+__all__ = ["Run", "judge", "run_in_process"]
 
 Run = Callable[[Case, Spec, Any, Any], Any]
 """Runs the join of a case, given its spec and its two inputs."""
@@ -40,28 +40,6 @@ _NO_ROOM = ("the coarsest that Polars has", "a right row without a match would p
 """What errors say where the values of an answer do not fit the types of the left table's library."""
 
 _LEFT_ROWS_ONLY = ("inner", "left", "semi", "anti")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a case.
-
-    Attributes
-    ----------
-    status
-        Whether the rows are right, or the join was refused by an error of ours, or neither.
-    signature
-        What cases have in common that fail, or are refused, for the same reason.
-    detail
-        What is wrong.
-    forms
-        The ways in which the tables were passed, where they hold them.
-    """
-
-    status: Literal["right", "refused", "failed"]
-    signature: str = ""
-    detail: str = ""
-    forms: tuple[str, ...] = ()
 
 
 def run_in_process(case: Case, spec: Spec, left: Any, right: Any) -> Any:
@@ -95,48 +73,46 @@ def judge(case: Case, folder: Path, run: Run = run_in_process) -> Outcome:
             stack.enter_context(mock.patch(name, value))
         stack.enter_context(mock.patch.object(tempfile, "tempdir", str(folder)))
         try:
-            status, signature, detail = _judged(case, run, ways)
+            outcome = _judged(case, run, ways)
         except PanicException as error:
-            status, signature, detail = _failed(error)
+            outcome = outcome_of(error)
     for side in ("left", "right"):
         shutil.rmtree(folder / side, ignore_errors=True)
     left_behind = sorted(path.name for path in folder.iterdir())
     for name in left_behind:
         shutil.rmtree(folder / name)
-    if left_behind and status != "failed":
-        status, signature, detail = "failed", "files left behind", str(left_behind)
-    return Outcome(status, signature, detail, tuple(form for form, _, _ in ways))
+    if left_behind and outcome.status != "failed":
+        outcome = Outcome("failed", "files left behind", str(left_behind))
+    return replace(outcome, facts={"forms": [form for form, _, _ in ways]})
 
 
-Verdict = tuple[Literal["right", "refused", "failed"], str, str]
-
-
-def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]]) -> Verdict:
+def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]]) -> Outcome:
     (_, left_given, left), (_, right_given, right) = ways
     try:
         spec = case.spec()
         join = spec.resolve(left.schema, right.schema)
     except Exception as error:
-        return _refused(error) if isinstance(error, JunctureError) else _failed(error)
+        return outcome_of(error)
     try:
         expected = defined_rows(spec, left, right)
     except DataError:
         expected = None
     except Exception as error:
-        return _failed(error)
+        return replace(outcome_of(error), status="failed")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             answer = run(case, spec, left_given, right_given)
     except DataError as error:
         if expected is None:
-            return "right", "", ""
-        return _refused(error) if any(reason in str(error) for reason in _NO_ROOM) else _failed(error)
+            return RIGHT
+        outcome = outcome_of(error)
+        return outcome if any(reason in str(error) for reason in _NO_ROOM) else replace(outcome, status="failed")
     except Exception as error:
-        return _refused(error) if isinstance(error, JunctureError) else _failed(error)
+        return outcome_of(error)
     what = f"{case.join.kind} {case.algorithm}"
     if expected is None:
-        return "failed", f"{what}: no error", "DataError is due, and there are rows."
+        return Outcome("failed", f"{what}: no error", "DataError is due, and there are rows.")
     if case.engine == "spark":
         # Spark promises no order, and calls the items of lists as it likes.
         found = problem(join, right, answer, expected, ordered=False, type_of=shown_type)
@@ -148,7 +124,7 @@ def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]]) -> Verd
     else:
         frame = answer.collect() if hasattr(answer, "collect") else answer
         found = _given_back(join, right, left_given, frame, expected)
-    return ("failed", f"{what}: wrong {found[0]}", found[1]) if found else ("right", "", "")
+    return Outcome("failed", f"{what}: wrong {found[0]}", found[1]) if found else RIGHT
 
 
 def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expected: pa.Table) -> tuple[str, str] | None:
@@ -197,25 +173,3 @@ def _as_pandas_has_it(table: pa.Table) -> pa.Table:
             cells = [None if value is None or math.isnan(value) else value for value in values(table[place])]
             table = table.set_column(place, field.name, pa.array(cells, pa.float64()))
     return table
-
-
-def _refused(error: Exception) -> Verdict:
-    return "refused", f"{type(error).__name__}: {_template(str(error))}", str(error)
-
-
-def _failed(error: BaseException) -> Verdict:
-    """Return the place in the library where an error came from, which cases of one cause share."""
-    places = [
-        f"{frame.filename.partition('/src/')[2]}:{frame.name}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "/src/juncture/" in frame.filename
-    ]
-    detail = "".join(traceback.format_exception(error))
-    return "failed", f"{type(error).__name__} in {(places or ['the test'])[-1]}", detail
-
-
-def _template(message: str) -> str:
-    """Return the first sentence of a message, without names, types and numbers."""
-    message = re.sub(r"'[^']*'|\"[^\"]*\"", "'…'", message)
-    message = re.sub(r"\b(is|of type) [a-z_]+\d*(<.*>|\[[^\]]*\]|\([^)]*\))*", r"\1 …", message)
-    return re.sub(r"\d+", "0", re.split(r"[.:] ", message)[0])[:120]

@@ -1,0 +1,136 @@
+"""Decimals as DuckDB converts and rounds them, where Arrow's kernels differ from it or overflow without an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from juncture.columnar.arrays import array_of, raw_values, validity
+from juncture.kernels.array_types import Floats, Mask
+
+_MOST_WIDE_DIGITS = 76
+_WORD = (1 << 64) - 1
+_EXACT_UNITS, _EXACT_POWER = 1 << 53, 22
+"""Up to which integers, and powers of ten, all are floats."""
+
+
+def decimal_array(units: Sequence[int], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
+    """Return decimals of 128 bits that are so many units of the last digit; null where they are not valid.
+
+    Examples
+    --------
+    >>> decimal_array([-1250], pa.decimal128(6, 2)).to_pylist()
+    [Decimal('-12.50')]
+    """
+    words = np.empty((len(units), 2), np.uint64)
+    words[:, 0] = [unit & _WORD for unit in units]
+    words[:, 1] = [(unit >> 64) & _WORD for unit in units]
+    return array_of(words, data_type, valid)
+
+
+def units_of(values: pa.Array) -> list[int]:
+    """Return how many units of the last digit decimals are; of nulls, anything.
+
+    Examples
+    --------
+    >>> units_of(decimal_array([-1250], pa.decimal128(6, 2)))
+    [-1250]
+    """
+    found: list[int] = raw_values(values, np.int64)[:, -1].tolist()
+    for words in raw_values(values, np.uint64)[:, -2::-1].T.tolist():
+        found = [(unit << 64) | word for unit, word in zip(found, words, strict=True)]
+    return found
+
+
+def narrower(values: pa.Array | pa.Scalar, precision: int) -> pa.Array | pa.Scalar:
+    """Return decimals, all of which have no more than so many digits, in such a type, without looking at them."""
+    data_type = pa.decimal128(precision, values.type.scale)
+    if isinstance(values, pa.Scalar):
+        return values.cast(data_type)
+    return pa.Array.from_buffers(data_type, len(values), values.buffers(), -1, values.offset)
+
+
+def rounded(values: pa.Array | pa.Scalar, digits: int, rounding: str) -> pa.Array | pa.Scalar:
+    """Return decimals with no more digits after the point, and room for one more before it.
+
+    Parameters
+    ----------
+    values, digits
+        The values, and the digits that are left; of a negative number, so many before the point become zero.
+    rounding
+        As Arrow names it.
+    """
+    source = values.type
+    # In its own precision, Arrow makes zeros of values that carry into another digit, if nulls are among them.
+    wide = values.cast(pa.decimal256(_MOST_WIDE_DIGITS, source.scale))
+    whole = source.precision - source.scale
+    return pc.round(wide, ndigits=min(max(digits, -whole - 1), source.scale), round_mode=rounding)
+
+
+def to_floats(values: pa.Array) -> pa.Array:
+    """Return the nearest float of each decimal."""
+    scale = values.type.scale
+    low, *higher = raw_values(values, np.int64).T
+    is_exact = scale <= _EXACT_POWER and all((word == low >> 63).all() for word in higher)
+    if is_exact and (np.abs(low) <= _EXACT_UNITS).all():
+        found = low / float(10**scale)
+    else:
+        # Integers of Python are divided exactly, and rounded once.
+        found = np.array([unit / 10**scale for unit in units_of(values)], np.float64)
+    return array_of(found, pa.float64(), validity(values))
+
+
+def from_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return floats as decimals.
+
+    Raises
+    ------
+    pyarrow.ArrowException
+        If one does not fit.
+    """
+    numbers = raw_values(values, f"f{values.type.bit_width // 8}").astype(np.float64)
+    valid = validity(values)
+    with np.errstate(all="ignore"):
+        units = half_away(numbers * float(f"1e{target.scale}"))
+        bad = ~(np.abs(units) < float(f"1e{target.precision}"))
+    if valid is not None:
+        bad &= valid
+    if bad.any():
+        raise pa.ArrowInvalid(f"{numbers[bad.argmax()]} does not fit DECIMAL({target.precision}, {target.scale})")
+    if valid is not None:
+        units = np.where(valid, units, 0.0)
+    return decimal_array([int(unit) for unit in units.tolist()], target, valid)
+
+
+def half_away(numbers: Floats) -> Floats:
+    """Return the nearest integers, of two the one farther from zero.
+
+    Examples
+    --------
+    >>> half_away(np.array([0.5, -2.5, 0.49999999999999994])).tolist()
+    [1.0, -3.0, 0.0]
+    """
+    whole = np.trunc(numbers)
+    with np.errstate(invalid="ignore"):
+        far = np.abs(numbers - whole) >= 0.5
+    found: Floats = np.where(far, whole + np.copysign(1.0, numbers), whole)
+    return found
+
+
+def to_text(values: pa.Array) -> pa.Array:
+    """Return decimals as text with all digits after the point, where Arrow writes small ones with an exponent."""
+    scale, valid = values.type.scale, validity(values)
+    # A decimal without digits before the point has no zero there.
+    whole = min(values.type.precision - scale, 1)
+    texts: list[str | None] = []
+    for place, unit in enumerate(units_of(values)):
+        if valid is not None and not valid[place]:
+            texts.append(None)
+            continue
+        digits = str(abs(unit)).rjust(scale + whole, "0")
+        point = len(digits) - scale
+        texts.append("-" * (unit < 0) + digits[:point] + ("." + digits[point:]) * (scale > 0))
+    return pa.array(texts, pa.string())

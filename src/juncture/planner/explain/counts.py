@@ -1,0 +1,51 @@
+"""What the counts of a match report mean, in words of the columns of the join."""
+
+from __future__ import annotations
+
+from juncture.planner.explain.meaning import distance_words
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.equi import ResolvedEqui
+from juncture.spec.overlap import ResolvedOverlap
+from juncture.spec.range import ResolvedRange
+from juncture.spec.resolved import Resolved
+
+
+def explanations_of(join: Resolved) -> dict[str, str]:
+    """Say what each count of a match report means, by its name, of those that are not 0 in every such join."""
+    keys = ", ".join(join.left_by)
+    texts: dict[str, str] = {}
+    if isinstance(join, ResolvedAsof | ResolvedRange | ResolvedOverlap):
+        missing = "null or NaN" if join.domain.kind == "float" else "null"
+        texts["null_on"] = f"{' or '.join(ordering_columns(join))} is {missing}"
+    if keys and not getattr(join, "nulls_equal", False):
+        texts["null_key"] = f"{keys} is null"
+    if keys:
+        texts["unknown_key"] = f"no right row has this {keys}"
+    if isinstance(join, ResolvedAsof):
+        return texts | _asof_explanations(join)
+    if not isinstance(join, ResolvedEqui) or join.predicate is not None:
+        texts["no_candidate"] = "no right row of this key satisfies the condition" if keys else "no right row matches"
+    return texts
+
+
+def ordering_columns(join: Resolved) -> list[str]:
+    """Return the left columns that must have a value, beside the keys."""
+    if isinstance(join, ResolvedAsof | ResolvedRange):
+        return [join.left_on]
+    if isinstance(join, ResolvedOverlap):
+        return [name for name in join.left_interval if name is not None]
+    return []
+
+
+def _asof_explanations(join: ResolvedAsof) -> dict[str, str]:
+    side = {"backward": "before or at", "forward": "after or at", "nearest": "near"}[join.spec.direction]
+    if not join.spec.allow_exact_matches:
+        side = side.removesuffix(" or at")
+    known = "" if join.known is None else f" was known by its {join.known.left}"
+    condition = "" if join.where is None else f"{' and' if known else ''} satisfies where="
+    texts = {"no_candidate": f"no right row {side} this {join.left_on}{known}{condition}"}
+    if join.tolerance is not None and join.tolerance.column is not None:
+        texts["beyond_tolerance"] = f"farther away than its {join.tolerance.column}"
+    elif join.tolerance is not None:
+        texts["beyond_tolerance"] = f"more than {distance_words(join.tolerance.constant or 0, join.domain)} away"
+    return texts | {"ties": f"several right rows at the best {join.right_on}"}
