@@ -198,7 +198,7 @@ def test_a_pipeline_kept_up_to_date_from_the_command_line(folder, monkeypatch):
     write_pipeline(folder, PIPELINE.replace("n < 11", "n < 9"))
     done = CliRunner().invoke(app, ["-q", "run", "--changes", "--engine", "local"])
     assert done.exit_code == 2
-    assert "holds another pipeline: its steps is" in " ".join(done.output.split())
+    assert "belongs to another pipeline: its steps is" in " ".join(done.output.split())
 
 
 def test_a_pipeline_that_can_be_kept_up_to_date_is_right(folder, monkeypatch):

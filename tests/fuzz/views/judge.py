@@ -28,7 +28,7 @@ from juncture.testing.rows import values
 __all__ = ["judge", "same_type"]
 
 
-REFUSED = (r"The types of .* do not fit", r"cannot keep .* up to date", r"since .* fails")
+REFUSED = (r"JN-SQL-TYPE.*", r"JN-SQL-UNSUPPORTED.*", r"JN-VIEW-VALUE.*")
 """What errors say of expressions, which are all different."""
 
 

@@ -12,6 +12,7 @@ from typing import cast as typed
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.errors import did_you_mean
 from juncture.incremental.view.coercion import cast, common_type, is_number
 from juncture.incremental.view.expressions import (
     TRUE,
@@ -42,6 +43,7 @@ from juncture.incremental.view.plan import (
 )
 from juncture.incremental.view.translate import Translator
 
+_ORDER_BY_OTHER = "ORDER BY a value that is not in the SELECT list"
 _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
@@ -118,19 +120,18 @@ class _PlanBuilder:
         if not isinstance(tree, self._exp.Union):
             raise unsupported(self._sql, tree, type(tree).__name__.upper())
         if tree.args.get("by_name"):
-            raise unsupported(self._sql, tree, "UNION BY NAME")
+            raise unsupported(self._sql, tree, "UNION BY NAME", "Use UNION with the columns in the same order.")
         parts = [self.query(each, known) for each in (tree.left, tree.right)]
         if len(parts[0].names) != len(parts[1].names):
-            raise wrong(self._sql, tree.right, "The parts of a UNION have different numbers of columns")
+            left, right = (len(part.names) for part in parts)
+            message = f"UNION has {left} columns on the left and {right} on the right. Select equally many."
+            raise wrong(self._sql, tree.right, message, name="JN-SQL-COLUMN-COUNT")
         types = []
         for name, *pair in zip(parts[0].names, *(part.node.every_column for part in parts), strict=True):
             data_type = common_type(pair)
             if data_type is None:
-                raise wrong(
-                    self._sql,
-                    tree.right,
-                    f"The column {name!r} of a UNION is {pair[0].type} in one part and {pair[1].type} in another",
-                )
+                message = f"Column {name!r} of UNION is {pair[0].type} on the left and {pair[1].type} on the right."
+                raise wrong(self._sql, tree.right, f"{message} Cast one of them.", name="JN-SQL-TYPE")
             types.append(data_type)
         nodes = [_in_types(part.node, types) for part in parts]
         flat = [each for node in nodes for each in (node.parts if isinstance(node, UnionNode) else (node,))]
@@ -147,7 +148,7 @@ class _PlanBuilder:
         for each in [] if order is None else order.expressions:
             place = self._sort_column(each.this, places, len(query.names))
             if place is None:
-                raise unsupported(self._sql, each.this, "ORDER BY of what is no column of the result", "Select it too.")
+                raise unsupported(self._sql, each.this, _ORDER_BY_OTHER, "Select it too.")
             keys.append(SortKey(place, bool(each.args.get("desc")), bool(each.args.get("nulls_first"))))
         return self.limited(tree, ViewQuery(query.node, query.names, tuple(keys)))
 
@@ -169,7 +170,8 @@ class _PlanBuilder:
             return None
         value = clause.expression
         if not isinstance(value, self._exp.Literal) or value.is_string or not re.fullmatch(r"\d{1,18}", value.this):
-            raise unsupported(self._sql, clause, f"{name.upper()} of other than a number")
+            hint = f"Write a number, such as {name.upper()} 10."
+            raise unsupported(self._sql, clause, f"{name.upper()} of other than an integer constant", hint)
         return int(value.this)
 
     def relation(self, item: Any, known: Known) -> ViewQuery:
@@ -182,7 +184,8 @@ class _PlanBuilder:
             return self._renamed(known[item.name], item)
         table = f"{item.db}.{item.name}" if item.db else item.name
         if table.removeprefix("main.") not in self._sources:
-            raise wrong(self._sql, item, f"There is no source {table!r}; there are {', '.join(self._sources)}")
+            message = f"Source {table!r} does not exist. {did_you_mean(table, self._sources)}"
+            raise wrong(self._sql, item, message, name="JN-SQL-NAME")
         schema = self._sources[item.name]
         scan = ScanNode(item.name, tuple((field.name, field.type) for field in schema))
         return self._renamed(ViewQuery(scan, tuple(field.name.lower() for field in schema)), item)
@@ -192,7 +195,8 @@ class _PlanBuilder:
         alias = item.args.get("alias")
         names = tuple(each.name for each in (alias.args.get("columns") or [])) if alias is not None else ()
         if len(names) > len(query.names):
-            raise wrong(self._sql, alias, f"{alias.name!r} has {len(query.names)} columns, and {len(names)} names")
+            message = f"Alias {alias.name!r} has {len(names)} names for {len(query.names)} columns. Remove names."
+            raise wrong(self._sql, alias, message, name="JN-SQL-COLUMN-COUNT")
         return ViewQuery(query.node, (*names, *query.names[len(names) :]), query.order)
 
 
@@ -229,14 +233,14 @@ class _Select:
         names = tuple(each.alias_or_name for each in shown)
         if tree.args.get("distinct"):
             if extra:
-                raise unsupported(self._sql, extra[0], "ORDER BY of what is no column of a SELECT DISTINCT")
+                raise unsupported(self._sql, extra[0], f"{_ORDER_BY_OTHER} of SELECT DISTINCT", "Select it too.")
             node = GroupNode(node, tuple(node.every_column), ())
         keys = self._sort_keys(order, names, len(shown))
         made = self._builder.limited(tree, ViewQuery(node, names, keys))
         if not extra:
             return made
         if made.node is node:
-            raise unsupported(self._sql, extra[0], "an order by what is no column of the result", "Select it too.")
+            raise unsupported(self._sql, extra[0], _ORDER_BY_OTHER, "Select it too.")
         return ViewQuery(ProjectNode(made.node, made.node.every_column[: len(shown)]), names)
 
     # FROM
@@ -297,7 +301,7 @@ class _Select:
 
     def _asof(self, join: Any, left: PlanNode, right: PlanNode, how: str, condition: Expression) -> PlanNode:
         if how not in ("inner", "left"):
-            raise unsupported(self._sql, join.this, f"an ASOF {how.upper()} JOIN", "Expected ASOF or ASOF LEFT JOIN.")
+            raise unsupported(self._sql, join.this, f"an ASOF {how.upper()} JOIN", "Use ASOF JOIN or ASOF LEFT JOIN.")
         parts = conjuncts(condition)
         given = join.args.get("match_condition")
         if given is not None:
@@ -305,20 +309,22 @@ class _Select:
         else:
             bounds = [each for each in parts if isinstance(each, Call) and each.function in _TURNED]
             parts = [each for each in parts if each not in bounds]
-        shape = "one comparison of a left with a right value by >=, >, <= or <"
+        shape = "one comparison of a left with a right value by >=, >, <= or <, such as (l.ts >= r.ts)"
+        name = "JN-SQL-MATCH-CONDITION"
         if len(bounds) != 1:
-            raise wrong(self._sql, join.this, f"An ASOF JOIN needs MATCH_CONDITION ({shape})")
+            raise wrong(self._sql, join.this, f"ASOF JOIN needs MATCH_CONDITION with {shape}.", name=name)
         bound, width = bounds[0], len(left.types)
         if not isinstance(bound, Call) or bound.function not in _TURNED:
-            raise wrong(self._sql, join.this, f"The MATCH_CONDITION of an ASOF JOIN has to be {shape}")
+            raise wrong(self._sql, join.this, f"MATCH_CONDITION must be {shape}.", name=name)
         function, (one, other) = bound.function, bound.operands
         if columns(one) and min(columns(one)) >= width:
             function, one, other = _TURNED[function], other, one
         sides = [columns(one), columns(other)]
         if not all(sides) or max(sides[0]) >= width or min(sides[1]) < width:
-            raise wrong(self._sql, join.this, f"The MATCH_CONDITION of an ASOF JOIN has to be {shape}")
+            raise wrong(self._sql, join.this, f"MATCH_CONDITION must be {shape}.", name=name)
         if any(key_pair(each, width) is None for each in parts):
-            raise unsupported(self._sql, join.this, "an ASOF JOIN on other than equalities of left and right values")
+            what = "ASOF JOIN on conditions other than equalities of left and right values"
+            raise unsupported(self._sql, join.this, what, "Filter each table in a subquery.")
         one, other = (call("order", each) if pat.is_floating(each.type) else each for each in (one, other))
         match = AsofMatch(one, shifted(other, -width), function.startswith("greater"), not function.endswith("equal"))
         return JoinNode(left, right, typed(JoinHow, how), all_of(parts), match)
@@ -332,9 +338,10 @@ class _Select:
             place = self._scope.get((tree.table, tree.name))
             if place is None and (tree.table, tree.name) in self._before:
                 what = "a RIGHT or FULL JOIN on a column of a table before the comma"
-                raise unsupported(self._sql, tree, what)
+                raise unsupported(self._sql, tree, what, "Use CROSS JOIN in place of the comma.")
             if place is None:
-                raise wrong(self._sql, tree, f"There is no column {tree.sql('duckdb')}")
+                hint = did_you_mean(tree.name, dict.fromkeys(name for _, name in self._scope))
+                raise wrong(self._sql, tree, f"Column {tree.sql('duckdb')} does not exist. {hint}", name="JN-SQL-NAME")
             return InputColumn(node.types[place], place)
 
         return Translator(self._sql, known)
@@ -343,7 +350,7 @@ class _Select:
         own = (each for each in condition.find_all(self._exp.AggFunc) if each.parent_select is condition.parent_select)
         found = next(own, None) if not isinstance(node, GroupNode) else None
         if found is not None:
-            raise wrong(self._sql, found, "An aggregate is no condition of WHERE: use HAVING")
+            raise wrong(self._sql, found, "WHERE has an aggregate. Use HAVING.", name="JN-SQL-GROUP")
         return FilterNode(node, translate.condition(condition))
 
     def _grouped(self, tree: Any, node: PlanNode, asked: Sequence[Any]) -> tuple[PlanNode, Translator]:
@@ -357,7 +364,8 @@ class _Select:
         found = [agg for each in [*asked, *having] for agg in each.find_all(self._exp.AggFunc)]
         if group is None and not found:
             if having:
-                raise wrong(self._sql, having[0], "HAVING is of groups, and there are none: use WHERE")
+                message = "HAVING needs GROUP BY or an aggregate. Otherwise, use WHERE."
+                raise wrong(self._sql, having[0], message, name="JN-SQL-GROUP")
             return node, self._translator(node)
         trees = [] if group is None else list(group.expressions)
         if group is not None and group.args.get("all"):
@@ -373,7 +381,8 @@ class _Select:
             if each in places:
                 return InputColumn(grouped.types[places[each]], places[each])
             if isinstance(each, self._exp.Column):
-                raise wrong(self._sql, each, f"{each.sql('duckdb')} is neither in GROUP BY nor in an aggregate")
+                message = f"{each.sql('duckdb')} is neither in GROUP BY nor in an aggregate. Add it to GROUP BY."
+                raise wrong(self._sql, each, message, name="JN-SQL-GROUP")
             return None
 
         return grouped, Translator(self._sql, known)
@@ -381,9 +390,8 @@ class _Select:
     def _aggregate(self, tree: Any, inside: Translator) -> GroupAggregate:
         name = type(tree).__name__
         if name not in AGGREGATES:
-            raise unsupported(
-                self._sql, tree, f"the aggregate {tree.sql_name()}", "Expected COUNT, SUM, AVG, MIN or MAX."
-            )
+            hint = "Use COUNT, SUM, AVG, MIN or MAX."
+            raise unsupported(self._sql, tree, f"the aggregate {tree.sql_name()}", hint)
         if isinstance(tree.parent, self._exp.Filter):
             raise unsupported(self._sql, tree, "FILTER of an aggregate", "Write SUM(CASE WHEN … THEN … END).")
         value, distinct = tree.this, False
@@ -398,7 +406,8 @@ class _Select:
         of = cast(of, pa.int64()) if pat.is_null(of.type) else of
         if name in ("Sum", "Avg"):
             if not is_number(of.type):
-                raise wrong(self._sql, tree, f"{name.upper()} is of numbers, and not of {of.type}")
+                message = f"{name.upper()} has a value of type {of.type}. Expected a number. Cast it."
+                raise wrong(self._sql, tree, message, name="JN-SQL-TYPE")
             return GroupAggregate("sum" if name == "Sum" else "avg", of, distinct, _sum_type(name, of.type))
         # Equal values are the least and the greatest once.
         return GroupAggregate("min" if name == "Min" else "max", of, False, of.type)
@@ -418,7 +427,8 @@ class _Select:
                 return node
             tables = [table for table, name in self._scope if name == node.name]
             if len(tables) > 1:
-                raise wrong(self._sql, node, f"The column {node.name!r} is in several tables")
+                message = f"Column {node.name!r} is in several tables. Write for example {tables[0]}.{node.name}."
+                raise wrong(self._sql, node, message, name="JN-SQL-NAME")
             return self._exp.column(node.name, tables[0]) if tables else shown.get(node.name, node).copy()
 
         for each in [] if order is None else order.expressions:
@@ -450,7 +460,8 @@ class _Select:
             if isinstance(node, self._exp.Literal):
                 place = int(node.this) - 1
                 if not 0 <= place < count:
-                    raise wrong(self._sql, node, f"There is no column {node.this} to order by")
+                    message = f"ORDER BY {node.this} is not a column. The result has {count} columns."
+                    raise wrong(self._sql, node, message, name="JN-SQL-NAME")
             elif isinstance(node, self._exp.Column) and not node.table and node.name in names:
                 place = list(names).index(node.name)
             if place is None:

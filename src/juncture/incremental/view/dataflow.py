@@ -72,8 +72,10 @@ class Dataflow:
             try:
                 given = operator.step(flows)
             except (pa.ArrowException, DataError) as error:
+                text, name = (error.message, error.name) if isinstance(error, DataError) else (str(error), "")
                 raise DataError(
-                    f"Nothing of the epoch has been taken, since {operator.label!r} fails: {error}"
+                    f"Operator {operator.label!r} failed, and the epoch was not applied: {text}",
+                    name=name or "JN-VIEW-VALUE",
                 ) from error
             rows = sum(len(weights) for _, weights in given)
             operator.given += rows

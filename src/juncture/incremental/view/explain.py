@@ -17,7 +17,7 @@ def explained(built: BuiltView) -> str:
 
     What several take in is shown once, with a number by which the others name it.
     """
-    lines = [f"{'':{_WIDTH}} {'rows held':>12} {'on disk':>12} {'memory':>10} {'rows given':>12} {'time':>9}"]
+    lines = [f"{'':{_WIDTH}} {'rows stored':>12} {'on disk':>12} {'memory':>10} {'rows emitted':>12} {'time':>9}"]
     lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(built)]
     return "\n".join(lines)
 

@@ -93,7 +93,7 @@ def _arithmetic(name: str) -> Function:
         # A result has as many digits as it may need; of more than 38, those that it has are counted.
         wide = checked(*(each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (one, other)))
         if wide.type.scale > _MOST_DIGITS:
-            raise pa.ArrowInvalid(f"the product needs {wide.type.scale} digits after the point, of {_MOST_DIGITS}")
+            raise pa.ArrowInvalid(f"the product needs {wide.type.scale} digits after the point, at most {_MOST_DIGITS}")
         # A product has no more digits than its factors, and one more by Arrow's rules.
         digits = min(wide.type.precision - (name == "multiply"), _MOST_DIGITS)
         return wide.cast(pa.decimal128(digits, wide.type.scale))

@@ -114,13 +114,13 @@ def unread(tree: Any) -> tuple[Any, str, str] | None:
         if term is not None:
             return (
                 term,
-                f"{'ORDER' if kind == 'Ordered' else 'GROUP'} BY of a constant that is no number of a column",
+                f"{'ORDER' if kind == 'Ordered' else 'GROUP'} BY a constant other than a column number",
                 "",
             )
         if kind == "Select":
             join = _using_after_comma(node.args.get("joins") or [])
             if join is not None:
-                return join.this, "USING after a comma", "Write ON."
+                return join.this, "USING after a comma", "Use ON."
     return None
 
 

@@ -126,8 +126,9 @@ class Paging:
         taken = self._others_bytes()
         if taken > self._memory_bytes:
             raise StateError(
-                f"memory= leaves {self._memory_bytes:,} bytes, and the view's groups and keys take {taken:,}, which "
-                "stay in memory. Nothing of the epoch has been taken. Open the view with more memory."
+                f"memory= leaves {self._memory_bytes:,} bytes, but the view's groups and keys take {taken:,} and cannot "
+                "be spilled. The epoch was not applied. Open the view with more memory.",
+                name="JN-MEMORY-LIMIT",
             )
 
     def settle(self) -> None:

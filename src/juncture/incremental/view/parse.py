@@ -17,8 +17,9 @@ def _sqlglot() -> Any:
         return import_module("sqlglot")
     except ImportError as error:
         raise PlanError(
-            f"jn.view(…) reads SQL by sqlglot, which is not installed ({error}). Install it by "
-            "pip install 'juncture[changes]'."
+            f"jn.view(…) needs the package 'sqlglot', which is not installed ({error}). Install it: "
+            "pip install 'juncture[changes]'.",
+            name="JN-PACKAGE-MISSING",
         ) from error
 
 
@@ -58,10 +59,15 @@ def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
         found = getattr(error, "errors", None) or [{}]
         place = found[0]
         raise SpecError(
-            _marked(sql, place.get("line"), place.get("col"), place.get("description", str(error)))
+            _marked(sql, place.get("line"), place.get("col"), place.get("description", str(error))),
+            name="JN-SQL-SYNTAX",
         ) from None
     if len(statements) != 1 or not isinstance(statements[0], sqlglot.exp.Query):
-        raise SpecError(f"sql= holds {len(statements)} statements. Expected one query, such as SELECT … FROM ….")
+        kinds = ", ".join(type(each).__name__.upper() for each in statements) or "no query"
+        raise SpecError(
+            f"sql= has {len(statements)} statements ({kinds}). Expected one query, such as SELECT … FROM ….",
+            name="JN-SQL-SYNTAX",
+        )
     refused = unread(statements[0])
     if refused is not None:
         raise unsupported(sql, *refused)
@@ -69,7 +75,7 @@ def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
     try:
         return qualify(statements[0], schema=schema, dialect=dialect, quote_identifiers=False)
     except errors.OptimizeError as error:
-        raise SpecError(_of_names(sql, str(error))) from None
+        raise SpecError(_of_names(sql, str(error)), name="JN-SQL-NAME") from None
 
 
 def _of_names(sql: str, message: str) -> str:
@@ -82,13 +88,13 @@ def _of_names(sql: str, message: str) -> str:
     # Without a place, the message ends with the name.
     name = text.rpartition(":")[2].strip().strip("'\"")
     at = re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) if name else None
-    return f"The query names what is not there: {message}." if at is None else _at(sql, text, at.start(), at.end() - 1)
+    return f"sql= uses an unknown name: {message}." if at is None else _at(sql, text, at.start(), at.end() - 1)
 
 
 def _marked(sql: str, line: int | None, column: int | None, message: str) -> str:
     """Return a message with a line of SQL, and a mark below the column, which is the last of its word."""
     if line is None or column is None or not 1 <= line <= len(sql.split("\n")):
-        return f"The query cannot be read: {message}"
+        return f"sql= cannot be parsed: {message}"
     text = sql.split("\n")[line - 1]
     first = min(column, len(text))
     while first > 1 and (text[first - 2].isalnum() or text[first - 2] == "_"):
@@ -101,7 +107,7 @@ def _shown(sql: str, message: str, line: int, column: int, width: int) -> str:
     margin = f"  {line} | "
     before = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
     mark = " " * len(margin) + before + "^" * width
-    return f"{message} (line {line}, column {column}).\n{margin}{text}\n{mark}"
+    return f"sql= at line {line}, column {column}: {message.rstrip('.')}.\n{margin}{text}\n{mark}"
 
 
 def _at(sql: str, message: str, start: int, end: int) -> str:
@@ -152,15 +158,13 @@ def _place(sql: str, node: Any) -> tuple[int, int] | None:
     return min(spans) if spans else None
 
 
-def wrong(sql: str, node: Any, message: str) -> SpecError:
-    """Return an error of a part of a query, which it shows."""
+def wrong(sql: str, node: Any, message: str, *, name: str) -> SpecError:
+    """Return a named error that shows the part of the query that a node stands for."""
     place = _place(sql, node)
-    if place is None:
-        return SpecError(f"{message}: {node.sql('duckdb')}.")
-    return SpecError(_at(sql, message, *place))
+    text = f"sql= at {node.sql('duckdb')}: {message}" if place is None else _at(sql, message, *place)
+    return SpecError(text, name=name)
 
 
 def unsupported(sql: str, node: Any, what: str, instead: str = "") -> SpecError:
-    """Return an error of a part of a query that cannot be kept up to date."""
-    hint = f" {instead}" if instead else ""
-    return wrong(sql, node, f"A view cannot keep {what} up to date.{hint} It is asked for here")
+    """Return an error for a part of a query that views do not support."""
+    return wrong(sql, node, f"Views do not support {what}. {instead}".rstrip(), name="JN-SQL-UNSUPPORTED")

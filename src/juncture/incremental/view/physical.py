@@ -343,8 +343,9 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
             value = condition.value if isinstance(condition, Constant) else None
             return "null" if value is None else str(value).lower()
         raise SpecError(
-            "An outer join is kept up to date on comparisons of a value of one table with a value of the other, and "
-            f"this is none: {shown(condition, [*_names(node.left), *_names(node.right)])}."
+            f"sql= has {shown(condition, [*_names(node.left), *_names(node.right)])} in the condition of an outer join. "
+            "Expected comparisons of a value of one table with a value of the other.",
+            name="JN-SQL-UNSUPPORTED",
         )
 
     predicate = " and ".join(text(each) for each in conjuncts(node.condition)) or "true"

@@ -36,6 +36,12 @@ class Source:
 
     def __post_init__(self) -> None:
         if not isinstance(self.schema, pa.Schema):
-            raise SpecError(f"schema={self.schema!r} is no schema. Expected a pyarrow.Schema.")
+            raise SpecError(
+                f"schema={self.schema!r} ({type(self.schema).__name__}) is not a schema. Expected a pyarrow.Schema.",
+                name="JN-ARGUMENT-TYPE",
+            )
         if not isinstance(self.static, bool):
-            raise SpecError(f"static={self.static!r} is neither True nor False.")
+            raise SpecError(
+                f"static={self.static!r} ({type(self.static).__name__}) is not a bool. Expected True or False.",
+                name="JN-ARGUMENT-TYPE",
+            )

@@ -110,14 +110,16 @@ class ViewStore(RunFiles):
     def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
         if found["version"] != _VERSION:
             raise StateError(
-                f"The {self.kind} in {self.folder} is of version {found['version']}, and this Juncture reads "
-                f"{_VERSION}. Populate a new folder, or open it by the version that made it."
+                f"Folder {str(self.folder)!r} has a {self.kind} of version {found['version']}, but this Juncture reads "
+                f"version {_VERSION}. Populate a new folder, or use the Juncture that wrote it.",
+                name="JN-STATE-VERSION",
             )
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise StateError(
-                    f"The folder {self.folder} holds another {self.kind}: its {name} is\n{found.get(name)}\nand that "
-                    f"of the one asked for\n{value}\nPass another folder for another one."
+                    f"Folder {str(self.folder)!r} belongs to another {self.kind}: its {name} is\n{found.get(name)}\n"
+                    f"Expected\n{value}\nPass another folder.",
+                    name="JN-STATE-DAMAGED",
                 )
 
     def position(self) -> ViewPosition | None:
@@ -195,7 +197,11 @@ class ViewStore(RunFiles):
                 moved.set_move_files(True)
                 self._database.ingest_external_file([str(path)], moved)
         except Exception as error:
-            raise StateError(f"The {self.kind} cannot be written to {self.folder}: {error}.") from error
+            raise StateError(
+                f"Folder {str(self.folder)!r}: the {self.kind} cannot be written: {error}. Free disk space, or check "
+                "the permissions.",
+                name="JN-STATE-WRITE",
+            ) from error
         return blocks, count
 
     def keep_only(self, runs: Sequence[StoredRun]) -> None:
@@ -229,11 +235,15 @@ def _key(kind: bytes, number: int, source: int = 0, block: int = 0) -> bytes:
 
 def _opened(folder: Path, kind: str) -> Any:
     if folder.exists() and not folder.is_dir():
-        raise StateError(f"{str(folder)!r} is no folder. Pass one that is empty, new, or of the same {kind}.")
+        raise StateError(
+            f"{str(folder)!r} is not a folder. Pass one that is empty, new, or of the same {kind}.",
+            name="JN-STATE-DAMAGED",
+        )
     if folder.exists() and not (folder / "CURRENT").exists() and any(folder.iterdir()):
         raise StateError(
-            f"The folder {folder} holds other files, or a {kind} that lacks a part. Pass one that is empty, new, or of "
-            f"the same {kind}."
+            f"Folder {str(folder)!r} has other files, or an incomplete {kind}. Pass one that is empty, new, or of the "
+            f"same {kind}.",
+            name="JN-STATE-DAMAGED",
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -241,6 +251,8 @@ def _opened(folder: Path, kind: str) -> Any:
     except Exception as error:
         if "lock" in str(error).lower():
             raise StateError(
-                f"The {kind} in {folder} is open in another process, or twice in this one. Close the other one first."
+                f"Folder {str(folder)!r}: its {kind} is open in another process, or twice in this one. Close the other "
+                "one first.",
+                name="JN-STATE-LOCKED",
             ) from error
-        raise StateError(damaged(kind, folder, error)) from error
+        raise StateError(damaged(kind, folder, error), name="JN-STATE-DAMAGED") from error

@@ -103,10 +103,11 @@ class Translator:
         try:
             return self._made(node)
         except pa.ArrowException as error:
-            raise self._ill_typed(node, str(error).split("\n")[0]) from None
+            reason = str(error).partition("\n")[0]
+            raise self._ill_typed(node, f"has values of unsuitable types ({reason}). Cast one of them.") from None
 
     def _ill_typed(self, node: Any, why: str) -> SpecError:
-        return wrong(self._sql, node, f"The types of {node.sql('duckdb')} do not fit: {why}")
+        return wrong(self._sql, node, f"{node.sql('duckdb')} {why}", name="JN-SQL-TYPE")
 
     def _made(self, node: Any) -> Expression:
         name = type(node).__name__
@@ -167,7 +168,7 @@ class Translator:
             raise unsupported(self._sql, node, f"a cast to {node.to.sql('duckdb')}")
         value = self(node.this)
         if is_text(target) and (pat.is_floating(value.type) or pat.is_timestamp(value.type)):
-            raise unsupported(self._sql, node, f"a cast of {value.type} to text", "How it is written differs.")
+            raise unsupported(self._sql, node, f"a cast of {value.type} to text", "Engines write these texts differently.")
         return cast(value, target)
 
     def _neg(self, node: Any) -> Expression:
@@ -179,7 +180,7 @@ class Translator:
     def _condition(self, node: Any) -> Expression:
         value = self(node)
         if not (pat.is_boolean(value.type) or pat.is_null(value.type)):
-            raise self._ill_typed(node, f"it is of type {value.type}, and a condition is true or false")
+            raise self._ill_typed(node, f"is of type {value.type}. Expected a condition, which is true or false.")
         return cast(value, pa.bool_())
 
     def condition(self, node: Any) -> Expression:
@@ -203,9 +204,11 @@ class Translator:
         return call(function, *self._in_common_type(node, *operands))
 
     def _in_common_type(self, node: Any, *operands: Any, compared: bool = True) -> list[Expression]:
-        values = in_common_type([self(each) for each in operands], compared=compared)
+        own = [self(each) for each in operands]
+        values = in_common_type(own, compared=compared)
         if values is None:
-            raise self._ill_typed(node, "values of these types do not compare; cast one of them")
+            types = " and ".join(dict.fromkeys(str(each.type) for each in own))
+            raise self._ill_typed(node, f"has values of types {types}, which do not compare. Cast one of them.")
         return values
 
     def _is(self, node: Any) -> Expression:
@@ -226,7 +229,7 @@ class Translator:
 
     def _in(self, node: Any) -> Expression:
         if node.args.get("query") or node.args.get("unnest"):
-            raise unsupported(self._sql, node, "IN of a subquery", "Write it as a join.")
+            raise unsupported(self._sql, node, "IN of a subquery", "Use a join.")
         value, *among = self._in_common_type(node, node.this, *node.expressions)
         if not all(isinstance(each, Constant) for each in among):
             found: Expression = call("equal", value, among[0])
@@ -257,7 +260,8 @@ class Translator:
     def _chosen(self, node: Any, conditions: list[Expression], values: list[Expression]) -> Expression:
         alike = in_common_type(values)
         if alike is None:
-            raise self._ill_typed(node, "its values are of types that no column holds together; cast them")
+            types = " and ".join(dict.fromkeys(str(each.type) for each in values))
+            raise self._ill_typed(node, f"has results of types {types}, which have no common type. Cast them.")
         *chosen, other = alike
         turns = [each for pair in zip(conditions, chosen, strict=True) for each in pair]
         return call("case", *turns, other, data_type=other.type)
@@ -286,7 +290,7 @@ class Translator:
         if pat.is_null(value.type):
             return cast(value, pa.int64())
         if not is_number(value.type):
-            raise self._ill_typed(node, f"it is of type {value.type}, and a number is needed")
+            raise self._ill_typed(node, f"is of type {value.type}. Expected a number. Cast it.")
         return value
 
     def _counted(self, node: Any, function: str) -> Expression:
@@ -313,7 +317,7 @@ class Translator:
     def _integers(self, node: Any, operator: str) -> list[Expression]:
         values = [self._number(each) for each in (node.this, node.expression)]
         if not all(pat.is_integer(each.type) for each in values):
-            raise unsupported(self._sql, node, f"{operator} of numbers that are no integers")
+            raise unsupported(self._sql, node, f"{operator} of numbers other than integers", "Cast them to BIGINT.")
         return [cast(each, pa.int64()) for each in values]
 
     def _sqrt(self, node: Any) -> Expression:
@@ -321,7 +325,7 @@ class Translator:
 
     def _round(self, node: Any) -> Expression:
         digits = node.args.get("decimals")
-        count = 0 if digits is None else self._constant_integer(digits, "ROUND to")
+        count = 0 if digits is None else self._constant_integer(digits, "ROUND to a number")
         value = self._number(node.this)
         if count is None:
             return Constant(value.type, None)
@@ -333,7 +337,7 @@ class Translator:
     def _constant_integer(self, node: Any, where: str) -> int | None:
         value = self(node)
         if not isinstance(value, Constant) or not (pat.is_integer(value.type) or pat.is_null(value.type)):
-            raise unsupported(self._sql, node, f"{where} a number that is no constant integer")
+            raise unsupported(self._sql, node, f"{where} other than an integer constant")
         found: int | None = value.value
         return found
 
@@ -360,22 +364,22 @@ class Translator:
         is_plain = re.fullmatch(r"-?\d{1,9}", size) or (unit == "SECOND" and re.fullmatch(r"-?\d{1,9}\.\d{1,6}", size))
         if unit not in _SECONDS or not is_plain:
             raise unsupported(
-                self._sql, node, f"a step of {interval.sql('duckdb')}", f"Expected a constant of {_listed(_SECONDS)}."
+                self._sql, node, f"a step of {interval.sql('duckdb')}", f"Use a constant of {_listed(_SECONDS)}."
             )
         if pat.is_date32(value.type):
             value = cast(value, pa.timestamp("us"))
         if not pat.is_timestamp(value.type):
-            raise self._ill_typed(node, f"an interval is added to {value.type}")
+            raise self._ill_typed(node, f"adds an interval to {value.type}. Expected a date or timestamp. Cast it.")
         per_second = 1_000 ** ("s", "ms", "us", "ns").index(value.type.unit)
         steps = Decimal(size) * _SECONDS[unit] * per_second * sign
         if steps != int(steps):
-            raise self._ill_typed(node, f"{value.type} has no {interval.sql('duckdb')}")
+            raise self._ill_typed(node, f"is of type {value.type}, whose unit is too coarse. Cast it to TIMESTAMP.")
         return call("move", value, option=int(steps))
 
     def _part(self, node: Any, part: str, of: Any) -> Expression:
         function = _PARTS.get(part.upper())
         if function is None:
-            raise unsupported(self._sql, node, f"EXTRACT of {part}", f"Expected one of {_listed(_PARTS)}.")
+            raise unsupported(self._sql, node, f"EXTRACT of {part}", f"Use one of {_listed(_PARTS)}.")
         value = self(of)
         if part.upper() in ("HOUR", "MINUTE", "SECOND") and pat.is_date(value.type):
             value = cast(value, pa.timestamp("us"))
@@ -387,7 +391,7 @@ class Translator:
     def _timestamptrunc(self, node: Any) -> Expression:
         unit = node.args["unit"].name.lower()
         if unit not in _TRUNCATED:
-            raise unsupported(self._sql, node, f"DATE_TRUNC to {unit}", f"Expected one of {_listed(_TRUNCATED)}.")
+            raise unsupported(self._sql, node, f"DATE_TRUNC to {unit}", f"Use one of {_listed(_TRUNCATED)}.")
         value = self(node.this)
         return call("date_trunc", cast(value, pa.timestamp("us")) if pat.is_date(value.type) else value, option=unit)
 
@@ -398,7 +402,7 @@ class Translator:
     def _text(self, node: Any) -> Expression:
         value = self(node)
         if not (is_text(value.type) or pat.is_null(value.type)):
-            raise self._ill_typed(node, f"it is of type {value.type}, and a text is needed")
+            raise self._ill_typed(node, f"is of type {value.type}. Expected text. Cast it.")
         return cast(value, pa.string()) if pat.is_null(value.type) else value
 
     def _length(self, node: Any) -> Expression:
@@ -407,11 +411,11 @@ class Translator:
     def _substring(self, node: Any) -> Expression:
         text = self._text(node.this)
         places = [node.args[name] for name in ("start", "length") if node.args.get(name) is not None]
-        option = tuple(self._constant_integer(each, "SUBSTRING by") for each in places)
+        option = tuple(self._constant_integer(each, "SUBSTRING with a position") for each in places)
         if None in option:
             return Constant(text.type, None)
         if any(each is not None and not 0 <= each < 2**32 for each in option):
-            raise unsupported(self._sql, node, "SUBSTRING by other than constants from the start")
+            raise unsupported(self._sql, node, "SUBSTRING with a negative or huge position", "Count from the start.")
         return call("substring", text, option=(*option, None)[:2])
 
     def _dpipe(self, node: Any) -> Expression:
@@ -434,7 +438,7 @@ class Translator:
     def _matched(self, node: Any, *, ignore_case: bool) -> Expression:
         pattern = self(node.expression)
         if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-            raise unsupported(self._sql, node, "LIKE with a pattern that is no constant")
+            raise unsupported(self._sql, node, "LIKE with a pattern other than a constant")
         found = call("like", self._text(node.this), option=(pattern.value, ignore_case))
         return call("not", found) if node.args.get("negate") else found
 

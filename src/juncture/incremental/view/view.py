@@ -64,7 +64,10 @@ class ViewSetup:
             lowered = [column.lower() for column in source.schema.names]
             twice = next((each for each in lowered if lowered.count(each) > 1), None)
             if twice is not None:
-                raise SchemaError(f"The source {name!r} has the column {twice!r} twice. SQL cannot tell them apart.")
+                raise SchemaError(
+                    f"Source {name!r} has column {twice!r} twice, as SQL ignores case. Rename or drop one of them.",
+                    name="JN-COLUMN-DUPLICATE",
+                )
 
 
 class View:
@@ -120,8 +123,9 @@ class View:
             delta, missing = self._flow.located(source, flow)
             if missing.any():
                 raise StateError(
-                    f"The view is damaged: it has changes that delete rows of {source} which are not there. Restore "
-                    "its folder from a copy, or populate a new one."
+                    f"The view is damaged: it deletes rows of source {source!r} that do not exist. Restore its folder "
+                    "from a backup, or populate a new one.",
+                    name="JN-STATE-DAMAGED",
                 )
             return [(delta.batch, delta.weights)]
 
@@ -255,8 +259,8 @@ class View:
         """
         if self._epoch:
             raise PlanError(
-                f"The view holds rows already, of {self._epoch:,} epochs: populate(…) is for the first ones. Pass "
-                "changes to apply(…)."
+                f"populate(…) needs a new view, but this one has {self._epoch:,} epochs. Pass changes to apply(…).",
+                name="JN-ALREADY-POPULATED",
             )
         self.check_open()
         given = {self._source(name): each for name, each in tables.items() if each is not None}
@@ -292,7 +296,8 @@ class View:
 
     def _source(self, name: str) -> str:
         if name.lower() not in self._names:
-            raise SpecError(f"There is no source {name!r}. {did_you_mean(name, self.setup.sources)}")
+            hint = did_you_mean(name, self.setup.sources)
+            raise SpecError(f"Source {name!r} does not exist. {hint}", name="JN-ARGUMENT-UNKNOWN")
         return name.lower()
 
     def _read(self, source: str, given: Any) -> Iterator[Change]:
@@ -300,8 +305,9 @@ class View:
         name = self._names[source]
         if self.setup.sources[name].static and self._epoch:
             raise PlanError(
-                f"The source {name!r} is declared static, and changes in epoch {self._epoch + 1:,}. It comes with the "
-                "first epoch. Declare it without static=True, in a new folder."
+                f"Source {name!r} is declared static, but changes in epoch {self._epoch + 1:,}. Pass all its rows in "
+                "the first epoch, or declare it without static=True, in a new folder.",
+                name="JN-STATIC-SOURCE",
             )
         schema = self.setup.sources[name].schema
         scan = self._flow.built.scans.get(source)
@@ -319,12 +325,15 @@ class View:
             delta, missing = self._flow.located(source, flow)
         except pa.ArrowException as error:
             raise DataError(
-                f"The {self._names[source]} changes are too large for one epoch: {error}. Divide them among several."
+                f"Source {self._names[source]!r} has too large changes for one epoch: {error}. Split them into several "
+                "epochs.",
+                name="JN-EPOCH-SIZE",
             ) from error
         if missing.any() and self.setup.unmatched_deletes == "error":
             raise DataError(
-                f"The {self._names[source]} changes delete rows that are not there ({int(missing.sum()):,} in all). "
-                "Nothing of the epoch has been taken. Pass unmatched_deletes='count' to have such deletes counted."
+                f"Source {self._names[source]!r} deletes rows that do not exist ({int(missing.sum()):,} in all). The "
+                "epoch was not applied. Correct the changes, or pass unmatched_deletes='count' to skip and count them.",
+                name="JN-DELETE-UNMATCHED",
             )
         return ([(delta.batch, delta.weights)] if len(delta) else []), int(missing.sum())
 
@@ -380,7 +389,8 @@ class View:
         name = self._source(source)
         scan = self._flow.built.scans.get(name)
         if scan is None:
-            raise SpecError(f"The query does not read the source {source!r}.")
+            hint = did_you_mean(name, self._flow.built.scans)
+            raise SpecError(f"Source {source!r} is not read by the query. {hint}", name="JN-ARGUMENT-VALUE")
         return self._flow.source(name).rename_columns([column for column, _ in scan.columns])
 
     def explain(self) -> str:
@@ -409,10 +419,11 @@ class View:
         if not self._is_whole:
             again = "Populate a new one" if self._store is None else "Close it and open its folder again"
             raise StateError(
-                f"The view is incomplete in memory: an error has interrupted an epoch. {again} with jn.view(…)."
+                f"The view is incomplete in memory: an error interrupted an epoch. {again} with jn.view(…).",
+                name="JN-STATE-CLOSED",
             )
         if self._closed:
-            raise PlanError("The view is closed. Open it again with jn.view(…).")
+            raise PlanError("The view is closed. Open it again with jn.view(…).", name="JN-STATE-CLOSED")
 
     def close(self) -> None:
         """Let go of all that is held. What is in a folder stays there."""
@@ -443,8 +454,9 @@ def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema
         store = import_module("juncture.incremental.view.store")
     except ImportError as error:
         raise PlanError(
-            f"jn.view({str(folder)!r}, …) keeps rows in RocksDB, whose Python package is not installed ({error}). "
-            "Install it by pip install 'juncture[changes]', or pass None as the folder."
+            f"state={str(folder)!r} needs the package 'rocksdict', which is not installed ({error}). Install it: "
+            "pip install 'juncture[changes]', or pass state=None.",
+            name="JN-PACKAGE-MISSING",
         ) from error
     return partial(store.ViewStore, folder, _described(setup))
 

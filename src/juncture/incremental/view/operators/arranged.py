@@ -35,8 +35,9 @@ def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
         return RowIdentity(schema)
     except NoIdentityError as error:
         raise SchemaError(
-            f"A column of {what} is of type {error.data_type}, whose values have no equality, so that nothing tells "
-            "which row is deleted. Cast the column, or leave it out."
+            f"A column of {what} is of type {error.data_type}, whose values have no equality, so deletes cannot find "
+            "their rows. Cast the column, or exclude it.",
+            name="JN-TYPE-UNSUPPORTED",
         ) from None
 
 

@@ -178,14 +178,19 @@ class ExactSums:
             return self._decimals(sums, valid, of)
         totals = sums.exact()
         if any(not -(2**63) <= total < 2**63 for total in totals):
-            raise DataError("A SUM of integers does not fit 64 bits. Cast the values to DECIMAL(38, 0).")
+            raise DataError(
+                "A SUM of integers does not fit 64 bits. Cast the values to DECIMAL(38, 0).", name="JN-SUM-OVERFLOW"
+            )
         return array_of(np.array(totals, np.int64), pa.int64(), valid)
 
     def _decimals(self, sums: Sums, valid: Mask, of: pa.DataType) -> pa.Array:
         limit = 10**of.precision
         totals = sums.exact()
         if any(abs(total) >= limit for total in totals):
-            raise DataError(f"A SUM does not fit {of.precision} digits. Cast the values to a decimal of fewer places.")
+            raise DataError(
+                f"A SUM does not fit {of.precision} digits. Cast the values to a decimal of fewer places.",
+                name="JN-SUM-OVERFLOW",
+            )
         return decimal_array(totals, of, valid)
 
     def averages(self, sums: Sums, counts: Ints) -> pa.Array:
