@@ -72,7 +72,10 @@ def test_a_total_over_an_asof_join(join, spec, tmp_path):
         ("ASOF JOIN q ON t.sym = q.sym", "needs MATCH_CONDITION"),
         ("ASOF JOIN q MATCH_CONDITION (t.ts = q.ts) ON t.sym = q.sym", "Expecting"),
         ("ASOF JOIN q MATCH_CONDITION (t.ts >= t.size) ON t.sym = q.sym", "must be one comparison"),
-        ("ASOF JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym AND t.size > 3", "conditions other than equalities"),
+        (
+            "ASOF JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym AND t.size > 3",
+            "conditions other than equalities",
+        ),
         ("ASOF RIGHT JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym", "ASOF RIGHT JOIN"),
     ],
 )

@@ -125,7 +125,9 @@ def test_an_epoch_that_cannot_be_taken(tmp_path, monkeypatch):
             with pytest.raises(StateError, match="disk is full"):
                 view.apply(sales=sold(("Emma", 5)))
         assert (view.epoch, totals(view)) == (1, {"Emma": 1.0})
-        with pytest.raises(DataError, match=r"'sales' deletes rows that do not exist \(1 in all\).*unmatched_deletes='count'"):
+        with pytest.raises(
+            DataError, match=r"'sales' deletes rows that do not exist \(1 in all\).*unmatched_deletes='count'"
+        ):
             view.apply(sales=sold(("Emma", 5), weight=-1))
         view.apply(sales=sold(("Emma", 2)))
         assert totals(view) == {"Emma": 3.0}

@@ -179,12 +179,12 @@ def test_sources():
         jn.view(None, None, sources=SCHEMAS)
     with pytest.raises(SpecError, match="names no tables"):
         jn.view(None, "SELECT 1", sources={})
-    with pytest.raises(SpecError, match="schema='x' .*Expected a pyarrow.Schema"):
+    with pytest.raises(SpecError, match=r"schema='x' .*Expected a pyarrow\.Schema"):
         jn.view(None, "SELECT x FROM a", sources={"a": "x"})
     with pytest.raises(SpecError, match="differ in small and capital letters"):
         jn.view(None, "SELECT x FROM a", sources={"a": SCHEMAS["a"], "A": SCHEMAS["a"]})
     with pytest.raises(SchemaError, match="column 'x' twice"):
         jn.view(None, "SELECT x FROM a", sources={"a": pa.schema({"x": pa.int8(), "X": pa.int8()})})
     view = jn.view(None, "SELECT x FROM a", sources=SCHEMAS)
-    with pytest.raises(SpecError, match="Source 'aa' does not exist. Did you mean 'a'"):
+    with pytest.raises(SpecError, match=r"Source 'aa' does not exist\. Did you mean 'a'"):
         view.apply(aa=pa.table({"x": [1]}))

@@ -1,1 +1,1 @@
-"""Queries kept up to date: SQL becomes a plan, and the plan operators that take changes in and give changes."""
+"""Views: SQL is parsed into a plan, and the plan becomes operators that turn input changes into output changes."""

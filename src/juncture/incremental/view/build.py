@@ -1,4 +1,4 @@
-"""From sqlglot's tree of a query to a plan."""
+"""Build a plan from sqlglot's tree of a query."""
 
 from __future__ import annotations
 
@@ -49,15 +49,7 @@ _TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", 
 
 @dataclass(frozen=True)
 class ViewQuery:
-    """A plan, and what its columns are called.
-
-    Attributes
-    ----------
-    node, names
-        The plan and the names of its columns.
-    order
-        The order in which rows are shown.
-    """
+    """A plan, the names of its columns, and the order in which `View.result` returns its rows."""
 
     node: PlanNode
     names: tuple[str, ...]
@@ -65,22 +57,7 @@ class ViewQuery:
 
 
 def build(sql: str, tree: Any, sources: Mapping[str, pa.Schema]) -> ViewQuery:
-    """Return the plan of a query.
-
-    Parameters
-    ----------
-    sql
-        Its text, for errors.
-    tree
-        What `juncture.incremental.view.parse.parse` made of it.
-    sources
-        The columns of the sources, by names in small letters.
-
-    Raises
-    ------
-    SpecError
-        If it has what cannot be kept up to date, or types that do not fit.
-    """
+    """Return the plan of a parsed query. The keys of ``sources`` are lower case, and ``sql`` is for messages only."""
     return _PlanBuilder(sql, sources).query(tree, {})
 
 
@@ -95,7 +72,7 @@ class _PlanBuilder:
         self._exp = import_module("sqlglot").exp
 
     def query(self, tree: Any, known: Known) -> ViewQuery:
-        """Return the plan of a SELECT or of several in a UNION."""
+        """Return the plan of a SELECT or a UNION."""
         known = self._with(tree, known)
         if isinstance(tree, self._exp.Subquery):
             return self.query(tree.this, known)
@@ -141,7 +118,7 @@ class _PlanBuilder:
         return ViewQuery(union, parts[0].names)
 
     def _ordered(self, tree: Any, query: ViewQuery) -> ViewQuery:
-        """Return a query in its order, and the first rows of it, if it has a limit."""
+        """Return a UNION with its ORDER BY and LIMIT."""
         order = tree.args.get("order")
         places = {name: place for place, name in reversed(list(enumerate(query.names)))}
         keys = []
@@ -158,7 +135,7 @@ class _PlanBuilder:
         return places.get(node.name) if isinstance(node, self._exp.Column) and not node.table else None
 
     def limited(self, tree: Any, query: ViewQuery) -> ViewQuery:
-        """Return the first rows of a query that is in order, if it has a limit."""
+        """Return a query with LIMIT and OFFSET applied in its order."""
         limit, offset = (self._count(tree, name) for name in ("limit", "offset"))
         if limit is None and offset is None:
             return query
@@ -175,7 +152,7 @@ class _PlanBuilder:
         return int(value.this)
 
     def relation(self, item: Any, known: Known) -> ViewQuery:
-        """Return a table or a subquery of FROM."""
+        """Return the plan of a table or a subquery in FROM."""
         if isinstance(item, self._exp.Subquery):
             return self._renamed(self.query(item.this, known), item)
         if not isinstance(item, self._exp.Table) or not isinstance(item.this, self._exp.Identifier):
@@ -191,7 +168,7 @@ class _PlanBuilder:
         return self._renamed(ViewQuery(scan, tuple(field.name.lower() for field in schema)), item)
 
     def _renamed(self, query: ViewQuery, item: Any) -> ViewQuery:
-        """Return a query whose first columns are called as an alias says, such as ``q(a, b)``."""
+        """Return a query with its first columns renamed by an alias, such as ``q(a, b)``."""
         alias = item.args.get("alias")
         names = tuple(each.name for each in (alias.args.get("columns") or [])) if alias is not None else ()
         if len(names) > len(query.names):
@@ -207,7 +184,7 @@ def _in_types(node: PlanNode, types: Sequence[pa.DataType]) -> PlanNode:
 
 
 class _Select:
-    """One SELECT."""
+    """Builder for one SELECT."""
 
     def __init__(self, builder: _PlanBuilder, sql: str, exp: Any) -> None:
         self._builder = builder
@@ -217,7 +194,7 @@ class _Select:
         self._before: Scope = {}
 
     def query(self, tree: Any, known: Known) -> ViewQuery:
-        """Return its plan."""
+        """Return the plan of the SELECT."""
         node = self._from(tree, known)
         self._resolve_order(tree)
         if tree.args.get("where"):
@@ -258,7 +235,7 @@ class _Select:
         node: PlanNode | None = None
         for table, *joins in groups:
             if node is None or any(join.args.get("side") in ("RIGHT", "FULL") for join in joins):
-                # A comma binds less than JOIN: what keeps right rows does so before the tables meet.
+                # A comma binds less tightly than JOIN, so RIGHT and FULL joins run before the cross join.
                 made = self._joined(table, joins, known, 0 if node is None else len(node.types))
                 node = made if node is None else JoinNode(node, made, "inner", TRUE)
             else:
@@ -268,7 +245,7 @@ class _Select:
         return node
 
     def _joined(self, table: Any, joins: Sequence[Any], known: Known, first: int) -> PlanNode:
-        """Return tables that are joined, of which columns are told by their place among all of FROM, from one on."""
+        """Return joined tables whose columns start at position ``first`` of FROM. Earlier tables are not in scope."""
         self._before, self._scope = self._scope, {}
         node = self._joined_to(self._add(table, known, 0), joins, known)
         self._scope = self._before | {name: first + place for name, place in self._scope.items()}
@@ -354,7 +331,7 @@ class _Select:
         return FilterNode(node, translate.condition(condition))
 
     def _grouped(self, tree: Any, node: PlanNode, asked: Sequence[Any]) -> tuple[PlanNode, Translator]:
-        """Return groups, if there are any, and what makes expressions of their columns."""
+        """Return the grouped plan, if the query has groups, and a translator for expressions above it."""
         group = tree.args.get("group")
         having = [tree.args["having"].this] if tree.args.get("having") else []
         for kind, what in ((self._exp.Window, "window functions"), (self._exp.Query, "subqueries within expressions")):
@@ -409,15 +386,15 @@ class _Select:
                 message = f"{name.upper()} has a value of type {of.type}. Expected a number. Cast it."
                 raise wrong(self._sql, tree, message, name="JN-SQL-TYPE")
             return GroupAggregate("sum" if name == "Sum" else "avg", of, distinct, _sum_type(name, of.type))
-        # Equal values are the least and the greatest once.
+        # DISTINCT makes no difference for MIN and MAX.
         return GroupAggregate("min" if name == "Min" else "max", of, False, of.type)
 
     # SELECT, ORDER BY
 
     def _resolve_order(self, tree: Any) -> None:
-        """Say of which table the columns within expressions of ORDER BY are, or which column of the result they are.
+        """Resolve unqualified columns in ORDER BY.
 
-        A name on its own is that of a column of the result first, and one within an expression that of a table.
+        A bare name is a result column first. A name within an expression is a table column first.
         """
         order = tree.args.get("order")
         shown = {each.alias_or_name: each.unalias() for each in reversed(tree.expressions)}
@@ -436,7 +413,7 @@ class _Select:
                 each.set("this", each.this.transform(resolved))
 
     def _hidden(self, tree: Any, shown: Sequence[Any]) -> list[Any]:
-        """Return what the order is by that is no column of the result."""
+        """Return the ORDER BY expressions that are not result columns."""
         names = {each.alias_or_name for each in shown}
         order = tree.args.get("order")
         found = []
@@ -448,7 +425,7 @@ class _Select:
         return found
 
     def _same(self, node: Any, shown: Sequence[Any]) -> int | None:
-        """Return the column of the result that says the same."""
+        """Return the position of the result column with the same expression."""
         return next((place for place, each in enumerate(shown) if each.unalias() == node), None)
 
     def _sort_keys(self, order: Any, names: Sequence[str], count: int) -> tuple[SortKey, ...]:
@@ -477,7 +454,7 @@ def _sum_type(name: str, data_type: pa.DataType) -> pa.DataType:
 
 
 def key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | None:
-    """Return the left and the right side of an equality of both, each of its own columns; None for other conditions."""
+    """Return the left and right side of an equality between both sides; None for other conditions."""
     if not isinstance(part, Call) or part.function != "equal":
         return None
     one, other = part.operands

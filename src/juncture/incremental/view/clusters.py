@@ -1,4 +1,4 @@
-"""Inner joins of inner joins as one: what is joined, and on which path the changes of each input meet the others."""
+"""Clusters: nested inner joins as one join of many inputs, and the order in which changes of each are joined."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ from juncture.incremental.view.plan import FilterNode, JoinNode, PlanNode, Proje
 
 @dataclass(frozen=True)
 class Step:
-    """An input that is joined to others.
+    """An input to join next: ``keys`` over the columns of all inputs equal ``by`` over its own columns.
 
-    Attributes
-    ----------
-    part
-        Which one.
-    keys, by
-        What has to be equal: of the columns of all inputs, and of those of this one alone.
-    condition
-        What has to be true besides.
+    ``condition`` covers the remaining conditions, over the columns of all inputs.
     """
 
     part: int
@@ -31,15 +24,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Way:
-    """The order in which the others are joined to one input.
-
-    Attributes
-    ----------
-    part, condition
-        The input, and what has to be true of its rows alone.
-    steps
-        The others.
-    """
+    """The order in which the other inputs are joined to the changes of one. ``condition`` reads that input alone."""
 
     part: int
     condition: Expression
@@ -48,15 +33,7 @@ class Way:
 
 @dataclass(frozen=True)
 class JoinCluster:
-    """Inputs of which all that fulfil some conditions are joined.
-
-    Attributes
-    ----------
-    parts
-        The inputs.
-    conditions, shown
-        The conditions, and which columns come out, of the columns of all inputs one after the other.
-    """
+    """Inputs joined by conditions. Conditions and ``shown`` number the columns of all inputs in sequence."""
 
     parts: tuple[PlanNode, ...]
     conditions: tuple[Expression, ...]
@@ -64,31 +41,31 @@ class JoinCluster:
 
     @property
     def firsts(self) -> list[int]:
-        """The place of the first column of each input."""
+        """Position of the first column of each input."""
         found = [0]
         for part in self.parts[:-1]:
             found.append(found[-1] + len(part.types))
         return found
 
     def places(self, part: int) -> frozenset[int]:
-        """Return the places of the columns of an input."""
+        """Return the column positions of an input."""
         first = self.firsts[part]
         return frozenset(range(first, first + len(self.parts[part].types)))
 
     def order(self, static: Sequence[bool]) -> list[int]:
-        """Return the inputs in the order in which an epoch takes their changes, given which of them do not change.
+        """Return the inputs in the order in which an epoch applies their changes.
 
-        Those that come at once and never again are first, so that what comes last finds all others; and that is the
-        input that the most are joined to.
+        Static inputs are first, so that the changing inputs find all their rows. The start of the cluster, which has
+        the most join conditions, is last.
         """
         changing = [part for part in range(len(self.parts)) if not static[part]]
         return [part for part in range(len(self.parts)) if static[part]] + changing[::-1]
 
     def ways(self, static: Sequence[bool]) -> list[Way]:
-        """Return how what the changes of each input bring is found.
+        """Return a path for each changing input.
 
-        Of inputs that do not change there is no need, if there are others: in the epoch in which they come these are
-        empty before, and their own changes find what has come.
+        Static inputs need no path if others change: in the epoch that loads them, the other inputs are empty before,
+        and the changes of these find the static rows.
         """
         changing = [part for part in range(len(self.parts)) if not static[part]]
         return [self._way(part, static) for part in changing or self.order(static)[-1:]]
@@ -124,7 +101,7 @@ class JoinCluster:
 
 
 def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinCluster:
-    """Return a join, and all joins below it for which a condition holds, as one."""
+    """Return a join and the joins below it for which ``is_joined`` is true as one cluster."""
     sides = [
         cluster_of(side, is_joined)
         if isinstance(side, JoinNode) and is_joined(side)
@@ -142,7 +119,7 @@ def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinClu
 
 
 def _pair(condition: Expression, there: frozenset[int], other: frozenset[int]) -> tuple[Expression, Expression] | None:
-    """Return both sides of an equality of some columns with others; None for other conditions."""
+    """Return both sides of an equality between two sets of columns; None for other conditions."""
     if not isinstance(condition, Call) or condition.function != "equal":
         return None
     for one, two in (condition.operands, condition.operands[::-1]):

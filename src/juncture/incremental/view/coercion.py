@@ -1,4 +1,4 @@
-"""The types in which values are compared and counted: those of DuckDB, but that integers are of 64 bits."""
+"""The types in which values are compared and computed: as in DuckDB, except that integers have 64 bits."""
 
 from __future__ import annotations
 
@@ -14,23 +14,17 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def is_number(data_type: pa.DataType) -> bool:
-    """Tell numbers."""
+    """Return whether a type is numeric."""
     return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
 
 
 def is_text(data_type: pa.DataType) -> bool:
-    """Tell strings."""
+    """Return whether a type is text."""
     return bool(pat.is_string(data_type) or pat.is_large_string(data_type))
 
 
 def cast(expression: Expression, data_type: pa.DataType) -> Expression:
-    """Return an expression in a type.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If there is no way to it.
-    """
+    """Return an expression cast to a type; raises `pyarrow.ArrowException` if no cast exists."""
     if expression.type == data_type:
         return expression
     if isinstance(expression, Constant) and expression.value is None:
@@ -39,7 +33,7 @@ def cast(expression: Expression, data_type: pa.DataType) -> Expression:
 
 
 def _digits(expression: Expression) -> tuple[int, int]:
-    """Return how many digits an integer or a decimal has before and after the point, at most."""
+    """Return the maximum number of digits of an integer or decimal before and after the point."""
     if pat.is_decimal(expression.type):
         return expression.type.precision - expression.type.scale, expression.type.scale
     if isinstance(expression, Constant) and expression.value is not None and abs(expression.value) < 2**31:
@@ -49,12 +43,12 @@ def _digits(expression: Expression) -> tuple[int, int]:
 
 
 def _decimal(whole: int, scale: int) -> pa.DataType:
-    """Return the decimal of some digits before and after the point, or of 38 in all, not all of which may fit."""
+    """Return the decimal type with these digits before and after the point, capped at 38 in total."""
     return pa.decimal128(min(max(1, whole + scale), _MOST_DIGITS), scale)
 
 
 def float_type(types: Iterable[pa.DataType]) -> pa.DataType | None:
-    """Return the float in which numbers meet: of 32 bits, unless one has 64; None if there are no floats."""
+    """Return the widest float type among the types; None without floats."""
     floats = [each for each in types if pat.is_floating(each)]
     if not floats:
         return None
@@ -62,7 +56,7 @@ def float_type(types: Iterable[pa.DataType]) -> pa.DataType | None:
 
 
 def numbers(one: Expression, other: Expression) -> tuple[Expression, Expression]:
-    """Return two numbers in the kind in which they are counted: integers of 64 bits, decimals, or floats."""
+    """Return two numbers in the type in which they are computed: int64, decimals, or floats."""
     types = (one.type, other.type)
     floating = float_type(types)
     if floating is not None:
@@ -74,9 +68,9 @@ def numbers(one: Expression, other: Expression) -> tuple[Expression, Expression]
 
 
 def common_type(expressions: Sequence[Expression], *, compared: bool = False) -> pa.DataType | None:
-    """Return the type in which values are compared, or stand in one column; None if there is none.
+    """Return the type in which values are compared, or share a column; None if there is none.
 
-    Decimals that need more than 38 digits in all lose some after the point in a column, but not in a comparison.
+    Decimals that need more than 38 digits lose some after the point in a column, but not in a comparison.
 
     Examples
     --------
@@ -93,7 +87,7 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
         return pa.large_string()
     if all(pat.is_date(each) or pat.is_timestamp(each) for each in types):
         return _common_time(types)
-    # A text that stands in the query is of whatever type is asked for.
+    # A text constant takes the type of the other values.
     others = [each for each in found if not (isinstance(each, Constant) and is_text(each.type))]
     return common_type(others, compared=compared) if 0 < len(others) < len(found) else None
 
@@ -107,7 +101,7 @@ def _common_number(found: Sequence[Expression], *, compared: bool) -> pa.DataTyp
         digits = [_digits(each) for each in found]
         scale = max(scale for _, scale in digits)
         if not compared:
-            # Integers take no digits after the point away.
+            # Integers do not reduce the digits after the point.
             decimals = [each for each in found if pat.is_decimal(each.type)]
             scale = min([scale, *(_MOST_DIGITS - _digits(each)[0] for each in decimals)])
         return _decimal(max(whole for whole, _ in digits), scale)
@@ -125,6 +119,6 @@ def _common_time(types: set[pa.DataType]) -> pa.DataType | None:
 
 
 def in_common_type(expressions: Sequence[Expression], *, compared: bool = False) -> list[Expression] | None:
-    """Return values in their common type; None if they have none."""
+    """Return values cast to their common type; None if they have none."""
     data_type = common_type(expressions, compared=compared)
     return None if data_type is None else [cast(each, data_type) for each in expressions]

@@ -1,4 +1,4 @@
-"""The operators of a query at work: an epoch is taken by all of them, or by none."""
+"""A running query: its operators apply an epoch completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,24 +17,7 @@ from juncture.kernels.array_types import Ints
 
 
 class Dataflow:
-    """A query kept up to date, as operators that changes go through.
-
-    Parameters
-    ----------
-    plan
-        The query.
-    static
-        The sources that do not change once they have come.
-
-    Attributes
-    ----------
-    built
-        The operators.
-    held
-        The rows that they hold.
-    most_rows
-        How many rows the operator that gave most did in the last epoch.
-    """
+    """The operators of a plan. ``most_rows`` is the largest output of one operator in the last epoch."""
 
     def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
@@ -42,22 +25,16 @@ class Dataflow:
         self.held: list[HeldRows] = [held for operator in self.built.operators for held in operator.held]
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
-        """Find what changes of a source can be made. `run` has to be given them, or `abandon` has to follow.
-
-        Returns
-        -------
-        delta, missing
-            As `ArrangedOperator.located` does.
-        """
+        """Return the applicable changes of a source and the unmatched deletes. `run` or `abandon` must follow."""
         return self.built.held[source].located(flow)
 
     def run(self, changes: Mapping[str, Flow]) -> Flow:
-        """Take the changes of an epoch, and return those of the answer. `commit` or `abandon` has to follow.
+        """Compute an epoch, and return the changes of the result. `commit` or `abandon` must follow.
 
         Raises
         ------
         DataError
-            If a value cannot be worked out.
+            If an expression fails for a value.
         """
         for source, entry in self.built.inputs.items():
             entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
@@ -85,7 +62,7 @@ class Dataflow:
         return found[id(self.built.answer)]
 
     def commit(self) -> None:
-        """Keep what the last epoch changed."""
+        """Commit the last epoch."""
         for operator in self.built.operators:
             start = time.perf_counter()
             operator.commit()
@@ -94,29 +71,29 @@ class Dataflow:
             domain.forget()
 
     def abandon(self) -> None:
-        """Forget what the last epoch changed."""
+        """Discard the last epoch."""
         for operator in self.built.operators:
             operator.abandon()
 
     @property
     def others_bytes(self) -> int:
-        """How much memory all else takes that they hold: groups, keys, and what is at hand."""
+        """Bytes of memory that cannot be spilled: groups, keys and caches."""
         groups = sum(operator.fixed_bytes for operator in self.built.operators)
         return groups + sum(domain.nbytes for domain in self.built.domains)
 
     @property
     def answers(self) -> Iterator[Change]:
-        """The rows of the answer that are there, and how often."""
+        """Distinct rows of the result with their weights."""
         return self.built.answer.arrangement.living()
 
     def answer(self, names: Sequence[str]) -> pa.Table:
-        """Return the rows of the answer, each as often as it is there, in no order."""
+        """Return the rows of the result in no order, repeated by weight."""
         return table_of(self.answers, self.built.answer.schema).rename_columns(list(names))
 
     def rows(self, source: str) -> Iterator[Change]:
-        """Yield the rows of a source that are there, and how often."""
+        """Yield the distinct rows of a source with their weights."""
         return self.built.held[source].arrangement.living()
 
     def source(self, source: str) -> pa.Table:
-        """Return the rows of a source, each as often as it is there, in no order."""
+        """Return the rows of a source in no order, repeated by weight."""
         return table_of(self.rows(source), self.built.held[source].schema)

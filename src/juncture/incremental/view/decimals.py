@@ -1,4 +1,4 @@
-"""Decimals as DuckDB converts and rounds them, where Arrow's kernels differ from it or overflow without an error."""
+"""Decimal conversions and rounding as in DuckDB, where Arrow's kernels differ or overflow silently."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from juncture.kernels.array_types import Floats, Mask
 _MOST_WIDE_DIGITS = 76
 _WORD = (1 << 64) - 1
 _EXACT_UNITS, _EXACT_POWER = 1 << 53, 22
-"""Up to which integers, and powers of ten, all are floats."""
+"""All integers, and all powers of ten, up to these are exact floats."""
 
 
 def decimal_array(units: Sequence[int], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
-    """Return decimals of 128 bits that are so many units of the last digit; null where they are not valid.
+    """Return 128-bit decimals from integers in units of the last digit; null where not valid.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def decimal_array(units: Sequence[int], data_type: pa.DataType, valid: Mask | No
 
 
 def units_of(values: pa.Array) -> list[int]:
-    """Return how many units of the last digit decimals are; of nulls, anything.
+    """Return decimals as integers in units of the last digit. Values for nulls are arbitrary.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def units_of(values: pa.Array) -> list[int]:
 
 
 def narrower(values: pa.Array | pa.Scalar, precision: int) -> pa.Array | pa.Scalar:
-    """Return decimals, all of which have no more than so many digits, in such a type, without looking at them."""
+    """Return decimals in a type with fewer digits, unchecked: all values must fit ``precision`` digits."""
     data_type = pa.decimal128(precision, values.type.scale)
     if isinstance(values, pa.Scalar):
         return values.cast(data_type)
@@ -54,17 +54,12 @@ def narrower(values: pa.Array | pa.Scalar, precision: int) -> pa.Array | pa.Scal
 
 
 def rounded(values: pa.Array | pa.Scalar, digits: int, rounding: str) -> pa.Array | pa.Scalar:
-    """Return decimals with no more digits after the point, and room for one more before it.
+    """Return decimals rounded to ``digits`` after the point, with room for one more digit before it.
 
-    Parameters
-    ----------
-    values, digits
-        The values, and the digits that are left; of a negative number, so many before the point become zero.
-    rounding
-        As Arrow names it.
+    Negative ``digits`` round before the point. ``rounding`` is a rounding mode of Arrow.
     """
     source = values.type
-    # In its own precision, Arrow makes zeros of values that carry into another digit, if nulls are among them.
+    # In the original precision, Arrow returns zero for values that carry into another digit, if there are nulls.
     wide = values.cast(pa.decimal256(_MOST_WIDE_DIGITS, source.scale))
     whole = source.precision - source.scale
     return pc.round(wide, ndigits=min(max(digits, -whole - 1), source.scale), round_mode=rounding)
@@ -78,19 +73,13 @@ def to_floats(values: pa.Array) -> pa.Array:
     if is_exact and (np.abs(low) <= _EXACT_UNITS).all():
         found = low / float(10**scale)
     else:
-        # Integers of Python are divided exactly, and rounded once.
+        # Python divides integers with a single rounding.
         found = np.array([unit / 10**scale for unit in units_of(values)], np.float64)
     return array_of(found, pa.float64(), validity(values))
 
 
 def from_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return floats as decimals.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If one does not fit.
-    """
+    """Return floats as decimals; raises `pyarrow.ArrowInvalid` if a value does not fit."""
     numbers = raw_values(values, f"f{values.type.bit_width // 8}").astype(np.float64)
     valid = validity(values)
     with np.errstate(all="ignore"):
@@ -106,7 +95,7 @@ def from_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def half_away(numbers: Floats) -> Floats:
-    """Return the nearest integers, of two the one farther from zero.
+    """Return the nearest integers. Halves are rounded away from zero.
 
     Examples
     --------
@@ -121,9 +110,9 @@ def half_away(numbers: Floats) -> Floats:
 
 
 def to_text(values: pa.Array) -> pa.Array:
-    """Return decimals as text with all digits after the point, where Arrow writes small ones with an exponent."""
+    """Return decimals as text with all digits after the point. Arrow writes small ones with an exponent."""
     scale, valid = values.type.scale, validity(values)
-    # A decimal without digits before the point has no zero there.
+    # Without digits before the point, no zero is written there.
     whole = min(values.type.precision - scale, 1)
     texts: list[str | None] = []
     for place, unit in enumerate(units_of(values)):

@@ -1,4 +1,4 @@
-"""The dataflow of a view as a picture in text, and in a terminal while it works."""
+"""The dataflow of a view as text, and as a live display in a terminal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ _WIDTH = 72
 
 
 def explained(built: BuiltView) -> str:
-    """Return the operators as a tree: the answer first, and what it is made of below it.
-
-    What several take in is shown once, with a number by which the others name it.
-    """
+    """Return the operators as a tree from the result down. Shared operators are expanded once, and numbered."""
     lines = [f"{'':{_WIDTH}} {'rows stored':>12} {'on disk':>12} {'memory':>10} {'rows emitted':>12} {'time':>9}"]
     lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(built)]
     return "\n".join(lines)
@@ -69,7 +66,7 @@ def _bytes(count: int) -> str:
 
 
 def watched(built: BuiltView, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
-    """Return what shows the operators in a terminal for as long as it is entered."""
+    """Return a context manager that displays the operators in a terminal."""
     from rich.live import Live
     from rich.text import Text
 

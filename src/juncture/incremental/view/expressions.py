@@ -1,8 +1,8 @@
-"""Expressions over the columns of a row: small frozen values, equal if they say the same.
+"""Expressions over the columns of a row, as frozen values: equal expressions compare equal.
 
-They are evaluated by ``pyarrow.compute``, a column at a time. It was chosen over DuckDB, DataFusion and Polars since it
-is there already, decimals stay exact in it, its logic has three values, and a call costs microseconds: a query engine
-plans each evaluation anew, which takes longer than all else that an epoch of one row does.
+They are evaluated by ``pyarrow.compute``, one column at a time. It was chosen over DuckDB, DataFusion and Polars
+because it is already a dependency, decimals are exact, logic has three values, and a call takes microseconds. A query
+engine plans each evaluation again, which takes longer than the rest of an epoch of one row.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from juncture.kernels.array_types import Ints
 
 @dataclass(frozen=True)
 class Expression:
-    """A value of a row. ``type`` is its type."""
+    """A value computed from a row."""
 
     type: pa.DataType
 
     @cached_property
     def columns(self) -> frozenset[int]:
-        """The places of the columns that it reads."""
+        """Positions of the columns that the expression reads."""
         return frozenset(each.index for each in _walk(self) if isinstance(each, InputColumn))
 
 
 @dataclass(frozen=True)
 class InputColumn(Expression):
-    """A column, by its place."""
+    """A column, by position."""
 
     index: int
 
@@ -47,23 +47,13 @@ class Constant(Expression):
 
     @cached_property
     def scalar(self) -> pa.Scalar:
-        """What Arrow's functions take."""
+        """The constant as an Arrow scalar."""
         return pa.scalar(self.value, self.type)
 
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """A function of other values.
-
-    Attributes
-    ----------
-    function
-        Its name among `juncture.incremental.view.functions.FUNCTIONS`.
-    operands
-        What it is called with.
-    option
-        What else it has to know, as a value that can be hashed.
-    """
+    """A call of a function in `juncture.incremental.view.functions.FUNCTIONS`. The option must be hashable."""
 
     function: str
     operands: tuple[Expression, ...]
@@ -74,23 +64,14 @@ TRUE, FALSE = Constant(pa.bool_(), True), Constant(pa.bool_(), False)
 
 
 Branches = Sequence[tuple[Expression, Expression]]
-"""Conditions and values: the value of the first condition that is true counts, and NULL if none is."""
+"""Conditions and values. The result is the value of the first true condition, or NULL."""
 
 
 def call(function: str, *operands: Expression, option: Any = None, data_type: pa.DataType | None = None) -> Expression:
-    """Return a function of some values, or its value if these are constants.
+    """Return a function call, or its value if all operands are constants.
 
-    Parameters
-    ----------
-    function, operands, option
-        As `Call` has them.
-    data_type
-        The type of the value; None to find it by a call without rows.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If the function takes no such types.
+    Without ``data_type``, the result type is inferred by a call without rows, which raises `pyarrow.ArrowException` for
+    unsuitable types.
     """
     if data_type is None:
         none = [pa.nulls(0, operand.type) for operand in operands]
@@ -101,26 +82,19 @@ def call(function: str, *operands: Expression, option: Any = None, data_type: pa
     try:
         value = evaluate(made, [], 1)[0].as_py()
     except (pa.ArrowException, OverflowError):
-        # It fails for each row that there is, and for none if there is none; or it is a date beyond those of Python.
+        # The error must occur only if there are rows. Dates outside of Python's range are not folded either.
         return made
-    # Constants that are equal are one, and -0.0 equals 0.0, though 1 / -0.0 is another number.
+    # Equal constants share one node, and -0.0 equals 0.0, but 1 / -0.0 differs from 1 / 0.0.
     return made if str(value) == "-0.0" else Constant(data_type, value)
 
 
 def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
-    """Return the values of an expression for each row.
-
-    Parameters
-    ----------
-    expression
-        The expression.
-    arrays, rows
-        The columns, and how many rows they have.
+    """Return the values of an expression for ``rows`` rows of columns.
 
     Raises
     ------
     pyarrow.ArrowException
-        If a value cannot be had: an overflow, a division of integers by zero, a text that is no number.
+        If a value cannot be computed: an overflow, an integer division by zero, or text that is not a number.
     """
     value = _value(expression, arrays, rows)
     if isinstance(value, pa.Scalar):
@@ -139,19 +113,13 @@ def _value(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> Ope
     try:
         operands = [_value(operand, arrays, rows) for operand in expression.operands]
     except pa.ArrowException as error:
-        # All operands are computed for all rows, which is fast. One that fails may not concern the rows it fails for.
+        # The fast path computes all operands for all rows. A failed row may not depend on the failed operand.
         return _value_by_branches(expression, arrays, rows, error)
     return FUNCTIONS[expression.function](operands, expression.option)
 
 
 def _value_by_branches(expression: Call, arrays: Sequence[pa.Array], rows: int, error: pa.ArrowException) -> pa.Array:
-    """Return the values of an expression, each operand of which is computed only for the rows that depend on it.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If a value cannot be had for a row that depends on it, or the function always depends on all operands.
-    """
+    """Return the values of a call, with each operand computed only for the rows that depend on it."""
     branches = _BRANCHES.get(expression.function)
     for each in () if branches is None else branches(expression):
         try:
@@ -176,7 +144,7 @@ def _chosen(branches: Branches, data_type: pa.DataType, arrays: Sequence[pa.Arra
 
 
 def _some_rows(arrays: Sequence[pa.Array], rows: Ints, expression: Expression) -> list[pa.Array]:
-    """Return some rows of the columns that an expression reads, and of the others anything."""
+    """Return some rows of the columns that an expression reads, and the other columns unchanged."""
     index = array_of(rows, pa.int64())
     return [rows_of(each, index) if place in expression.columns else each for place, each in enumerate(arrays)]
 
@@ -191,13 +159,13 @@ def _branches_of_coalesce(expression: Call) -> list[Branches]:
 
 
 def _branches_of_logic(expression: Call) -> list[Branches]:
-    """Return the branches of an ``AND`` or an ``OR``: it may begin with either operand, as in DuckDB."""
+    """Return the branches of ``AND`` or ``OR``, starting with either operand, as in DuckDB."""
     one, other = expression.operands
     return [_decided(expression.function, one, other), _decided(expression.function, other, one)]
 
 
 def _decided(function: str, one: Expression, other: Expression) -> Branches:
-    """Return the branches of an ``AND`` or an ``OR`` whose second operand matters if the first does not decide."""
+    """Return the branches of ``AND`` or ``OR``. The second operand is computed where the first does not decide."""
     not_one, not_other = (Call(each.type, "not", (each,)) for each in (one, other))
     if function == "and":
         return [(not_one, FALSE), (one, other), (not_other, FALSE)]
@@ -210,7 +178,7 @@ _BRANCHES: Mapping[str, Callable[[Call], list[Branches]]] = {
     "and": _branches_of_logic,
     "or": _branches_of_logic,
 }
-"""In which ways a function can be computed branch by branch."""
+"""The alternative sequences of branches of each function."""
 
 
 def _walk(expression: Expression) -> Iterator[Expression]:
@@ -221,12 +189,12 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 
 
 def columns(expression: Expression) -> frozenset[int]:
-    """Return the places of the columns that an expression reads."""
+    """Return the positions of the columns that an expression reads."""
     return expression.columns
 
 
 def replaced(expression: Expression, change: Callable[[InputColumn], Expression]) -> Expression:
-    """Return an expression with others in the place of its columns; what is constant then is worked out."""
+    """Return an expression with its columns replaced. Constant subexpressions are folded."""
     if isinstance(expression, InputColumn):
         return change(expression)
     if not isinstance(expression, Call):
@@ -238,7 +206,7 @@ def replaced(expression: Expression, change: Callable[[InputColumn], Expression]
 
 
 def shifted(expression: Expression, places: Mapping[int, int] | int) -> Expression:
-    """Return an expression whose columns are at other places: so many further, or those of a mapping."""
+    """Return an expression with its column positions moved by an offset, or mapped."""
     if isinstance(places, int):
         return replaced(expression, lambda column: InputColumn(column.type, column.index + places))
     return replaced(expression, lambda column: InputColumn(column.type, places[column.index]))
@@ -255,14 +223,14 @@ def _logical(function: str, operands: Sequence[Expression]) -> Expression:
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
-    """Return what all has to be true for an expression to be true."""
+    """Return the conditions that ``AND`` combines."""
     if isinstance(expression, Call) and expression.function == "and":
         return [each for operand in expression.operands for each in conjuncts(operand)]
     return [] if expression == TRUE else [expression]
 
 
 def all_of(expressions: Sequence[Expression]) -> Expression:
-    """Return what is true if all of some expressions are."""
+    """Return the conjunction of some conditions."""
     found: Expression = TRUE
     for expression in expressions:
         found = _logical("and", (found, expression))
@@ -270,7 +238,7 @@ def all_of(expressions: Sequence[Expression]) -> Expression:
 
 
 def any_of(expressions: Sequence[Expression]) -> Expression:
-    """Return what is true if one of some expressions is."""
+    """Return the disjunction of some conditions."""
     found: Expression = FALSE
     for expression in expressions:
         found = _logical("or", (found, expression))
@@ -284,7 +252,7 @@ _SIGNS = {
 
 
 def shown(expression: Expression, names: Sequence[str]) -> str:
-    """Return an expression as it is shown."""
+    """Return an expression as SQL-like text."""
     if isinstance(expression, InputColumn):
         return names[expression.index]
     if isinstance(expression, Constant):

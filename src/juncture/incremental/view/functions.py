@@ -1,6 +1,6 @@
-"""What functions of SQL are in ``pyarrow.compute``: each takes values and an option, and gives values.
+"""The SQL functions of views, in ``pyarrow.compute``. Each maps operands and an option to values.
 
-NaN equals NaN and is the greatest number, as in ``ORDER BY``; integers overflow with an error; ``/`` is of floats.
+NaN equals NaN and is the greatest number, as in ``ORDER BY``. Integer overflows raise errors. ``/`` divides floats.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from juncture.incremental.view import decimals
 from juncture.incremental.view.decimals import half_away
 
 Operand = Any
-"""An array, or a scalar for the same value in all rows."""
+"""An array, or a scalar for all rows."""
 
 _WILDCARDS = {"%": ".*", "_": "."}
 _INTEGERS = pa.decimal128(20, 0)
-"""A decimal that holds all integers."""
+"""A decimal type that represents all integers."""
 
 Function = Callable[[Sequence[Operand], Any], Operand]
 
@@ -34,10 +34,10 @@ _MOST_DIGITS = 38
 _NAN_CODE = int(float_codes(np.array([np.inf]))[0]) + 1
 _HALF_AWAY = "half_towards_infinity"
 _LAST_DAY = 2**31 - 2
-"""The last date, since those beyond are infinite in DuckDB."""
+"""The last finite date of DuckDB, in days."""
 _FIRST_DATE, _LAST_DATE = pa.scalar(date.min, pa.date32()), pa.scalar(date.max, pa.date32())
 _SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-"""What ``TRIM`` removes: spaces, and neither tabs nor newlines."""
+"""The characters that ``TRIM`` removes: spaces, but not tabs or newlines."""
 
 
 def _is_float(operand: Operand) -> bool:
@@ -45,7 +45,7 @@ def _is_float(operand: Operand) -> bool:
 
 
 def _may_be_nan(operand: Operand) -> bool:
-    """Tell whether a float may be NaN; what stands in the place of nulls counts, too."""
+    """Return whether a float operand may have NaN. Values under nulls count."""
     if isinstance(operand, pa.Scalar):
         return operand.as_py() is None or math.isnan(operand.as_py())
     if isinstance(operand, pa.ChunkedArray) or not (pat.is_float64(operand.type) or pat.is_float32(operand.type)):
@@ -62,14 +62,14 @@ def _compare(name: str) -> Function:
             return plain(one, other)
         left, right = pc.is_nan(one), pc.is_nan(other)
         either = pc.or_(left, right)
-        # As if NaN were 1 and every other number 0.
+        # Compare NaN as 1 and other numbers as 0.
         return pc.if_else(either, plain(left.cast(pa.int8()), right.cast(pa.int8())), plain(one, other))
 
     return compared
 
 
 def _digits(name: str, one: pa.DataType, other: pa.DataType) -> int:
-    """Return how many digits the result of two decimals may need, by Arrow's rules."""
+    """Return the digits that Arrow's rules require for the result of two decimals."""
     if name == "multiply":
         return int(one.precision + other.precision + 1)
     whole = max(one.precision - one.scale, other.precision - other.scale)
@@ -90,11 +90,11 @@ def _arithmetic(name: str) -> Function:
         if are_plain and name != "multiply":
             scale = max(one.type.scale, other.type.scale)
             one, other = (each.cast(pa.decimal128(_MOST_DIGITS, scale)) for each in (one, other))
-        # A result has as many digits as it may need; of more than 38, those that it has are counted.
+        # The result type has all digits that it may need. Beyond 38, the cast checks the actual digits.
         wide = checked(*(each.cast(pa.decimal256(each.type.precision, each.type.scale)) for each in (one, other)))
         if wide.type.scale > _MOST_DIGITS:
             raise pa.ArrowInvalid(f"the product needs {wide.type.scale} digits after the point, at most {_MOST_DIGITS}")
-        # A product has no more digits than its factors, and one more by Arrow's rules.
+        # Arrow's rules add one digit to a product, which needs only the sum of the digits of its factors.
         digits = min(wide.type.precision - (name == "multiply"), _MOST_DIGITS)
         return wide.cast(pa.decimal128(digits, wide.type.scale))
 
@@ -121,7 +121,7 @@ def _cast(operands: Sequence[Operand], option: pa.DataType) -> Operand:
     if pat.is_decimal(value.type) and pat.is_decimal(option) and option.scale < value.type.scale:
         return decimals.rounded(value, option.scale, _HALF_AWAY).cast(option)
     if pat.is_integer(value.type) and pat.is_decimal(option):
-        # What counts is whether the values fit, not whether their type does.
+        # The values must fit, even if their type is wider.
         return value.cast(_INTEGERS).cast(option)
     if pat.is_string(option) or pat.is_large_string(option):
         return _as_text(value, option)
@@ -150,7 +150,7 @@ def _as_text(value: pa.Array, option: pa.DataType) -> pa.Array:
 
 
 def _case(operands: Sequence[Operand], _option: Any) -> Operand:
-    """Take conditions and values in turn, and what stands if no condition is true."""
+    """Return the value of the first true condition. Operands are conditions and values in turn, then the default."""
     *pairs, other = operands
     conditions, values = pairs[::2], pairs[1::2]
     found = other
@@ -164,14 +164,14 @@ def _coalesce(operands: Sequence[Operand], _option: Any) -> Operand:
 
 
 def _without_signs(value: Operand) -> Operand:
-    """Return floats with no signs of zero and NaN: values of two signs are equal there."""
+    """Return floats with signless zeros and NaN. Values that differ only in this sign are equal."""
     value = pc.add(value, pa.scalar(0.0, value.type))
     return pc.if_else(pc.is_nan(value), pa.scalar(math.nan, value.type), value) if _may_be_nan(value) else value
 
 
 def _divide(operands: Sequence[Operand], _option: Any) -> Operand:
     one, other = operands
-    # Rows with 0.0 and with -0.0 are equal, and so have to be what they are divided by.
+    # Rows with 0.0 and -0.0 are equal, so they must divide alike.
     return pc.divide(one, _without_signs(other))
 
 
@@ -179,7 +179,7 @@ def _in(operands: Sequence[Operand], option: tuple[tuple[Any, ...], bool]) -> Op
     (value,) = operands
     known, has_null = option
     if _is_float(value):
-        # Arrow tells floats by their bits here.
+        # is_in compares floats by their bits.
         value, known = _without_signs(value), tuple(each + 0.0 for each in known)
     found = pc.is_in(value, value_set=pa.array(known, value.type))
     if has_null:
@@ -194,7 +194,7 @@ def _like(operands: Sequence[Operand], option: tuple[str, bool]) -> Operand:
         text, pattern = pc.utf8_lower(text), pc.utf8_lower(pa.scalar(pattern)).as_py()
     if "\\" not in pattern:
         return pc.match_like(text, pattern)
-    # A backslash stands for itself in DuckDB, and is an escape in Arrow's patterns.
+    # A backslash is a plain character in DuckDB, but an escape in Arrow's patterns.
     parts = (_WILDCARDS.get(each) or re.escape(each) for each in pattern)
     return pc.match_substring_regex(text, f"(?s)\\A{''.join(parts)}\\z")
 
@@ -231,13 +231,13 @@ def _rounded_decimals(value: pa.Array, digits: int, rounding: str) -> pa.Array:
     source = value.type
     if digits >= source.scale and digits >= 0:
         return value
-    # Rounding may need another digit before the point.
+    # Rounding may carry into another digit before the point.
     precision = min(max(source.precision, source.precision - source.scale + 1), _MOST_DIGITS)
     return decimals.rounded(value, digits, rounding).cast(pa.decimal128(precision, max(digits, 0)))
 
 
 def _rounded_floats(value: pa.Array, digits: int) -> pa.Array:
-    """Return floats rounded as DuckDB does: not by their decimal digits, but by a multiple or a part of them."""
+    """Return floats rounded as in DuckDB: through a multiplication or division by a power of ten."""
     numbers = raw_values(value, f"f{value.type.bit_width // 8}").astype(np.float64)
     power = np.float64(f"1e{abs(digits)}")
     with np.errstate(all="ignore"):
@@ -248,7 +248,7 @@ def _rounded_floats(value: pa.Array, digits: int) -> pa.Array:
 
 
 def _whole(name: str, rounding: str) -> Function:
-    """Return ``FLOOR`` or ``CEIL``, whose integers become floats."""
+    """Return ``FLOOR`` or ``CEIL``."""
     function = getattr(pc, name)
 
     def called(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -277,7 +277,7 @@ def _greatest(operands: Sequence[Operand], _option: Any) -> Operand:
     found = pc.max_element_wise(*operands, skip_nulls=True)
     for each in operands:
         if _is_float(each) and _may_be_nan(each):
-            # Arrow passes over NaN, which is the greatest number.
+            # Arrow skips NaN, which is the greatest number.
             found = pc.if_else(pc.fill_null(pc.is_nan(each), False), each, found)
     return found
 
@@ -296,7 +296,7 @@ def _part(name: str) -> Function:
 
 
 def _later(operands: Sequence[Operand], _option: Any) -> Operand:
-    """Return dates so many days later."""
+    """Return dates moved by a number of days."""
     days, more = operands
     found = pc.add_checked(days.cast(pa.int32()).cast(pa.int64()), more)
     if pc.any(pc.greater(pc.abs(found), _LAST_DAY)).as_py():
@@ -305,9 +305,9 @@ def _later(operands: Sequence[Operand], _option: Any) -> Operand:
 
 
 def _move(operands: Sequence[Operand], steps: int) -> Operand:
-    """Return timestamps so many of their units later."""
+    """Return timestamps moved by ``steps`` of their unit."""
     (value,) = operands
-    # Arrow adds durations to what stands in the place of nulls, too, which may overflow.
+    # Adding a duration in Arrow also adds to the values under nulls, which may overflow.
     return pc.add_checked(value.cast(pa.int64()), pa.scalar(steps, pa.int64())).cast(value.type)
 
 
@@ -325,7 +325,7 @@ def _distinct_from(operands: Sequence[Operand], _option: Any) -> Operand:
 
 
 def _order(operands: Sequence[Operand], _option: Any) -> Operand:
-    """Return integers in the order of floats, in which NaN is the greatest: as-of joins of floats pass over it."""
+    """Return integers in the order of floats, NaN last. As-of joins skip NaN in floats."""
     (value,) = operands
     codes = float_codes(raw_values(value.cast(pa.float64()), np.float64))
     return array_of(np.minimum(codes, _NAN_CODE), pa.int64(), validity(value))

@@ -1,4 +1,4 @@
-"""What of sqlglot's tree a view reads. All else in a query is refused, rather than passed over."""
+"""The parts of sqlglot's tree that views read. Other parts of a query raise an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "Cast": ("this", "to"),
     "Coalesce": ("this", "expressions"),
     "Column": ("this", "table"),
-    # The flags say what these mean in DuckDB anyway: which arguments NULL concerns, and that / is of floats.
+    # The flags match DuckDB's semantics: how NULL arguments are treated, and that / divides floats.
     "Concat": ("expressions", "safe", "coalesce"),
     "DPipe": (*_PAIR, "safe"),
     "DateTrunc": ("this", "unit"),
@@ -39,7 +39,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "Substring": ("this", "start", "length"),
     "TimestampTrunc": ("this", "unit"),
 }
-"""The arguments that are read of each node that is a value."""
+"""The arguments that views read of each value node."""
 
 AGGREGATES: Mapping[str, tuple[str, ...]] = {
     "Avg": ("this",),
@@ -48,7 +48,7 @@ AGGREGATES: Mapping[str, tuple[str, ...]] = {
     "Min": ("this",),
     "Sum": ("this",),
 }
-"""The same of aggregates."""
+"""The arguments that views read of each aggregate node."""
 
 _CLAUSES: Mapping[str, tuple[str, ...]] = {
     "CTE": ("this", "alias", "materialized"),
@@ -91,15 +91,15 @@ _NAMES = {
     "sample": "samples",
     "windows": "window functions",
 }
-"""What arguments of clauses are called."""
+"""The names of clause arguments in messages."""
 
 _READ = {**VALUES, **AGGREGATES, **_CLAUSES}
 
 
 def unread(tree: Any) -> tuple[Any, str, str] | None:
-    """Return the first part of a query that no part of a view reads: where it stands, and what to say of it.
+    """Return the first part of a query that views do not read: its node, its description, and a hint.
 
-    Nodes of other classes than those above are refused where they are met.
+    Nodes of classes without an entry above are rejected during translation.
     """
     for node in tree.walk():
         kind = type(node).__name__
@@ -125,7 +125,7 @@ def unread(tree: Any) -> tuple[Any, str, str] | None:
 
 
 def _is_no_column(term: Any, *, is_order: bool) -> bool:
-    """Tell constants that number no column, of which those that are no integers may stand in GROUP BY."""
+    """Return whether a term is a constant that is not a column number. GROUP BY accepts non-integer constants."""
     value = term.this if type(term).__name__ == "Neg" else term
     if type(value).__name__ not in ("Literal", "Boolean", "Null"):
         return False
@@ -134,12 +134,12 @@ def _is_no_column(term: Any, *, is_order: bool) -> bool:
 
 
 def is_comma(join: Any) -> bool:
-    """Tell whether tables are joined by a comma, which binds less than JOIN does."""
+    """Return whether a join is a comma, which binds less tightly than JOIN."""
     return not any(join.args.get(name) for name in ("side", "kind", "method", "on", "using"))
 
 
 def _using_after_comma(joins: list[Any]) -> Any | None:
-    """Return a join by USING after a comma, whose columns are those of the tables after the comma."""
+    """Return the first join by USING after a comma. Its columns come from the tables after the comma."""
     commas = [place for place, join in enumerate(joins) if is_comma(join)]
     after = joins[commas[0] :] if commas else []
     return next((join for join in after if join.args.get("using") or join.args.get("method") == "NATURAL"), None)

@@ -1,8 +1,8 @@
-"""Which rows of a view are in memory, and which on disk: what does not fit goes there, and stays looked up by its keys.
+"""Paging: rows of a view that exceed its memory are written to disk, where they are still found by key.
 
-All rows begin in memory. Once they take more than their share, those of the operators that hold most are written as
-sorted runs, from which an epoch reads the blocks that it needs. The runs serve this process alone: when a view is
-opened, its operators are filled anew from the rows of its sources.
+All rows start in memory. When rows exceed their share, those of the largest operators are written as sorted runs. An
+epoch reads the blocks that it needs. Runs serve only this process: opening a view fills its operators again from the
+rows of its sources.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _IN_MEMORY = 1 / 2
-"""What rows in memory, groups and keys may take of it: when runs are merged, there are two of them."""
+"""Share of the memory for rows, groups and keys. A merge has two runs in memory."""
 
 _KEPT = 1 / 4
-"""What rows in memory take of it when the others have been written: the blocks that an epoch reads have to fit, too."""
+"""Share that rows in memory use after spilling. The blocks that an epoch reads must also fit."""
 
 _AT_ONCE = 1 / 16
-"""What rows that come at once may take of it: they are there some times over."""
+"""Share for the rows of one piece, which operators copy several times."""
 
 _CACHED = 1 / 8
 _CHANGED = 1 / 8
@@ -42,20 +42,10 @@ _CHANGED = 1 / 8
 
 @dataclass
 class HeldRows:
-    """Rows that an operator holds, and those of them that are on disk.
+    """The rows of an operator, in memory and in runs on disk.
 
-    Attributes
-    ----------
-    arrangement
-        The rows.
-    keys, keys_of
-        Their keys, and what returns the codes of the keys of rows.
-    lines
-        How many lines of codes they have.
-    hash_keys
-        Has `keys` know the hashes by which rows lie on disk, if it did not before.
-    runs
-        Those on disk.
+    ``keys`` has the hashes by which rows are sorted on disk, and ``hash_keys`` makes it compute them. ``lines`` is the
+    number of rows in the array of order codes.
     """
 
     arrangement: Arrangement
@@ -67,18 +57,18 @@ class HeldRows:
 
     @property
     def memory_bytes(self) -> int:
-        """How much memory the rows take that are not on disk."""
+        """Bytes of the rows in memory."""
         return sum(run.nbytes for run in self.arrangement.memory)
 
     def stored(self, written: tuple[Index, Mask] | None, files: ViewStore, cache: BlockCache) -> list[StoredRun]:
-        """Return a run that was written, if it has rows."""
+        """Return a written run as a list, which is empty without rows."""
         if written is None:
             return []
         lines = self.lines, self.arrangement.lines
         return [StoredRun(written[0], self.arrangement.schema, lines, written[1], files, cache)]
 
     def look_up_in(self, runs: list[StoredRun]) -> None:
-        """Have rows looked up in runs on disk, beside those in memory."""
+        """Use these runs on disk, beside the rows in memory."""
         self.runs = runs
         if self.arrangement.pages is None:
             self.arrangement.pages = Pages(runs, self.keys, self.keys_of, self.arrangement.matching)
@@ -86,19 +76,7 @@ class HeldRows:
 
 
 class Paging:
-    """Keeps the rows of a view within their share of the memory.
-
-    Parameters
-    ----------
-    files
-        Where rows go that do not fit.
-    memory_bytes
-        How much memory to take.
-    held
-        The rows that operators hold.
-    others_bytes
-        Returns how much memory all else takes that is held: groups, keys, and what is at hand.
-    """
+    """Keeps a view within its memory. ``others_bytes`` returns the bytes that cannot be spilled."""
 
     def __init__(
         self, files: ViewStore, memory_bytes: int, held: Sequence[HeldRows], others_bytes: Callable[[], int]
@@ -112,27 +90,27 @@ class Paging:
 
     @property
     def piece_bytes(self) -> int:
-        """How many bytes of rows to take at once, if many come."""
+        """Bytes of rows to load at once."""
         return int(self._memory_bytes * _AT_ONCE)
 
     def check(self) -> None:
-        """Refuse to go on with what cannot go to disk.
+        """Check that groups and keys fit in memory.
 
         Raises
         ------
         StateError
-            If groups and keys alone take more than the memory.
+            If groups and keys alone exceed the memory.
         """
         taken = self._others_bytes()
         if taken > self._memory_bytes:
             raise StateError(
-                f"memory= leaves {self._memory_bytes:,} bytes, but the view's groups and keys take {taken:,} and cannot "
-                "be spilled. The epoch was not applied. Open the view with more memory.",
+                f"memory= leaves {self._memory_bytes:,} bytes, but the view's groups and keys take {taken:,} and "
+                "cannot be spilled. The epoch was not applied. Open the view with more memory.",
                 name="JN-MEMORY-LIMIT",
             )
 
     def settle(self) -> None:
-        """Tidy up after an epoch: take over what has changed of rows on disk, and write what is too much in memory."""
+        """Update rows on disk after an epoch, and write rows that exceed the memory."""
         for held in self._held:
             if held.arrangement.pages is not None:
                 held.arrangement.pages.settle()
@@ -144,23 +122,23 @@ class Paging:
             if sum(run.changed_bytes for held in self._held for run in held.runs) > self._memory_bytes * _CHANGED:
                 self._keep()
         except StateError as error:
-            # The epoch is kept, and so are its rows. The next one tries again.
+            # The epoch is committed and its rows are in memory. The next epoch tries again.
             _log.warning("Rows stay in memory: %s", error)
 
     def drop(self) -> None:
-        """Let go of what an epoch fetched that has failed."""
+        """Discard the blocks that a failed epoch fetched."""
         for held in self._held:
             if held.arrangement.pages is not None:
                 held.arrangement.pages.drop()
 
     def close(self) -> None:
-        """Stop what is under way."""
+        """Stop the merge in the background."""
         if self._merge is not None:
             self._merge[1].stop()
             self._merge = None
 
     def _write(self, taken: int) -> None:
-        """Write rows of those operators that hold most in memory, until enough is left."""
+        """Write rows of the operators with the most bytes in memory, until the rest fits."""
         for held in sorted(self._held, key=lambda each: each.memory_bytes, reverse=True):
             size = held.memory_bytes
             if taken <= self._memory_bytes * _KEPT or not size:
@@ -177,7 +155,7 @@ class Paging:
         self._begin_merge()
 
     def _keep(self) -> None:
-        """Have on disk what has changed of the rows there."""
+        """Write the changed weights of rows on disk."""
         merging = [] if self._merge is None else self._merge[1].runs
         runs = [run for held in self._held for run in held.runs]
         self._files.keep_only([*runs, *(run for run in merging if run not in runs)])
@@ -191,7 +169,7 @@ class Paging:
             self._merge = held, Merge(found, self._files.writer(is_sorted=True))
 
     def _end_merge(self) -> None:
-        """Look rows up in a merged run, if one is done."""
+        """Replace merged runs by their result, if a merge is done."""
         if self._merge is None or not self._merge[1].is_done:
             return
         (held, merge), self._merge = self._merge, None

@@ -1,4 +1,4 @@
-"""SQL as a tree with every column known, and errors that show the place."""
+"""Parsing of SQL into sqlglot's tree with all columns qualified, and errors that show the place in the query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _sqlglot() -> Any:
 
 @cache
 def _dialect() -> Any:
-    """Return DuckDB's SQL, in which ``MATCH_CONDITION`` is a word."""
+    """Return DuckDB's dialect with ``MATCH_CONDITION`` as a keyword."""
     sqlglot = _sqlglot()
     duckdb = import_module("sqlglot.dialects").DuckDB
     word = sqlglot.TokenType.MATCH_CONDITION
@@ -35,20 +35,7 @@ def _dialect() -> Any:
 
 
 def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
-    """Return a query as a tree of sqlglot's in which each column is of a table, and no star is left.
-
-    Parameters
-    ----------
-    sql
-        The query.
-    tables
-        The columns of each source.
-
-    Raises
-    ------
-    SpecError
-        If it is no query, or names what is not there.
-    """
+    """Return a query as sqlglot's tree, with qualified columns and without stars; raises `SpecError` with the place."""
     sqlglot = _sqlglot()
     errors = import_module("sqlglot.errors")
     qualify = import_module("sqlglot.optimizer.qualify").qualify
@@ -79,20 +66,23 @@ def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
 
 
 def _of_names(sql: str, message: str) -> str:
-    """Return what sqlglot says of names, with the place, which it says in words."""
+    """Return the message for a sqlglot error about names. sqlglot writes the place at its end."""
     text, _, place = message.partition(" Line: ")
+    hint = "Correct the name, or write table.column."
     line, _, column = place.partition(", Col: ")
     line, column = line.strip(), column.split("\n")[0].strip()
     if line.isdigit() and column.isdigit():
-        return _marked(sql, int(line), int(column), text.rstrip("."))
-    # Without a place, the message ends with the name.
+        return _marked(sql, int(line), int(column), f"{text.rstrip('.')}. {hint}")
+    # A message without a place ends with the name.
     name = text.rpartition(":")[2].strip().strip("'\"")
     at = re.search(rf"\b{re.escape(name)}\b", sql, re.IGNORECASE) if name else None
-    return f"sql= uses an unknown name: {message}." if at is None else _at(sql, text, at.start(), at.end() - 1)
+    if at is None:
+        return f"sql= has an unknown name: {message}. {hint}"
+    return _at(sql, f"{text}. {hint}", at.start(), at.end() - 1)
 
 
 def _marked(sql: str, line: int | None, column: int | None, message: str) -> str:
-    """Return a message with a line of SQL, and a mark below the column, which is the last of its word."""
+    """Return a message with a line of SQL and a mark below the word that ends at the column."""
     if line is None or column is None or not 1 <= line <= len(sql.split("\n")):
         return f"sql= cannot be parsed: {message}"
     text = sql.split("\n")[line - 1]
@@ -111,14 +101,14 @@ def _shown(sql: str, message: str, line: int, column: int, width: int) -> str:
 
 
 def _at(sql: str, message: str, start: int, end: int) -> str:
-    """Return a message with the line of SQL in which some characters are, and a mark below them."""
+    """Return a message with the line of SQL at a range of characters and a mark below the range."""
     line = sql.count("\n", 0, start) + 1
     column = start - (sql.rfind("\n", 0, start) + 1) + 1
     return _shown(sql, message, line, column, end - start + 1)
 
 
 def _spans(node: Any) -> Iterator[tuple[int, int]]:
-    """Yield where the words of a node start and end."""
+    """Yield the start and end of each word of a node."""
     for each in node.walk():
         if "start" in each.meta:
             yield each.meta["start"], each.meta["end"]
@@ -137,18 +127,18 @@ _WORDS = {
     "With": "recursive",
     "Subquery": "(",
 }
-"""What is written for nodes that have no place of their own."""
+"""The keyword of nodes without a position."""
 
 
 def _place(sql: str, node: Any) -> tuple[int, int] | None:
-    """Return where a node starts in the text, and where its first word ends."""
+    """Return the start of a node in the text, and the end of its first word."""
     spans = list(_spans(node))
     if "start" in node.meta:
         return node.meta["start"], node.meta["end"]
     word = _WORDS.get(type(node).__name__)
     if word is not None:
         lowered = sql.lower()
-        # The word stands before what is in it, or, of a window, after what it is of.
+        # The keyword is before the parts of the node, except that OVER is after its function.
         first = spans[0][0] if spans and type(node).__name__ != "Window" else len(sql)
         nearby = min((start for start, _ in spans), default=first)
         at = lowered.find(word, nearby) if type(node).__name__ == "Window" else lowered.rfind(word, 0, nearby + 1)

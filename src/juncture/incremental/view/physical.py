@@ -1,4 +1,4 @@
-"""From a plan to operators: what is the same is made once, and what is looked up by one key is held once."""
+"""Build operators from a plan. Equal nodes share one operator, and equal indexes share one arrangement."""
 
 from __future__ import annotations
 
@@ -51,18 +51,9 @@ _COMPARED = _BOUNDS | {"equal": "=", "not_equal": "<>"}
 
 
 class BuiltView:
-    """The operators of a plan.
+    """The operators of a plan, each after its inputs.
 
-    Attributes
-    ----------
-    operators
-        All of them, each after its inputs.
-    inputs, scans, held
-        Where changes of each source go in, which columns, and where its rows are held.
-    domains
-        What gives codes to keys.
-    answer
-        The rows of the answer.
+    By source: ``inputs`` accept changes, ``scans`` list the columns, and ``held`` has the rows.
     """
 
     def __init__(self) -> None:
@@ -75,15 +66,7 @@ class BuiltView:
 
 
 def operators_of(plan: PlanNode, static: Collection[str]) -> BuiltView:
-    """Return the operators of a plan.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    static
-        The sources that do not change once they have come.
-    """
+    """Return the operators of a plan, given the sources that never change after the first epoch."""
     builder = _OperatorBuilder(frozenset(static))
     builder.find_domains(plan)
     built = builder.built
@@ -91,7 +74,7 @@ def operators_of(plan: PlanNode, static: Collection[str]) -> BuiltView:
     built.answer = builder.arranged(plan, root, (), "the answer")
     built.answer.keeps = True
     for source, scan in built.scans.items():
-        # What is arranged by a key already also tells which rows are there.
+        # Reuse an arrangement of the source by any key.
         arranged = [each for (node, _), each in builder.arrangements.items() if node == scan and each.keeps]
         held = arranged[0] if arranged else builder.arranged(scan, built.inputs[source], (), f"rows of {source}")
         held.keeps = True
@@ -110,10 +93,10 @@ class _OperatorBuilder:
         self._part_of_others: set[PlanNode] = set()
         self._used_once: set[PlanNode] = set()
 
-    # Keys that are compared with each other have the same codes.
+    # Keys that are compared share their codes.
 
     def find_domains(self, node: PlanNode) -> None:
-        """Take note of what is joined by which keys."""
+        """Find the keys that joins compare, which then share codes."""
         seen: dict[PlanNode, None] = {}
         rest = [node]
         while rest:
@@ -123,7 +106,7 @@ class _OperatorBuilder:
                 rest += each.inputs
         used = Counter(below for each in seen for below in each.inputs)
         self._used_once = {each for each, count in used.items() if count == 1}
-        # What several take in is made once, and not as a part of each.
+        # A join with several uses is one operator, and not a part of the clusters that use it.
         self._part_of_others = {
             below
             for each in seen
@@ -154,7 +137,7 @@ class _OperatorBuilder:
         return place
 
     def arranged(self, node: PlanNode, source: ViewOperator, keys: Keys, label: str = "") -> ArrangedOperator:
-        """Return what arranges the rows of a node by keys."""
+        """Return the rows of a node arranged by keys."""
         place = (node, keys)
         if place not in self.arrangements:
             root = self._root(place)
@@ -208,11 +191,11 @@ class _OperatorBuilder:
         return TopOperator(f"top{last}", held, node.order, node.limit, node.offset)
 
     def _is_choice(self, node: ProjectNode) -> bool:
-        """Tell whether a projection gives just columns of an input that nothing else takes in."""
+        """Return whether a projection only selects columns of an input without other uses."""
         return node.input in self._used_once and all(isinstance(each, InputColumn) for each in node.columns)
 
     def _filter(self, node: FilterNode, given: Sequence[Expression]) -> ViewOperator:
-        """Return what gives some columns of the rows that are left."""
+        """Return a filter that outputs some columns."""
         label = f"filter {shown(node.condition, _names(node.input))}"
         places = [each.index for each in given if isinstance(each, InputColumn)]
         return FilterOperator(label, self.operator(node.input), node.condition, places)
@@ -232,7 +215,7 @@ class _OperatorBuilder:
             lookups.append([])
             for step in way.steps:
                 held = self._arranged(cluster.parts[step.part], step.by)
-                # Rows are looked up when another input changes.
+                # Rows are looked up only if an input can change.
                 held.keeps |= not all(static)
                 is_changed = place[step.part] < place[way.part]
                 lookups[-1].append(Lookup(step.part, held, step.keys, step.condition, is_changed))
@@ -251,16 +234,16 @@ class _OperatorBuilder:
         return self.arranged(node, self.operator(node), keys)
 
     def _start(self, cluster: JoinCluster, way: Way) -> ArrangedOperator:
-        """Return what tells the changes of an input: what is held of it anyway, best by the first keys."""
+        """Return an arrangement that has the changes of an input: a stored one, preferably by the first keys."""
         part = cluster.parts[way.part]
         keys = tuple(shifted(key, -cluster.firsts[way.part]) for key in way.steps[0].keys)
         held = [each for (node, _), each in self.arrangements.items() if node == part and each.keeps]
         return held[0] if held and (part, keys) not in self.arrangements else self._arranged(part, keys)
 
-    # Joins that hold their own rows
+    # Joins that store their own rows
 
     def _in_two(self, node: JoinNode) -> ViewOperator | None:
-        """Return an inner join and a filter of what it cannot ask of pairs itself; None if it can ask all."""
+        """Return an inner join and a filter for conditions that read both sides in one value; None without them."""
         parts = conjuncts(node.condition)
         rest = [each for each in parts if not _is_comparison(each, len(node.left.types))]
         if node.how != "inner" or not rest:
@@ -297,7 +280,7 @@ class _OperatorBuilder:
         keys, rest = _keys(node)
         assert not rest
         on = _named(named, "left", match.left), _named(named, "right", match.right)
-        # An as-of join gives no right columns that equal left ones, and a right row may be missing: so they come twice.
+        # An as-of join drops right keys, but the query may read them as nulls, so keys are added a second time.
         by = [(_named(named, "left", one), _added(named, "right", other)) for one, other in keys]
         return Asof(
             left_on=on[0],
@@ -312,7 +295,7 @@ class _OperatorBuilder:
 
 
 def _named(named: dict[Side, dict[str, Expression]], side: Side, value: Expression) -> str:
-    """Return what a value is called among the columns of a side, which it joins if it is none of them."""
+    """Return the name of a value among the columns of a side, and add it if it is new."""
     same = next((name for name, each in named[side].items() if each == value), None)
     return same or _added(named, side, value)
 
@@ -343,8 +326,8 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
             value = condition.value if isinstance(condition, Constant) else None
             return "null" if value is None else str(value).lower()
         raise SpecError(
-            f"sql= has {shown(condition, [*_names(node.left), *_names(node.right)])} in the condition of an outer join. "
-            "Expected comparisons of a value of one table with a value of the other.",
+            f"sql= has {shown(condition, [*_names(node.left), *_names(node.right)])} in the condition of an outer "
+            "join. Expected comparisons of a value of one table with a value of the other.",
             name="JN-SQL-UNSUPPORTED",
         )
 
@@ -353,7 +336,7 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
 
 
 def _keys(node: JoinNode) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
-    """Return the pairs of keys that have to be equal, and what else has to be true."""
+    """Return the pairs of equal keys, and the other conditions."""
     keys, rest = [], []
     for each in conjuncts(node.condition):
         pair = key_pair(each, len(node.left.types))
@@ -365,7 +348,7 @@ def _keys(node: JoinNode) -> tuple[list[tuple[Expression, Expression]], list[Exp
 
 
 def _is_comparison(condition: Expression, width: int) -> bool:
-    """Tell conditions that compare values each of which is of one side."""
+    """Return whether a condition compares values, each of one side."""
     places = columns(condition)
     if not places or max(places) < width or min(places) >= width:
         return True
@@ -374,7 +357,7 @@ def _is_comparison(condition: Expression, width: int) -> bool:
 
 
 def _is_bound(condition: Expression, width: int) -> bool:
-    """Tell whether a condition compares a left with a right value by their order."""
+    """Return whether a condition compares a left with a right value by order."""
     if not isinstance(condition, Call) or condition.function not in _BOUNDS:
         return False
     sides = [columns(each) for each in condition.operands]
@@ -384,14 +367,14 @@ def _is_bound(condition: Expression, width: int) -> bool:
 
 
 def _is_shared(node: JoinNode) -> bool:
-    """Tell joins that only equal keys bring together, whose rows can be held for several."""
+    """Return whether a join matches by equal keys only, so that its indexes can be shared."""
     if node.how != "inner" or node.asof is not None:
         return False
     return not any(_is_bound(each, len(node.left.types)) for each in conjuncts(node.condition))
 
 
 def _conditions(cluster: JoinCluster) -> str:
-    """Return what is asked of a cluster, as it is shown."""
+    """Return the conditions of a cluster as text."""
     names = [name for part in cluster.parts for name in _names(part)]
     texts = [
         " = ".join(shown(operand, names) for operand in each.operands)
@@ -403,7 +386,7 @@ def _conditions(cluster: JoinCluster) -> str:
 
 
 def _names(node: PlanNode) -> list[str]:
-    """Return what columns are called where they are shown."""
+    """Return the display names of columns."""
     if isinstance(node, ScanNode):
         return [name for name, _ in node.columns]
     if isinstance(node, JoinNode):

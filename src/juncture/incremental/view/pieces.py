@@ -1,4 +1,4 @@
-"""The first rows of a view, piece by piece: so many at a time that what follows from them fits in memory."""
+"""Loading of the first rows in pieces, so that the rows that follow from each piece fit in memory."""
 
 from __future__ import annotations
 
@@ -11,54 +11,38 @@ from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.view.operators.operator import Change, Flow
 
 Piece = dict[str, Flow]
-"""Rows of sources."""
+"""Rows by source."""
 
 _ROW_BYTES = 60
-"""What a row in memory takes besides its columns, about."""
+"""Approximate bytes of a row in memory besides its columns."""
 
 _FOLLOWING = 4
-"""How many rows may follow from each that comes in a piece of full size: they have fewer columns, and are soon gone."""
+"""Output rows per input row in a piece of full size. They have fewer columns, and are short-lived."""
 
 _CAREFUL = 16
-"""By how much the first piece of a source is smaller than it may be, and pieces grow."""
+"""The first piece of a source is smaller by this factor, and pieces grow by it at most."""
 
 
 class PieceSize:
-    """How much of a source to take at once, so that what follows from it fits in memory as well.
-
-    Parameters
-    ----------
-    most_bytes
-        How much rows that are there at once may take.
-    """
+    """The bytes of a source to load at once. ``most_bytes`` limits the rows and the rows that follow from them."""
 
     def __init__(self, most_bytes: float) -> None:
         self.most_bytes = most_bytes
         self.now_bytes = most_bytes
 
     def begin(self) -> None:
-        """Begin with another source, when others are there: a row of it may have any number of matches."""
+        """Reset for the next source, whose rows may have any number of matches."""
         self.now_bytes = self.most_bytes / _CAREFUL
 
     def seen(self, rows: int, most_rows: int) -> None:
-        """Take note of how many rows came, and how many followed from them where it was most."""
+        """Adapt the size to the rows of the last piece and the largest output of one operator."""
         self.now_bytes = min(
             _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
         )
 
 
 def pieces(streams: Mapping[str, Iterable[Change]], together: Collection[str], size: PieceSize) -> Iterator[Piece]:
-    """Yield the rows of sources piece by piece, at least one.
-
-    Parameters
-    ----------
-    streams
-        The rows.
-    together
-        Sources that all come in the first piece, whatever their size.
-    size
-        How much may come at once, about.
-    """
+    """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
     piece: Piece = {}
     taken, is_first = 0.0, True
     for source in sorted(streams, key=lambda each: each not in together):
@@ -84,7 +68,7 @@ def pieces(streams: Mapping[str, Iterable[Change]], together: Collection[str], s
 
 
 def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
-    """Yield changes with those that delete rows at the end, when all that they may delete is there."""
+    """Yield the changes with deletes last, when the rows that they delete exist."""
     deletes: Flow = []
     for batch, weights in changes:
         going = weights < 0

@@ -1,6 +1,6 @@
-"""What a query does, as a tree of relational nodes: frozen values, so that parts that do the same are equal.
+"""The logical plan of a query: relational nodes as frozen values, so that equal parts compare equal.
 
-Columns are told by their place, and names of tables play no part: two uses of one subquery are the same node.
+Columns are identified by position, and table names are not part of a node: two uses of a subquery are the same node.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ JoinHow = OneOf["inner", "left", "right", "full"]
 
 @dataclass(frozen=True)
 class PlanNode:
-    """Rows that change."""
+    """A relation."""
 
     @cached_property
     def types(self) -> tuple[pa.DataType, ...]:
-        """The types of the columns."""
+        """Types of the columns."""
         return self._types()
 
     @property
     def inputs(self) -> tuple[PlanNode, ...]:
-        """What the rows are made of."""
+        """Input relations."""
         return self._inputs()
 
     def _types(self) -> tuple[pa.DataType, ...]:
@@ -44,7 +44,7 @@ class PlanNode:
 
 @dataclass(frozen=True)
 class ScanNode(PlanNode):
-    """The rows of a source: some of its columns."""
+    """Some columns of a source."""
 
     source: str
     columns: tuple[tuple[str, pa.DataType], ...]
@@ -55,7 +55,7 @@ class ScanNode(PlanNode):
 
 @dataclass(frozen=True)
 class EmptyNode(PlanNode):
-    """No rows, ever."""
+    """A relation without rows."""
 
     of: tuple[pa.DataType, ...]
 
@@ -79,7 +79,7 @@ class FilterNode(PlanNode):
 
 @dataclass(frozen=True)
 class ProjectNode(PlanNode):
-    """Values worked out of each row."""
+    """Expressions computed for each row."""
 
     input: PlanNode
     columns: tuple[Expression, ...]
@@ -93,16 +93,10 @@ class ProjectNode(PlanNode):
 
 @dataclass(frozen=True)
 class AsofMatch:
-    """Which right row of equal keys a left row takes.
+    """The values that an as-of join compares.
 
-    Attributes
-    ----------
-    left, right
-        The values that are compared.
-    backward
-        Whether it is the last one that is not after the left row, rather than the first that is not before it.
-    strict
-        Whether one that is equal is left out.
+    ``backward`` selects the last right row that is not after the left row; otherwise, the first that is not before it.
+    ``strict`` excludes equal values.
     """
 
     left: Expression
@@ -113,18 +107,9 @@ class AsofMatch:
 
 @dataclass(frozen=True)
 class JoinNode(PlanNode):
-    """Left rows beside right rows.
+    """A join. The condition reads the columns of both sides in sequence.
 
-    Attributes
-    ----------
-    left, right, how
-        The sides, and which rows without a match are kept.
-    condition
-        What has to be true, of the columns of both sides one after the other.
-    asof
-        Which of the right rows to take; None for all.
-    output
-        Which columns of both sides come out.
+    ``asof`` selects one right row per left row. ``output`` has the positions of the columns to return; None for all.
     """
 
     left: PlanNode
@@ -136,12 +121,12 @@ class JoinNode(PlanNode):
 
     @cached_property
     def both(self) -> tuple[pa.DataType, ...]:
-        """The types of the columns of both sides."""
+        """Types of the columns of both sides."""
         return self.left.types + self.right.types
 
     @property
     def shown(self) -> tuple[int, ...]:
-        """The columns of both sides that come out."""
+        """Positions of the returned columns among both sides."""
         return tuple(range(len(self.both))) if self.output is None else self.output
 
     def _types(self) -> tuple[pa.DataType, ...]:
@@ -153,19 +138,7 @@ class JoinNode(PlanNode):
 
 @dataclass(frozen=True)
 class GroupAggregate:
-    """A value of a group.
-
-    Attributes
-    ----------
-    function
-        ``count``, ``sum``, ``avg``, ``min`` or ``max``.
-    value
-        What it is of; None for ``count(*)``.
-    distinct
-        Whether equal values count once.
-    type
-        Of the result.
-    """
+    """An aggregate and its result type. ``value`` is None for ``count(*)``."""
 
     function: OneOf["count", "sum", "avg", "min", "max"]
     value: Expression | None
@@ -175,7 +148,7 @@ class GroupAggregate:
 
 @dataclass(frozen=True)
 class GroupNode(PlanNode):
-    """A row for each distinct key, with aggregates; without keys, one row. Without aggregates, it is DISTINCT."""
+    """One row per distinct key, with aggregates. Without keys, exactly one row. Without aggregates, DISTINCT."""
 
     input: PlanNode
     keys: tuple[Expression, ...]
@@ -190,7 +163,7 @@ class GroupNode(PlanNode):
 
 @dataclass(frozen=True)
 class UnionNode(PlanNode):
-    """The rows of all inputs, one after the other, equal ones as often as they come."""
+    """The rows of all inputs, with duplicates."""
 
     parts: tuple[PlanNode, ...]
 
@@ -203,7 +176,7 @@ class UnionNode(PlanNode):
 
 @dataclass(frozen=True)
 class SortKey:
-    """What rows are in order of."""
+    """A column of an order."""
 
     column: int
     descending: bool
@@ -212,7 +185,7 @@ class SortKey:
 
 @dataclass(frozen=True)
 class TopNode(PlanNode):
-    """The first rows in an order, after some that are left out. What is equal is in the order of all columns."""
+    """The first rows in an order, after an offset. Ties are broken by all columns."""
 
     input: PlanNode
     order: tuple[SortKey, ...]

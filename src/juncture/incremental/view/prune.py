@@ -1,4 +1,4 @@
-"""Rule: columns that nobody reads are left out, of sources first of all."""
+"""Rule: remove unused columns, down to the sources."""
 
 from __future__ import annotations
 
@@ -20,34 +20,25 @@ from juncture.incremental.view.plan import (
 )
 
 Places = Mapping[int, int]
-"""Where the columns of a node are in what stands in its place."""
+"""From column positions of a node to those of its replacement."""
 
 
 def pruned(node: PlanNode) -> PlanNode:
-    """Return a plan that gives the same columns, and reads no others than it needs.
-
-    All uses of a source read the same columns of it, so that its rows are held once.
-    """
+    """Return a plan with the same output that reads only needed columns. All uses of a source read the same ones."""
     seen = _Pruner(None)
     seen.exactly(node, range(len(node.types)))
     return _Pruner(seen.read).exactly(node, range(len(node.types)))
 
 
 class _Pruner:
-    """Makes plans of some columns.
-
-    Parameters
-    ----------
-    sources
-        Which columns of each source are read; None to find out.
-    """
+    """Removes columns. ``sources`` has the columns to read of each source; None to collect them in ``read``."""
 
     def __init__(self, sources: Mapping[str, Collection[int]] | None) -> None:
         self._sources = sources
         self.read: dict[str, set[int]] = {}
 
     def exactly(self, node: PlanNode, wanted: Sequence[int]) -> PlanNode:
-        """Return a plan of just some columns, in an order."""
+        """Return a plan with exactly these columns, in this order."""
         made, places = self.some(node, frozenset(wanted))
         if [places[each] for each in wanted] == list(range(len(made.types))):
             return made
@@ -57,8 +48,8 @@ class _Pruner:
         return ProjectNode(made, kept)
 
     def some(self, node: PlanNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
-        """Return a plan of at least some columns, and where they are."""
-        # Rows without columns could not be counted.
+        """Return a plan with at least these columns, and their positions."""
+        # A batch needs a column to have a number of rows.
         wanted = wanted or frozenset([0])
         if isinstance(node, ScanNode):
             return self._scan(node, wanted)
@@ -138,7 +129,7 @@ def _moved(aggregate: GroupAggregate, places: Places) -> GroupAggregate:
 
 
 def _projected(node: PlanNode, made: tuple[Expression, ...]) -> PlanNode:
-    """Return a plan of some values, which are columns where a join may leave out the others itself."""
+    """Return a projection. A join that only selects columns does so itself."""
     if isinstance(node, JoinNode) and all(each in node.every_column for each in made):
         at = {column: place for place, column in enumerate(node.every_column)}
         places = [at[each] for each in made if isinstance(each, InputColumn)]

@@ -1,8 +1,8 @@
-"""Rule: conditions go as far down as they mean the same, and inner joins are done in the order that holds the least.
+"""Rule: push conditions down as far as their meaning allows, and order inner joins so that the fewest rows are stored.
 
-sqlglot's own rules work on text, in which a subquery that is used twice stands once, and stop there. On the plan each
-use gets the conditions that concern it, and what is still the same after that is one node. Groups that are used several
-times stay one node: below them goes what any use asks for, and each use takes its own of the groups.
+sqlglot's own rules work on text, where a subquery that is used twice occurs once, and stop there. On the plan, each use
+receives its own conditions, and uses that are still equal are one node. A group node with several uses stays one node:
+the disjunction of the conditions of all uses is pushed below it, and each use filters its groups.
 """
 
 from __future__ import annotations
@@ -40,15 +40,7 @@ Conditions = tuple[Expression, ...]
 
 
 def pushed(node: PlanNode, static: Collection[str]) -> PlanNode:
-    """Return a plan with its conditions where they leave out most.
-
-    Parameters
-    ----------
-    node
-        The plan.
-    static
-        The sources that do not change.
-    """
+    """Return a plan with conditions pushed down, given the sources that never change after the first epoch."""
     first = _Pusher(frozenset(static), {})
     first.push(node, [])
     return _Pusher(frozenset(static), first.asked).push(node, [])
@@ -67,9 +59,9 @@ def _filtered(node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
 
 
 def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
-    """Return what follows from the conditions of each of several uses: of the same columns, that one of them is true.
+    """Return the conditions that follow from at least one of several uses, as a disjunction per set of columns.
 
-    Conditions of other columns than those of another use are left out, since nothing follows for these.
+    Columns that one use does not restrict yield no condition.
     """
     by_columns = [_by_columns(use) for use in uses]
     of_all = [places for places in by_columns[0] if all(places in use for use in by_columns)]
@@ -85,7 +77,7 @@ def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[E
 
 @dataclass(frozen=True)
 class _Part:
-    """One of the inputs of a cluster of inner joins: its columns are those from ``first`` on."""
+    """An input of nested inner joins. Its columns start at position ``first``."""
 
     node: PlanNode
     first: int
@@ -98,17 +90,7 @@ class _Part:
 class _Pusher:
     """Pushes conditions down.
 
-    Parameters
-    ----------
-    static
-        The sources that do not change.
-    known
-        What is asked of the keys of each group node, use by use, as far as it has been found out before.
-
-    Attributes
-    ----------
-    asked
-        The same, as found this time.
+    ``known`` has the key conditions of each use of a group node from an earlier pass, and ``asked`` collects them.
     """
 
     def __init__(self, static: frozenset[str], known: Mapping[PlanNode, Collection[Conditions]]) -> None:
@@ -117,11 +99,11 @@ class _Pusher:
         self.asked: dict[PlanNode, dict[Conditions, None]] = {}
 
     def push(self, node: PlanNode, conditions: list[Expression]) -> PlanNode:
-        """Return a plan of which some conditions are true."""
+        """Return a plan filtered by some conditions."""
         if any(_is_never(each) for each in conditions):
             return EmptyNode(node.types)
         if isinstance(node, FilterNode):
-            # What is asked first may be what keeps a later condition from failing.
+            # Keep the order: an earlier condition may protect a later one from failing.
             return self.push(node.input, [*conjuncts(node.condition), *conditions])
         if isinstance(node, ProjectNode):
             return self._project(node, conditions)
@@ -134,7 +116,7 @@ class _Pusher:
         if isinstance(node, JoinNode):
             return self._join(node, conditions)
         if isinstance(node, TopNode):
-            # Which rows are the first depends on all of them.
+            # A condition above changes which rows are first, so it stays above.
             node = replace(node, input=self.push(node.input, []))
         return _filtered(node, conditions)
 
@@ -151,7 +133,7 @@ class _Pusher:
         return found if node.columns == found.every_column else ProjectNode(found, node.columns)
 
     def _group(self, node: GroupNode, conditions: list[Expression]) -> PlanNode:
-        # What is asked of the keys alone concerns whole groups. Without keys there is a row of no rows.
+        # Conditions on keys alone keep or exclude whole groups. Without keys, the one group must stay.
         whole = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
         self.asked.setdefault(node, {})[tuple(whole)] = None
         uses = self._known.get(node, ())
@@ -175,7 +157,7 @@ class _Pusher:
             theirs = []
         left, right, kept = list(own), [shifted(each, -width) for each in theirs], []
         for each in conjuncts(node.condition):
-            # A row that fails has no match, which leaves it out where only rows with a match are kept.
+            # A row that fails has no match, so it can be filtered on the side whose unmatched rows are dropped.
             places = columns(each)
             if places and min(places) >= width and node.how == "left":
                 right.append(shifted(each, -width))
@@ -211,7 +193,7 @@ class _Pusher:
         return self._in_order(node, ready, shared)
 
     def _flatten(self, node: PlanNode, first: int, parts: list[_Part]) -> list[Expression]:
-        """Gather what is joined, and return all that is asked of it."""
+        """Append the inputs of nested inner joins to ``parts``, and return their conditions."""
         if isinstance(node, FilterNode):
             asked = [shifted(each, first) for each in conjuncts(node.condition)]
             return [*self._flatten(node.input, first, parts), *asked]
@@ -223,7 +205,7 @@ class _Pusher:
         return []
 
     def _in_order(self, node: PlanNode, parts: list[_Part], asked: list[Expression]) -> PlanNode:
-        """Return the joins: first of the input that most others are joined to, then of those that leave out most."""
+        """Return the joins, starting with the input that has the most conditions with others."""
         links = {part.first: sum(bool(columns(each) & part.places) for each in asked) for part in parts}
         start = max(parts, key=lambda part: (links[part.first], -part.first))
         made, places = start.node, sorted(start.places)
@@ -243,7 +225,7 @@ class _Pusher:
         return ProjectNode(made, tuple(InputColumn(data_type, at[place]) for place, data_type in enumerate(node.types)))
 
     def _rank(self, part: _Part, places: Sequence[int], asked: Sequence[Expression]) -> tuple[bool, bool, bool, int]:
-        """Return what is joined first: what a key ties to the others, does not change, is filtered, or stands first."""
+        """Return a sort key: inputs with an equality key first, then static, filtered and earlier ones."""
         both = [*places, *sorted(part.places)]
         at = {place: number for number, place in enumerate(both)}
         tied = [shifted(each, at) for each in asked if columns(each) <= frozenset(both)]

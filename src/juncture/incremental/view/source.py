@@ -1,4 +1,4 @@
-"""What a view is told of a table that changes."""
+"""The declaration of a table that a view reads."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from juncture.errors import SpecError
 
 @dataclass(frozen=True)
 class Source:
-    """A table that a view reads.
+    """Declare a table that a view reads.
 
     Parameters
     ----------
-    schema
-        Its columns.
-    static
-        Whether it does not change once it has come. Then nothing has to be held of what is only joined to it.
+    schema : pyarrow.Schema
+        The columns of the table.
+    static : bool, default False
+        Whether the table never changes after the first epoch. Tables that are joined only to static ones then need no
+        stored index.
 
     Raises
     ------
     SpecError
-        If the schema is none.
+        If an argument has the wrong type.
 
     Examples
     --------

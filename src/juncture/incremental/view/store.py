@@ -3,17 +3,17 @@
 ======================  ==============================================================================================
 key                     value
 ======================  ==============================================================================================
-``view``                what the view is: version, query, sources
-``manifest``            how far it has come, which checkpoint counts, and since which epoch changes follow it
+``view``                identity of the view: version, query, sources
+``manifest``            position, current checkpoint, and the first epoch whose changes follow it
 ``c`` id source block   a block of rows with weights, of a checkpoint
 ``e`` epoch source      the changes of an epoch
-``last``                what the last epoch gave
-``b``, ``s``, …         runs of rows that do not fit in memory, as `juncture.changes` keeps them
+``last``                the output of the last epoch
+``b``, ``s``, …         runs of spilled rows, in the format of `juncture.changes`
 ======================  ==============================================================================================
 
-All that operators hold follows from the rows of the sources, and is worked out of them again when the view is opened:
-so an epoch writes what changed, and not what it led to. It is one synced write batch. Runs of rows are what operators
-hold: they are removed when the view is opened, and nothing is lost with them.
+The state of operators follows from the rows of the sources, and is computed again when the view is opened. So an epoch
+writes its input changes only, in one synced write batch. Runs of spilled rows belong to operators. They are removed
+when the view is opened, without loss.
 """
 
 from __future__ import annotations
@@ -39,20 +39,12 @@ _VIEW, _LAST = b"view", b"last"
 _CHECKPOINT, _EPOCH = b"c", b"e"
 _BLOCK_ROWS = 1 << 14
 _LOG_ROWS_LEAST = 1 << 16
-"""Changes that are always read again when a view is opened, rather than have the rows written anew."""
+"""Below this number of logged changes, no checkpoint is written."""
 
 
 @dataclass(frozen=True)
 class ViewPosition:
-    """How far a view has come.
-
-    Attributes
-    ----------
-    epoch, offset
-        How many epochs it has taken, and where its sources were by then, as its caller says.
-    missing
-        How many deletes of each source found no row.
-    """
+    """The position of a view. ``missing`` counts the unmatched deletes of each source."""
 
     epoch: int
     offset: Any
@@ -60,22 +52,14 @@ class ViewPosition:
 
 
 class ViewStore(RunFiles):
-    """The state of one view in a folder.
+    """The state of one view in a folder, which is created if it does not exist.
 
-    Parameters
-    ----------
-    folder
-        The folder; it is made if it is not there.
-    view
-        What the view is, as plain data.
-    schemas
-        The columns that are held of each source.
+    ``view`` is the identity of the view as JSON data. ``schemas`` has the stored columns of each source.
 
     Raises
     ------
     StateError
-        If the folder holds something else or the state of another view or version, another process has it open, or it
-        is damaged.
+        If the folder has other files or other state, is open in another process, or is damaged.
     """
 
     kind = "view"
@@ -91,7 +75,7 @@ class ViewStore(RunFiles):
             raise
 
     def _read(self, view: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is committed, and remove what was about to be."""
+        """Return the committed manifest, and remove uncommitted blocks and files."""
         with self._damage():
             described, content = self._database.get(_VIEW), self._database.get(MANIFEST)
             if described is None:
@@ -123,16 +107,16 @@ class ViewStore(RunFiles):
                 )
 
     def position(self) -> ViewPosition | None:
-        """Return how far the view has come; None for one that has not begun."""
+        """Return the position of the view; None before the first epoch."""
         found = self._manifest
         return ViewPosition(found["epoch"], found["offset"], found["missing"]) if "epoch" in found else None
 
     def blocks_of(self, source: str) -> int:
-        """Return how many blocks of rows a source had at the last checkpoint."""
+        """Return the number of blocks of a source at the last checkpoint."""
         return int(self._manifest["blocks"].get(source, 0))
 
     def rows(self, source: str) -> Iterator[Change]:
-        """Yield the rows of a source: those of the last checkpoint, and all changes since, in their order."""
+        """Yield the rows of a source at the last checkpoint, then all changes since, in order."""
         found, number, schema = self._manifest, self._numbers[source], self._schemas[source]
         with self._damage():
             for block in range(self.blocks_of(source)):
@@ -143,7 +127,7 @@ class ViewStore(RunFiles):
                     yield unpacked(content, schema)
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave."""
+        """Return the output of the last epoch."""
         with self._damage():
             content = self._database.get(_LAST)
             return list(pa.ipc.open_stream(content)) if content else []
@@ -151,7 +135,7 @@ class ViewStore(RunFiles):
     def commit(
         self, position: ViewPosition, changes: Mapping[str, Iterable[Change]], answer: list[pa.RecordBatch]
     ) -> None:
-        """Keep an epoch: its number and offset, what changed, and what it gave."""
+        """Commit an epoch: its position, input changes and output."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
         for source, flow in changes.items():
@@ -165,7 +149,7 @@ class ViewStore(RunFiles):
     def checkpoint(
         self, position: ViewPosition, rows: Mapping[str, Iterable[Change]], answer: list[pa.RecordBatch]
     ) -> None:
-        """Keep all rows anew, in place of the last checkpoint and the changes since."""
+        """Write all rows, and replace the last checkpoint and the changes since."""
         number = self._manifest["checkpoint"] + 1
         blocks, count = self._write_blocks(number, rows)
         batch = rocksdict.WriteBatch(raw_mode=True)
@@ -176,7 +160,7 @@ class ViewStore(RunFiles):
         self._commit(batch, manifest | _told(position))
 
     def _write_blocks(self, number: int, rows: Mapping[str, Iterable[Change]]) -> tuple[dict[str, int], int]:
-        """Write the blocks of a checkpoint as one sorted file, and return how many there are, and of how many rows."""
+        """Write a checkpoint as one sorted file, and return its blocks per source and its number of rows."""
         path = self.folder / "checkpoint.sst"
         blocks, count = {}, 0
         try:
@@ -205,9 +189,9 @@ class ViewStore(RunFiles):
         return blocks, count
 
     def keep_only(self, runs: Sequence[StoredRun]) -> None:
-        """Write what has changed of the rows of some runs, and remove all other runs.
+        """Write the changed weights of some runs, and remove all other runs.
 
-        Runs are there for as long as the view is open, so that it makes no difference when this reaches the disk.
+        The write is not synced, because runs are needed only while the view is open.
         """
         batch = rocksdict.WriteBatch(raw_mode=True)
         for run in runs:
@@ -221,7 +205,7 @@ class ViewStore(RunFiles):
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether so much has changed since the last checkpoint that reading it would take long."""
+        """Whether the log of changes is long enough for a checkpoint."""
         return bool(self._manifest["log_rows"] > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
 
 

@@ -1,4 +1,4 @@
-"""From sqlglot's tree to expressions: types are found, and conversions that SQL leaves out are put in."""
+"""Translate sqlglot's tree into typed expressions, with the implicit casts of SQL."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ _TYPES = {
 }
 
 _OF_ANY_LENGTH = ("VARCHAR", "TEXT", "CHAR")
-"""Types whose length DuckDB reads and does not look at."""
+"""Types whose length DuckDB parses and ignores."""
 _MOST_DIGITS = 38
 
 
 def type_of(node: Any) -> pa.DataType | None:
-    """Return the type that SQL names; None for one that views do not have."""
+    """Return the type that SQL names; None if views do not support it."""
     name = node.this.name if hasattr(node.this, "name") else str(node.this)
     if name == "DECIMAL":
         digits = [int(each.this.this) for each in node.expressions]
@@ -74,15 +74,7 @@ def type_of(node: Any) -> pa.DataType | None:
 
 
 class Translator:
-    """Makes expressions of parts of a query.
-
-    Parameters
-    ----------
-    sql
-        The query, for errors.
-    known
-        Returns what stands for a node, such as a column, if it is known as a whole; None to look into it.
-    """
+    """Translates nodes. ``known`` returns the expression of a node such as a column; None to translate its parts."""
 
     def __init__(self, sql: str, known: Callable[[Any], Expression | None]) -> None:
         self._sql = sql
@@ -90,13 +82,7 @@ class Translator:
         self._exp = import_module("sqlglot").exp
 
     def __call__(self, node: Any) -> Expression:
-        """Return a node as an expression.
-
-        Raises
-        ------
-        SpecError
-            If it is of types that do not fit, or of what views cannot keep up to date.
-        """
+        """Return a node as an expression; raises `SpecError` for unsuitable types and unsupported SQL."""
         found = self._known(node)
         if found is not None:
             return found
@@ -168,7 +154,7 @@ class Translator:
             raise unsupported(self._sql, node, f"a cast to {node.to.sql('duckdb')}")
         value = self(node.this)
         if is_text(target) and (pat.is_floating(value.type) or pat.is_timestamp(value.type)):
-            raise unsupported(self._sql, node, f"a cast of {value.type} to text", "Engines write these texts differently.")
+            raise unsupported(self._sql, node, f"a cast of {value.type} to text", "Its format differs between engines.")
         return cast(value, target)
 
     def _neg(self, node: Any) -> Expression:
@@ -299,7 +285,7 @@ class Translator:
             return in_time
         types = [self(each).type for each in (node.this, node.expression)]
         if any(map(pat.is_null, types)) and any(map(pat.is_decimal, types)):
-            # In DuckDB, this has no type, and takes that of what it is beside.
+            # DuckDB gives this the type of its context, as for NULL.
             return Constant(pa.null(), None)
         return call(function, *numbers(self._number(node.this), self._number(node.expression)))
 
@@ -330,7 +316,7 @@ class Translator:
         if count is None:
             return Constant(value.type, None)
         if pat.is_decimal(value.type) and -count > value.type.precision - value.type.scale:
-            # DuckDB makes NULL a zero then.
+            # DuckDB returns zero for NULL in this case.
             raise unsupported(self._sql, node, f"ROUND of {value.type} to {count} digits")
         return call("round", value, option=count)
 
@@ -344,7 +330,7 @@ class Translator:
     # Time
 
     def _in_time(self, node: Any, function: str) -> Expression | None:
-        """Return a sum or difference of times; None for one of numbers."""
+        """Return a sum or difference of dates and times; None for numbers."""
         one, other = node.this, node.expression
         if isinstance(other, self._exp.Interval):
             return self._moved(node, self(one), other, 1 if function == "add" else -1)

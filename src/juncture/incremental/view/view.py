@@ -1,4 +1,4 @@
-"""A query that is kept up to date."""
+"""Views: SQL queries whose results are maintained while their tables change."""
 
 from __future__ import annotations
 
@@ -40,17 +40,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ViewSetup:
-    """What a view is made of.
-
-    Attributes
-    ----------
-    sql, sources
-        The query, and the tables that it reads.
-    output
-        How the changes of the answer are said.
-    unmatched_deletes
-        What becomes of deletes of rows that are not there.
-    """
+    """The arguments of a view: query, tables, format of changes, and handling of unmatched deletes."""
 
     sql: str
     sources: Mapping[str, Source]
@@ -71,9 +61,25 @@ class ViewSetup:
 
 
 class View:
-    """A query kept up to date. It is made by `juncture.view`.
+    """Maintain the result of an SQL query while its tables change. `juncture.view` creates a view.
 
-    Changes of its sources go in with `apply`, epoch by epoch, and the changes of its answer come out.
+    `apply` takes the changes of the tables, one epoch at a time, and returns the changes of the result. An epoch costs
+    time in proportion to its changes and to the rows that they match. Memory grows with the rows of the tables, and
+    with `state=` in a folder, rows beyond `memory=` are on disk. Use a view as a context manager, or call `close`.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> sales = pa.schema({"book": pa.string(), "copies": pa.int64()})
+    >>> sql = "SELECT book, sum(copies) AS total FROM sales GROUP BY book"
+    >>> with jn.view(None, sql, sources={"sales": sales}) as view:
+    ...     first = view.populate(sales=pa.table({"book": ["Emma"], "copies": [2]}))
+    ...     changes = view.apply(sales=pa.table({"book": ["Emma"], "copies": [3]}))
+    ...     view.result().to_pylist()
+    [{'book': 'Emma', 'total': 5}]
+    >>> changes[0].to_pylist()
+    [{'book': 'Emma', 'total': 2, '_weight': -1}, {'book': 'Emma', 'total': 5, '_weight': 1}]
     """
 
     def __init__(
@@ -114,7 +120,7 @@ class View:
         return Paging(store, self._memory_bytes, self._flow.held, lambda: self._flow.others_bytes)
 
     def _go_on(self, store: ViewStore) -> None:
-        """Hold what a store keeps."""
+        """Load the committed rows of a store."""
         position = store.position()
         if position is None:
             return
@@ -134,7 +140,7 @@ class View:
         self._take(position)
 
     def _fill(self, streams: Mapping[str, Iterable[Change]], located: Callable[[str, Flow], Flow]) -> Flow:
-        """Take the first rows, piece by piece if they are many, and return those of the answer."""
+        """Load the first rows, in pieces if they are many, and return the rows of the result."""
         answer, count = [], 0
         size = PieceSize(math.inf if self._paging is None else self._paging.piece_bytes)
         for piece in pieces(streams, self._static, size):
@@ -147,7 +153,7 @@ class View:
         return answer if count == 1 else list(self._flow.answers)
 
     def _commit(self) -> None:
-        """Hold what the operators found."""
+        """Commit the operators, and spill rows that exceed the memory."""
         self._flow.commit()
         if self._paging is not None:
             self._paging.settle()
@@ -157,49 +163,49 @@ class View:
 
     @property
     def epoch(self) -> int:
-        """How many epochs the view has taken."""
+        """Number of epochs that were applied."""
         return self._epoch
 
     @property
     def offset(self) -> Any:
-        """What was passed as ``offset`` last."""
+        """The last ``offset`` that was passed to `apply` or `populate`."""
         return self._offset
 
     @property
     def unmatched_deletes(self) -> Mapping[str, int]:
-        """How many deletes of each source found no row."""
+        """Number of deletes per source that matched no row."""
         return dict(self._missing)
 
     def apply(self, *, offset: Any = None, **changes: Any) -> list[pa.RecordBatch]:
-        """Take the changes of an epoch, and return those of the answer.
+        """Apply the changes of one epoch, and return the changes of the result.
 
         Parameters
         ----------
-        offset
-            Where the sources are by these changes, as plain data: it is kept with them, so that `offset` tells where to
-            go on. None leaves it as it was.
+        offset : Any, optional
+            The position of the sources after these changes, as JSON data. It is committed with the epoch, so that
+            `offset` returns where to continue. None keeps the previous one.
         **changes
-            What changed in a source, by its name: a record batch, a table that speaks Arrow, or a list of these. A
-            column ``_weight``, a column ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what
-            comes and what goes; with none of them, all rows come.
+            The changes of each source, by its name: a record batch, a table with the Arrow PyCapsule interface, or a
+            list of these. The column ``_weight``, the column ``_change_type``, or the columns ``op``, ``before`` and
+            ``after`` mark inserts and deletes. Without any of them, all rows are inserts.
 
         Returns
         -------
         list of pyarrow.RecordBatch
-            The changes of the answer, in no order: each row once, and none that comes and goes.
+            The changes of the result, in no order. Each changed row occurs once.
 
         Raises
         ------
         SpecError, SchemaError
-            If there is no such source, or what is given is no table, or has other columns.
+            If a source does not exist, or its changes are not a table or have other columns.
         DataError
-            If a change is of no known kind, deletes what is not there (unless that is to be counted), or a value of the
-            query cannot be worked out. Then nothing of the epoch has been taken.
+            If a change has an unknown kind, deletes a row that does not exist (unless ``unmatched_deletes="count"``),
+            or an expression of the query fails. The epoch is not applied.
         PlanError
             If the view is closed, or a static source changes.
         StateError
-            If the epoch cannot be written to its folder. Then it has not been taken either. After an error that leaves
-            open what has been taken the view is closed: opened again, it has whole epochs, and `epoch` tells how many.
+            If the epoch cannot be written to the folder. The epoch is not applied. If an error leaves open whether the
+            epoch was written, the view is closed. Open it again, and read `epoch`.
         """
         self.check_open()
         given = {self._source(name): each for name, each in changes.items() if each is not None}
@@ -226,36 +232,41 @@ class View:
             self._commit()
             self._checkpoint()
         except BaseException:
-            # The epoch has been taken: a caller that tries again would have it counted twice.
+            # The epoch is committed. Close, because a retry would apply it twice.
             self.close()
             raise
         self._is_whole = True
         return answer
 
     def _check_whole(self) -> None:
-        """Go on with what has been put back, unless the folder has the epoch nevertheless."""
+        """Close the view after a failed epoch, if the folder has that epoch nevertheless."""
         stored = None if self._store is None else self._store.position()
         self._is_whole = self._store is None or self._epoch == (0 if stored is None else stored.epoch)
         if not self._is_whole:
             self.close()
 
     def populate(self, *, offset: Any = None, **tables: Any) -> list[pa.RecordBatch]:
-        """Take the tables as they are at first, and return the answer.
+        """Load the initial rows of the tables as the first epoch, and return the rows of the result.
 
-        Tables that are larger than ``memory=`` may come as readers of batches, and are taken piece by piece if the
-        state is in a folder. If the process ends before it is done, the folder is as it was.
+        Tables that exceed ``memory=`` may be readers of batches. They are loaded in pieces if the state is in a folder.
+        If the process ends early, the folder stays as it was.
 
         Parameters
         ----------
         offset, **tables
             As for `apply`.
 
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            The rows of the result as inserts.
+
         Raises
         ------
         PlanError
-            If there are rows already, or the view is closed.
+            If the view has rows, or is closed.
         SpecError, SchemaError, DataError, StateError
-            As `apply` does.
+            As for `apply`.
         """
         if self._epoch:
             raise PlanError(
@@ -273,7 +284,7 @@ class View:
 
         self._is_whole = False
         try:
-            # What many rows match is best there before them.
+            # Small tables first, so that large ones find their matches.
             smallest = sorted(given, key=lambda source: getattr(given[source], "num_rows", math.inf))
             streams = {source: deletes_last(self._read(source, given[source])) for source in smallest}
             answer = self._said(self._fill(streams, located))
@@ -286,7 +297,7 @@ class View:
         return answer
 
     def _begin_anew(self) -> None:
-        """Hold no rows."""
+        """Reset the operators to no rows."""
         self._flow = Dataflow(self._plan, self._static)
         if self._store is not None and self._paging is not None:
             self._paging.close()
@@ -301,7 +312,7 @@ class View:
         return name.lower()
 
     def _read(self, source: str, given: Any) -> Iterator[Change]:
-        """Yield what was given of a source: the columns that are read, in the types that they are held in."""
+        """Yield the changes of a source: the columns that the query reads, in their working types."""
         name = self._names[source]
         if self.setup.sources[name].static and self._epoch:
             raise PlanError(
@@ -338,14 +349,14 @@ class View:
         return ([(delta.batch, delta.weights)] if len(delta) else []), int(missing.sum())
 
     def _said(self, answer: Flow) -> list[pa.RecordBatch]:
-        """Return the rows of the answer as users get them."""
+        """Return the changes of the result in the output format."""
         return [
             write_changes(batch_of(batch.columns, self.answer_schema), weights, self.setup.output)
             for batch, weights in answer
         ]
 
     def _keep(self, flows: Mapping[str, Iterable[Change]], missing: dict[str, int], offset: Any, answer: Any) -> None:
-        """Write an epoch to the folder, if there is one, and count it: the changes, or all rows of the first one."""
+        """Commit an epoch to the folder, if there is one: its changes, or all rows for the first epoch."""
         is_first, epoch = not self._epoch, self._epoch + 1
         offset = self._offset if offset is None else offset
         if self._store is not None:
@@ -354,7 +365,7 @@ class View:
         self._epoch, self._offset, self._missing = epoch, offset, missing
 
     def _checkpoint(self) -> None:
-        """Write all rows anew, if so much has changed that reading the changes would take long."""
+        """Write all rows again if the log of changes has become long."""
         if self._store is None or not self._store.wants_checkpoint:
             return
         try:
@@ -363,19 +374,19 @@ class View:
             rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
             self._store.checkpoint(position, rows, answer)
         except StateError as error:
-            # The epoch is in the folder. The next one tries again.
+            # The epoch is committed. The next one tries again.
             _log.warning("No checkpoint was made: %s", error)
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave, which may not have arrived after a crash or an error.
+        """Return the output of the last epoch, for consumers that may have missed it because of a crash or an error.
 
-        Without a folder, what `populate` gave is not kept, since `result` makes it again.
+        Without a folder, the output of `populate` is not stored. `result` returns the same rows.
         """
         self.check_open()
         return self._last if self._store is None else self._store.last()
 
     def result(self) -> pa.Table:
-        """Return the answer as it is: in the order of ``ORDER BY``, if the query has one."""
+        """Return the current result as a table, in the order of ``ORDER BY`` if the query has one."""
         self.check_open()
         table = self._flow.answer(self.answer_schema.names)
         if not self._order or not table.num_rows:
@@ -384,7 +395,7 @@ class View:
         return pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
 
     def table(self, source: str) -> pa.Table:
-        """Return the rows of a source as they are, in no order: the columns that the query reads."""
+        """Return the current rows of a source, in no order, with the columns that the query reads."""
         self.check_open()
         name = self._source(source)
         scan = self._flow.built.scans.get(name)
@@ -394,27 +405,27 @@ class View:
         return self._flow.source(name).rename_columns([column for column, _ in scan.columns])
 
     def explain(self) -> str:
-        """Return the dataflow as a picture: what each operator takes in, how many rows it holds, and what they cost."""
+        """Return the operators as text: for each, its inputs, stored rows, memory and time."""
         return explained(self._flow.built)
 
     def watch(self) -> AbstractContextManager[Any]:
-        """Show the dataflow in the terminal while changes go through it, for as long as the context lasts."""
+        """Return a context manager that displays the operators in the terminal while changes are applied."""
         return watched(self._flow.built, lambda: self._epoch)
 
     @property
     def nbytes(self) -> int:
-        """How much memory all rows and groups take that the view holds."""
+        """Bytes of memory that rows and groups use."""
         return sum(operator.nbytes for operator in self._flow.built.operators)
 
     def check_open(self) -> None:
-        """Refuse to go on with a view that is closed.
+        """Raise an error if the view cannot be used.
 
         Raises
         ------
         PlanError
-            If it has been closed.
+            If the view is closed.
         StateError
-            If an error has left it with less than whole epochs.
+            If an error interrupted an epoch, so that the state in memory is incomplete.
         """
         if not self._is_whole:
             again = "Populate a new one" if self._store is None else "Close it and open its folder again"
@@ -426,7 +437,7 @@ class View:
             raise PlanError("The view is closed. Open it again with jn.view(…).", name="JN-STATE-CLOSED")
 
     def close(self) -> None:
-        """Let go of all that is held. What is in a folder stays there."""
+        """Release the memory and the folder. The state stays in the folder."""
         if self._closed:
             return
         self._closed = True
@@ -443,13 +454,7 @@ class View:
 
 
 def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema]], Any]:
-    """Return what opens the state of a view in a folder, given the columns that are held of its sources.
-
-    Raises
-    ------
-    PlanError
-        If RocksDB is not installed.
-    """
+    """Return a function that opens the state in a folder, from the schemas of the stored columns per source."""
     try:
         store = import_module("juncture.incremental.view.store")
     except ImportError as error:
@@ -462,7 +467,7 @@ def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema
 
 
 def _described(setup: ViewSetup) -> dict[str, Any]:
-    """Return what a view is, as plain data."""
+    """Return what identifies a view, as JSON data."""
     sources = {
         f"source {name}": ", ".join(
             f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in source.schema
@@ -478,7 +483,7 @@ def _working(schema: pa.Schema) -> pa.Schema:
 
 
 def _distinct(names: tuple[str, ...]) -> list[str]:
-    """Return names of which no two are the same."""
+    """Return the names, with suffixes where needed to make them unique."""
     found: list[str] = []
     for name in names:
         number, own = 1, name

@@ -1,1 +1,1 @@
-"""What takes the changes of an epoch in and gives those of its answer, an operator a module."""
+"""The operators of views, one per module: each turns the changes of its inputs into changes of its output."""

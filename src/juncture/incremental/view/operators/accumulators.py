@@ -1,4 +1,4 @@
-"""What a group has of its rows: counts, sums and averages, over all values or over distinct ones."""
+"""Aggregates of groups: counts, sums and averages, over all or distinct values."""
 
 from __future__ import annotations
 
@@ -19,55 +19,50 @@ Floats = npt.NDArray[np.float64]
 
 
 class Accumulator(ABC):
-    """Something that all groups have one of.
+    """An aggregate of all groups.
 
-    An epoch begins with the groups that it concerns, adds values to them, and is committed or not. In between, it can
-    be asked for the values before and after.
-
-    Attributes
-    ----------
-    held
-        Rows that it holds, and that may go to disk.
+    An epoch calls `begin` with the affected groups, `add` with values, and `commit` or `abandon`. In between, `before`
+    and `after` return the values of these groups. ``held`` has rows that may spill.
     """
 
     held: tuple[HeldRows, ...] = ()
 
     @abstractmethod
     def grow(self, groups: int) -> None:
-        """Make room for more groups."""
+        """Allocate room for more groups."""
 
     @abstractmethod
     def begin(self, groups: Codes) -> None:
-        """Take up some groups."""
+        """Begin an epoch with the affected groups."""
 
     @abstractmethod
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
-        """Add values, none of which is null, to some of these groups, by their places, as often as they count."""
+        """Add non-null values with weights. ``rows`` are positions among the affected groups."""
 
     @abstractmethod
     def before(self) -> pa.Array:
-        """Return the values of these groups as they were."""
+        """Return the values of the affected groups before the epoch."""
 
     @abstractmethod
     def after(self) -> pa.Array:
-        """Return the values of these groups as they are."""
+        """Return the values of the affected groups after the epoch."""
 
     @abstractmethod
     def commit(self) -> None:
-        """Keep what was added."""
+        """Commit the epoch."""
 
     def abandon(self) -> None:
-        """Forget what was added."""
+        """Discard the epoch."""
         return
 
     @property
     def nbytes(self) -> int:
-        """How much memory the groups take, beside rows that may go to disk."""
+        """Bytes of memory, without rows that may spill."""
         return 0
 
 
 class CountAccumulator(Accumulator):
-    """How many values there are, or rows."""
+    """Counts of values or rows."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(0, np.int64)
@@ -75,49 +70,39 @@ class CountAccumulator(Accumulator):
         self.old = self.new = np.zeros(0, np.int64)
 
     def grow(self, groups: int) -> None:
-        """Make room for more groups."""
+        """Allocate room for more groups."""
         self._counts = np.pad(self._counts, (0, groups - len(self._counts)))
 
     def begin(self, groups: Codes) -> None:
-        """Take up some groups."""
+        """Begin an epoch with the affected groups."""
         self._groups = groups
         self.old = self._counts[groups]
         self.new = self.old.copy()
 
     def add(self, rows: Ints, _values: pa.Array | None, weights: Ints) -> None:
-        """Add to the counts."""
+        """Add weights to the counts."""
         np.add.at(self.new, rows, weights)
 
     def before(self) -> pa.Array:
-        """Return the counts as they were."""
+        """Return the counts before the epoch."""
         return array_of(self.old, pa.int64())
 
     def after(self) -> pa.Array:
-        """Return the counts as they are."""
+        """Return the counts after the epoch."""
         return array_of(self.new, pa.int64())
 
     def commit(self) -> None:
-        """Keep the counts."""
+        """Commit the counts."""
         self._counts[self._groups] = self.new
 
     @property
     def nbytes(self) -> int:
-        """How much memory the counts take."""
+        """Bytes of the counts."""
         return int(self._counts.nbytes)
 
 
 class SumAccumulator(Accumulator):
-    """The sum of values, or their average; null where there is none.
-
-    Parameters
-    ----------
-    of
-        The type of the values.
-    given
-        The type of the sum.
-    average
-        Whether it is divided by how many there are.
-    """
+    """Sums or averages of values of type ``of``, returned in type ``given``; null without values."""
 
     def __init__(self, of: pa.DataType, given: pa.DataType, *, average: bool) -> None:
         self._exact = ExactSums(of)
@@ -127,37 +112,37 @@ class SumAccumulator(Accumulator):
         self._sums = self._exact.none(0)
         self._old = self._new = self._sums
         self._groups = np.zeros(0, np.int32)
-        # What is a float takes long to work out, so that of each group is held.
+        # Float results are slow to compute, so the current one of each group is cached.
         self._held = np.zeros(0, np.float64) if average or pat.is_floating(of) else None
         self._fresh: Floats | None = None
 
     def grow(self, groups: int) -> None:
-        """Make room for more groups."""
+        """Allocate room for more groups."""
         self._counts.grow(groups)
         self._sums.grow(groups)
         if self._held is not None:
             self._held = np.pad(self._held, (0, groups - len(self._held)))
 
     def begin(self, groups: Codes) -> None:
-        """Take up some groups."""
+        """Begin an epoch with the affected groups."""
         self._groups, self._fresh = groups, None
         self._counts.begin(groups)
         self._old, self._new = (self._sums.copy_of(groups) for _ in range(2))
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
-        """Add to the sums."""
+        """Add weighted values to the sums."""
         assert values is not None
         self._counts.add(rows, values, weights)
         self._exact.add(self._new, rows, values, weights)
 
     def before(self) -> pa.Array:
-        """Return the sums as they were."""
+        """Return the sums before the epoch."""
         if self._held is not None:
             return array_of(self._held[self._groups], pa.float64(), self._counts.old > 0)
         return self._values(self._old, self._counts.old)
 
     def after(self) -> pa.Array:
-        """Return the sums as they are."""
+        """Return the sums after the epoch."""
         found = self._values(self._new, self._counts.new)
         if self._held is not None:
             self._fresh = raw_values(found, np.float64)
@@ -169,7 +154,7 @@ class SumAccumulator(Accumulator):
         return self._exact.values(sums, counts > 0, self._given)
 
     def commit(self) -> None:
-        """Keep the sums."""
+        """Commit the sums."""
         self._counts.commit()
         self._sums.put(self._groups, self._new)
         if self._held is not None:
@@ -177,20 +162,12 @@ class SumAccumulator(Accumulator):
 
     @property
     def nbytes(self) -> int:
-        """How much memory the sums take."""
+        """Bytes of the sums."""
         return self._counts.nbytes + self._sums.nbytes + (0 if self._held is None else self._held.nbytes)
 
 
 class DistinctValues(Accumulator):
-    """An accumulator of distinct values: each comes when the first of it does, and goes with the last.
-
-    Parameters
-    ----------
-    of
-        The type of the values.
-    inner
-        What takes the distinct ones.
-    """
+    """Feeds distinct values to another accumulator: each is added with its first row and removed with its last."""
 
     def __init__(self, of: pa.DataType, inner: Accumulator) -> None:
         types = [pa.int32(), of]
@@ -201,16 +178,16 @@ class DistinctValues(Accumulator):
         self._changed: list[tuple[Codes, Ints]] = []
 
     def grow(self, groups: int) -> None:
-        """Make room for more groups."""
+        """Allocate room for more groups."""
         self._inner.grow(groups)
 
     def begin(self, groups: Codes) -> None:
-        """Take up some groups."""
+        """Begin an epoch with the affected groups."""
         self._groups, self._changed = groups, []
         self._inner.begin(groups)
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
-        """Add values, once for all rows of an epoch."""
+        """Add all values of an epoch. This can be called once per epoch."""
         assert values is not None
         assert not self._changed
         codes = np.empty(len(rows), np.int32)
@@ -229,26 +206,26 @@ class DistinctValues(Accumulator):
             self._inner.add(rows[there], rows_of(values, array_of(there, pa.int64())), turned[some])
 
     def before(self) -> pa.Array:
-        """Return the values as they were."""
+        """Return the values before the epoch."""
         return self._inner.before()
 
     def after(self) -> pa.Array:
-        """Return the values as they are."""
+        """Return the values after the epoch."""
         return self._inner.after()
 
     def commit(self) -> None:
-        """Keep what was added."""
+        """Commit the epoch."""
         for used, after in self._changed:
             self._counts[used] = after
         self._changed = []
         self._inner.commit()
 
     def abandon(self) -> None:
-        """Forget what was added."""
+        """Discard the epoch."""
         self._changed = []
         self._inner.abandon()
 
     @property
     def nbytes(self) -> int:
-        """How much memory the values take, or about as much."""
+        """Approximate bytes of the values."""
         return int(self._counts.nbytes) + 48 * self._codes.count + self._inner.nbytes

@@ -1,4 +1,4 @@
-"""Rows held by a key: what several joins look up, and each takes changes of, is held once."""
+"""Rows arranged by a key. Joins that look up the same rows by the same key share one arrangement."""
 
 from __future__ import annotations
 
@@ -20,17 +20,11 @@ from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 
 _KEYS_LEAST = 1 << 12
-"""Keys up to which those that nobody has any more are not looked for."""
+"""Below this number of keys, unused ones are not removed."""
 
 
 def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
-    """Return what tells which rows are equal.
-
-    Raises
-    ------
-    SchemaError
-        If values of a column have no equality.
-    """
+    """Return the row identity of a schema; raises `SchemaError` for columns without equality."""
     try:
         return RowIdentity(schema)
     except NoIdentityError as error:
@@ -42,9 +36,9 @@ def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
 
 
 class KeyDomain:
-    """Codes for keys that are compared with each other, of all that is arranged by them.
+    """Codes of keys that are compared with each other, shared by all their arrangements.
 
-    Once rows that are arranged by them go to disk, they have hashes too, by which rows are found there.
+    Keys have hashes as well once an arrangement spills, because rows on disk are found by hash.
     """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
@@ -56,21 +50,21 @@ class KeyDomain:
 
     @property
     def count(self) -> int:
-        """How many codes there are."""
+        """Number of codes."""
         return self._codes.count
 
     @property
     def are_hashed(self) -> bool:
-        """Whether keys have hashes, since rows on disk may have keys that have no code."""
+        """Whether keys have hashes, because rows on disk may have keys without a code."""
         return self._hashes is not None
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take, about."""
+        """Approximate bytes of memory."""
         return BYTES_A_KEY * self._codes.count
 
     def of(self, columns: list[pa.Array], rows: int) -> Codes:
-        """Return the codes of rows; `EMPTY` where a value is null."""
+        """Return the codes of rows, with new codes for new keys; `EMPTY` where a value is null."""
         keys = np.empty(rows, np.int32)
         self._codes.add(columns, keys)
         if self._hashes is not None:
@@ -78,16 +72,16 @@ class KeyDomain:
         return keys
 
     def found(self, columns: list[pa.Array], rows: int) -> Codes:
-        """Return the codes of rows; `EMPTY` where a value is null, or no row that is arranged has the key."""
+        """Return the codes of rows; `EMPTY` where a value is null, or no arranged row has the key."""
         if self._hashes is not None:
-            # A row on disk may have a key that no row in memory has.
+            # A row on disk may have a key without a code, so every key needs one.
             return self.of(columns, rows)
         keys = np.empty(rows, np.int32)
         self._codes.find(columns, keys)
         return keys
 
     def hash_keys(self) -> None:
-        """Have a hash of each key from now on."""
+        """Compute a hash of each key from now on."""
         self._known.room_for(max(1, self._codes.count))
         if self._hashes is not None or not self._types:
             return
@@ -97,7 +91,7 @@ class KeyDomain:
                 self._note(member.keys_of(run.batch), run.keys)
 
     def _note(self, columns: list[pa.Array], keys: Codes) -> None:
-        """Keep the hashes of keys."""
+        """Store the hashes of keys."""
         assert self._hashes is not None
         self._known.note(keys, self._hashes.of(columns)[0])
 
@@ -108,7 +102,7 @@ class KeyDomain:
         return found
 
     def forget(self) -> None:
-        """Forget keys that no row in memory has, once they may be the most; not while changes wait that have codes."""
+        """Remove keys without rows in memory, if they may be the majority. No pending changes may have codes."""
         count = self._codes.count
         rows = sum(len(run) for member in self.members for run in member.arrangement.memory)
         if not count or count < _KEYS_LEAST + 4 * rows:
@@ -126,27 +120,10 @@ class KeyDomain:
 
 
 class ArrangedOperator(ViewOperator):
-    """The rows of an input, by a key.
+    """The rows of an input arranged by a key.
 
-    Parameters
-    ----------
-    label, source
-        What it is called, and whose rows they are.
-    keys, domain
-        The key of each row, and what gives codes to it.
-
-    Attributes
-    ----------
-    keys, domain
-        The key of each row, and what gives codes to it.
-    arrangement
-        The rows as they were before the epoch.
-    delta
-        What changes in it.
-    keeps
-        Whether rows are held: not where nothing is ever looked up among them.
-    notes_keys
-        Whether it notes which keys have come, for `may_have`.
+    ``arrangement`` has the rows before the epoch, and ``delta`` its changes. ``keeps`` is False if rows are never
+    looked up and so not stored. ``notes_keys`` records the keys for `may_have`.
     """
 
     def __init__(self, label: str, source: ViewOperator, keys: Sequence[Expression], domain: KeyDomain) -> None:
@@ -166,14 +143,14 @@ class ArrangedOperator(ViewOperator):
         self._located: tuple[Delta, list[Place]] | None = None
 
     def located(self, flow: Flow) -> tuple[Delta, Ints]:
-        """Find what changes of the input can be made, which the next step then takes as they are.
+        """Return the applicable changes of the input, which the next step then uses.
 
         Returns
         -------
         delta
-            The changes, each once, but for deletes of rows that are not there.
+            The changes, each once, without unmatched deletes.
         missing
-            How many deletes of each row found none.
+            The number of unmatched deletes of each row.
         """
         batch, weights = as_one(flow, self.schema)
         delta, places, missing = self.arrangement.locate(self.delta_of(*self.identity.consolidated([batch], weights)))
@@ -181,20 +158,20 @@ class ArrangedOperator(ViewOperator):
         return delta, missing
 
     def keys_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Return the keys of rows."""
+        """Return the key columns of rows."""
         return [evaluate(key, batch.columns, batch.num_rows) for key in self.keys]
 
     def codes_of(self, batch: pa.RecordBatch) -> Codes:
-        """Return the codes of the keys of rows."""
+        """Return the key codes of rows."""
         return self.domain.of(self.keys_of(batch), batch.num_rows)
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
-        """Return distinct rows as changes."""
+        """Return distinct rows as a delta."""
         codes = self.codes_of(batch)
         return Delta.of(batch, weights, codes, np.zeros((0, batch.num_rows), np.int64), hashes)
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Take note of what changes, and give each change once."""
+        """Compute the delta, and return each changed row once."""
         self.delta, self._places = self._nothing, []
         if self._located is not None:
             self.delta, self._places = self._located
@@ -213,29 +190,29 @@ class ArrangedOperator(ViewOperator):
         return [(self.delta.batch, self.delta.weights)]
 
     def _note(self) -> None:
-        """Take note of the keys that come."""
+        """Record the keys of inserted rows."""
         if self.notes_keys:
             coming = self.delta.keys[self.delta.weights > 0]
             seen = self._room()
             seen[coming[coming != EMPTY]] = True
 
     def _room(self) -> Mask:
-        """Return which keys have come, with room for all codes and one more, so that `EMPTY` has not."""
+        """Return the recorded keys, with a slot for each code. The last slot is for `EMPTY`, and False."""
         if len(self._seen) <= self.domain.count:
             self._seen = np.pad(self._seen, (0, 2 * self.domain.count + 1 - len(self._seen)))
         return self._seen
 
     def may_have(self, keys: Codes) -> Mask | None:
-        """Tell which keys may have rows, with what changes; None if all may. Some may have had them, and have none."""
+        """Return which keys may have rows, including changes; None if all may. False positives are possible."""
         return None if self.domain.are_hashed else self._room()[keys]
 
     def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys."""
+        """Map keys to new codes."""
         self.arrangement.rekey(mapping)
         self._seen = self.arrangement.keys(self.domain.count) if self.notes_keys else self._seen
 
     def commit(self) -> None:
-        """Hold the rows as they are now."""
+        """Apply the delta to the rows."""
         if self.keeps and len(self.delta):
             none = np.zeros((0, len(self.delta)), np.int64)
             self.arrangement.change(self.delta, self._places, none, Journal())
@@ -243,23 +220,23 @@ class ArrangedOperator(ViewOperator):
         self.abandon()
 
     def abandon(self) -> None:
-        """Forget what was about to change."""
+        """Discard the delta."""
         self.delta, self._places = self._nothing, []
         self._located = None
 
     @property
     def held(self) -> tuple[HeldRows, ...]:
-        """The rows, if any are held."""
+        """The rows, if they are stored."""
         if not self.keeps:
             return ()
         return (HeldRows(self.arrangement, self.domain, self.codes_of, 0, self.domain.hash_keys),)
 
     @property
     def rows(self) -> int:
-        """How many distinct rows are held."""
+        """Number of distinct rows."""
         return self.arrangement.rows
 
     @property
     def fixed_bytes(self) -> int:
-        """How much memory the noted keys take."""
+        """Bytes of the recorded keys."""
         return self._seen.nbytes

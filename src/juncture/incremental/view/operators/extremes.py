@@ -1,4 +1,4 @@
-"""The least and the greatest value of a group, when values also go: all are held, in order, by group."""
+"""MIN and MAX of groups under deletes: all values are stored, in order, by group."""
 
 from __future__ import annotations
 
@@ -23,25 +23,19 @@ _CODED_DIGITS = 18
 
 
 class GroupKeys:
-    """Groups as keys: their rows lie on disk in the order of groups."""
+    """Group numbers as keys of paging: rows on disk are in the order of groups."""
 
     def hashes(self, keys: Codes) -> Words:
-        """Return a number for each group, which stays the same."""
+        """Return a stable number for each group."""
         found: Words = keys.astype(np.uint64)
         return found
 
 
 class ExtremeAccumulator(Accumulator):
-    """The least or the greatest of values; null where there is none.
+    """The least or greatest value of type ``of``; null without values.
 
-    Values whose order 64 bits tell are searched for. Of others, such as texts, all of a group are looked through.
-
-    Parameters
-    ----------
-    of
-        The type of the values.
-    greatest
-        Whether it is the greatest.
+    Values with 64-bit order codes are found by binary search. For others, such as text, all values of a group are
+    scanned.
     """
 
     def __init__(self, of: pa.DataType, *, greatest: bool) -> None:
@@ -57,16 +51,16 @@ class ExtremeAccumulator(Accumulator):
         self._journal = Journal()
 
     def grow(self, groups: int) -> None:
-        """Need no room."""
+        """Do nothing: no array has a slot per group."""
 
     def begin(self, groups: Codes) -> None:
-        """Take up some groups."""
+        """Begin an epoch with the affected groups."""
         self._groups = groups
         self._journal = Journal()
         self._before = self._found()
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
-        """Hold values, or let go of them."""
+        """Add or remove values."""
         assert values is not None
         groups = array_of(self._groups[rows], pa.int32())
         batch = batch_of([groups, values], self._held.schema)
@@ -80,20 +74,20 @@ class ExtremeAccumulator(Accumulator):
         self._held.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
 
     def before(self) -> pa.Array:
-        """Return the values as they were."""
+        """Return the values before the epoch."""
         return self._before
 
     def after(self) -> pa.Array:
-        """Return the values as they are."""
+        """Return the values after the epoch."""
         return self._found()
 
     def commit(self) -> None:
-        """Keep what is held."""
+        """Commit the values."""
         self._journal = Journal()
         self._held.compact()
 
     def abandon(self) -> None:
-        """Hold what was held before."""
+        """Restore the values before the epoch."""
         self._journal.undo()
 
     def _found(self) -> pa.Array:
@@ -111,7 +105,7 @@ class ExtremeAccumulator(Accumulator):
             found = np.maximum(found, own) if self._greatest else np.minimum(found, own)
         if self._held.pages is not None:
             self._held.pages.neighbours(self._groups, codes, 1, found, forward=not self._greatest)
-            # A group whose value is the farthest that there can be is not told from one without any.
+            # The extreme code also marks groups without values, so check whether the value exists.
             last = np.flatnonzero(found == farthest)
             self._held.pages.fetch_between(self._groups[last], found[last], found[last])
         for run in self._held.runs:
@@ -140,7 +134,7 @@ def _groups_of(batch: pa.RecordBatch) -> Codes:
 
 
 def _has(groups: Codes, starts: Ints, weights: Ints, asked: Codes) -> npt.NDArray[np.bool_]:
-    """Tell which groups have a value that is there."""
+    """Return which groups have a value with positive weight."""
     living = np.concatenate([[0], np.cumsum(weights > 0)])
     at = np.searchsorted(groups, asked)
     inside = at < len(groups)
@@ -159,7 +153,7 @@ def _is_coded(of: pa.DataType) -> bool:
 
 
 def _codes(values: pa.Array) -> Ints:
-    """Return integers in the order of values."""
+    """Return order codes of values."""
     if pat.is_floating(values.type):
         return float_codes(raw_values(values.cast(pa.float64()), np.float64))
     if pat.is_decimal128(values.type):
@@ -173,7 +167,7 @@ def _codes(values: pa.Array) -> Ints:
 
 
 def _values(codes: Ints, of: pa.DataType, valid: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return the values of integers that `_codes` made; null where they are not valid."""
+    """Return the values of order codes; null where not valid."""
     if pat.is_floating(of):
         numbers = (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)
         return array_of(np.where(valid, numbers, 0.0), pa.float64(), valid).cast(of, safe=False)

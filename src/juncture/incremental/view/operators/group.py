@@ -1,4 +1,4 @@
-"""Groups: a row for each distinct key, with aggregates, which is taken back and given anew when it changes."""
+"""Grouping: one output row per distinct key. A changed group is retracted and emitted again."""
 
 from __future__ import annotations
 
@@ -25,19 +25,11 @@ from juncture.incremental.view.plan import GroupAggregate
 from juncture.kernels.array_types import Codes, Ints
 
 _CODED_ALONE = 3
-"""Columns of keys that take less time if each is looked up by itself."""
+"""Up to this number of key columns, coding each column separately is faster."""
 
 
 class GroupOperator(ViewOperator):
-    """Gives a row for each group. Nulls are one key, and so are NaNs.
-
-    Parameters
-    ----------
-    label, source
-        What it is called, and whose rows are grouped.
-    keys, aggregates
-        What the groups are of, and what they have. Without keys there is one group, of no rows too.
-    """
+    """Groups the rows of an input. Nulls are one key, and NaNs are one key. Without keys, there is always one group."""
 
     def __init__(
         self, label: str, source: ViewOperator, keys: Sequence[Expression], aggregates: Sequence[GroupAggregate]
@@ -56,11 +48,11 @@ class GroupOperator(ViewOperator):
 
     @property
     def waits(self) -> bool:
-        """Whether a step is made only if there are changes: the group of all rows is there before any come."""
+        """Whether a step needs changes. Without keys, the first step emits the group even without rows."""
         return bool(self._keys) or self._has_given
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Give the rows of groups that change, as they were and as they are."""
+        """Return the old and new rows of changed groups."""
         batch, weights = as_one(flows[0], self.inputs[0].schema)
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
         codes = np.empty(batch.num_rows, np.int32)
@@ -75,7 +67,7 @@ class GroupOperator(ViewOperator):
         return self._changed(keys, firsts)
 
     def _begin(self, groups: Codes) -> None:
-        """Take up groups, with room for those that are new."""
+        """Begin an epoch in all accumulators, with room for new groups."""
         if self._codes.count > self._room:
             self._room = 2 * self._codes.count
             for each in (self._sizes, *self._accumulators):
@@ -87,7 +79,7 @@ class GroupOperator(ViewOperator):
     def _add(
         self, accumulator: Accumulator, value: Expression | None, batch: pa.RecordBatch, rows: Ints, weights: Ints
     ) -> None:
-        """Add the values of all rows that have one."""
+        """Add the non-null values to an accumulator."""
         if value is None:
             accumulator.add(rows, None, weights)
             return
@@ -100,7 +92,7 @@ class GroupOperator(ViewOperator):
             accumulator.add(rows, values, weights)
 
     def _changed(self, keys: list[pa.Array], firsts: Ints) -> Flow:
-        """Return the rows of the groups that go, and those that come, given the keys of rows and the first of each."""
+        """Return the retracted and emitted rows. ``firsts`` has the first input row of each affected group."""
         was, now = self._sizes.old > 0, self._sizes.new > 0
         assert (self._sizes.new >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
         if not self._keys:
@@ -113,7 +105,7 @@ class GroupOperator(ViewOperator):
         gone, come = np.flatnonzero(was & ~same), np.flatnonzero(now & ~same)
         if not len(gone) + len(come):
             return []
-        # In one batch, since what follows costs more by the batch than by the row.
+        # One batch, because the cost downstream is mostly per batch.
         groups = array_of(firsts[np.concatenate([gone, come])] if keys else np.zeros(0, np.int64), pa.int64())
         values = array_of(np.concatenate([gone, come + len(was)]), pa.int64())
         arrays = [rows_of(each, groups) for each in keys]
@@ -122,7 +114,7 @@ class GroupOperator(ViewOperator):
         return [(batch_of(arrays, self.schema), weights)]
 
     def commit(self) -> None:
-        """Keep the groups as they are."""
+        """Commit the groups."""
         if self._begun:
             for each in (self._sizes, *self._accumulators):
                 each.commit()
@@ -130,7 +122,7 @@ class GroupOperator(ViewOperator):
         self._begun = False
 
     def abandon(self) -> None:
-        """Keep the groups as they were."""
+        """Discard the changes of the groups."""
         if self._begun:
             for each in self._accumulators:
                 each.abandon()
@@ -138,17 +130,17 @@ class GroupOperator(ViewOperator):
 
     @property
     def rows(self) -> int:
-        """How many groups there are, or have been."""
+        """Number of groups, including those that became empty."""
         return self._codes.count if self._keys else 1
 
     @property
     def held(self) -> tuple[HeldRows, ...]:
-        """The values of which the least or the greatest is asked for."""
+        """The stored values of MIN and MAX."""
         return tuple(held for each in self._accumulators for held in each.held)
 
     @property
     def fixed_bytes(self) -> int:
-        """How much memory they take, or about as much."""
+        """Approximate bytes of memory."""
         return 48 * self.rows + sum(each.nbytes for each in (self._sizes, *self._accumulators))
 
 

@@ -1,8 +1,8 @@
-"""Inner joins by equal keys, of any number of inputs, over rows that are arranged by them.
+"""Inner joins by equal keys, of any number of inputs, over arranged rows.
 
-Δ(A ⋈ B ⋈ C) = ΔA ⋈ B ⋈ C + A' ⋈ ΔB ⋈ C + A' ⋈ B' ⋈ ΔC, where A' are the rows of A with what changes in them. So changes
-of each input are joined to the rows of one other input after the other, by keys. Nothing is held here, not even what
-some of the inputs make together; joins share what they look up, and no input has to wait for another.
+Δ(A ⋈ B ⋈ C) = ΔA ⋈ B ⋈ C + A' ⋈ ΔB ⋈ C + A' ⋈ B' ⋈ ΔC, where A' = A + ΔA. The changes of each input are joined to one
+other input after the other, by key lookups. The operator stores no rows and no intermediate results. Joins share
+arrangements, and no input is buffered for another.
 """
 
 from __future__ import annotations
@@ -24,29 +24,19 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 
 _TAKEN_ROWS = 1 << 20
-"""Rows that are joined at a time."""
+"""Rows to join at a time."""
 
 Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
-"""Rows that have a match, where the matches are, and how often each is there."""
+"""Row numbers with a match, the matching batch, positions in it, and weights."""
 KnownKeys = tuple[KeyDomain, tuple[Expression, ...]]
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A step of a path: rows of another input are found by their keys.
+    """A step of a path: lookup of rows in an arrangement of another input.
 
-    Attributes
-    ----------
-    part
-        Which input it is.
-    held
-        Its rows, by what they are looked up.
-    keys
-        What has to be equal to that, of the columns of all inputs one after the other.
-    condition
-        What has to be true besides.
-    is_changed
-        Whether the rows are those after the epoch.
+    ``keys`` and ``condition`` read the columns of all inputs in sequence. With ``is_changed``, rows after the epoch
+    match.
     """
 
     part: int
@@ -57,23 +47,13 @@ class Lookup:
 
     @cached_property
     def read_by_keys(self) -> frozenset[int]:
-        """The columns that make the keys."""
+        """Positions of the columns that the keys read."""
         return frozenset(place for key in self.keys for place in columns(key))
 
 
 @dataclass(frozen=True)
 class JoinPath:
-    """How the pairs that changes of an input bring are found.
-
-    Attributes
-    ----------
-    part, start
-        Which input it is, and what tells its changes.
-    condition
-        What has to be true of its rows alone.
-    lookups
-        The other inputs, in the order in which they are joined.
-    """
+    """The lookups, in order, for the changes of one input. ``condition`` reads that input alone."""
 
     part: int
     start: ArrangedOperator
@@ -83,16 +63,9 @@ class JoinPath:
 
 @dataclass(frozen=True)
 class _Joined:
-    """Rows of some inputs beside each other.
+    """Joined rows of some inputs.
 
-    Attributes
-    ----------
-    weights
-        How often each comes.
-    batches, rows
-        By input: columns of it, and which of their rows stand there; None for all, in their order.
-    codes
-        Codes of keys, as far as they are known.
+    ``rows`` has the row numbers in the batch of each input; None for all rows in order. ``codes`` caches key codes.
     """
 
     weights: Ints
@@ -106,26 +79,16 @@ class _Joined:
         return _Joined(self.weights[rows], self.batches, index, {key: each[rows] for key, each in self.codes.items()})
 
     def of(self, part: int, places: Sequence[int]) -> pa.RecordBatch:
-        """Return columns of an input, by their places in its batch."""
+        """Return columns of an input, by their positions in its batch."""
         batch, rows = self.batches[part].select(places), self.rows[part]
         return batch if rows is None else some_rows(batch, rows)
 
 
 class JoinOperator(ViewOperator):
-    """Gives the rows of all inputs whose keys are equal, and for which conditions are true, beside each other.
+    """Joins its inputs by equal keys and conditions.
 
-    Parameters
-    ----------
-    label, types
-        What it is called, and what it gives.
-    inputs
-        What is looked up, and what tells changes.
-    widths
-        How many columns each of the joined inputs has.
-    paths
-        How what changes of each of them bring is found.
-    shown
-        Which columns of all of them, one after the other, it gives.
+    ``widths`` has the number of columns per input, and ``shown`` the output columns among those of all inputs in
+    sequence.
     """
 
     def __init__(
@@ -147,9 +110,9 @@ class JoinOperator(ViewOperator):
         return held.domain, tuple(shifted(key, self._first[part]) for key in held.keys)
 
     def _asked_first(self, path: JoinPath) -> list[ArrangedOperator]:
-        """Return what is looked up by the key of the changes, one after the other: what one lacks need not be followed.
+        """Return the arrangements that are looked up by the key of the changes. Changes that miss one are skipped.
 
-        Of what is looked up at once, it need not be asked.
+        Empty if the only one is that of the first lookup, which skips them anyway.
         """
         equal = {self._keys_of(path.part, path.start)}
         found = []
@@ -164,7 +127,7 @@ class JoinOperator(ViewOperator):
         return found
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
-        """Return which columns of each input are read on a path."""
+        """Return the columns of each input that a path reads."""
         known = {self._keys_of(path.part, path.start)}
         read = {*self._shown, *columns(path.condition)}
         for each in path.lookups:
@@ -179,7 +142,7 @@ class JoinOperator(ViewOperator):
         }
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
-        """Give the rows that come and go."""
+        """Return the inserted and deleted rows of the join."""
         found: Flow = []
         for path, read, asked in self._paths:
             delta = _matched(path.start.delta, asked)
@@ -197,7 +160,7 @@ class JoinOperator(ViewOperator):
         yield from self._joined(self._where(rows, path.condition, read), path.lookups, read)
 
     def _joined(self, rows: _Joined, lookups: Sequence[Lookup], read: Mapping[int, list[int]]) -> Iterator[Change]:
-        """Yield what rows and all that is still to be looked up make."""
+        """Yield the results of the remaining lookups for some rows."""
         if not len(rows.weights):
             return
         if not lookups:
@@ -216,7 +179,7 @@ class JoinOperator(ViewOperator):
         return batch_of([made[place] for place in self._shown], self.schema)
 
     def _columns(self, rows: _Joined, wanted: Iterable[int], read: Mapping[int, list[int]]) -> list[pa.Array | None]:
-        """Return some columns, each at its place."""
+        """Return a list with the wanted columns at their positions, and None elsewhere."""
         made: list[pa.Array | None] = [None] * len(self._owner)
         for place in wanted:
             part = self._owner[place]
@@ -232,7 +195,7 @@ class JoinOperator(ViewOperator):
         return rows if len(kept) == len(rows.weights) else rows.some(kept)
 
     def _looked_up(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
-        """Yield rows beside what is found for them, about as many at a time as can be joined at once."""
+        """Yield rows with their matches in an arrangement, about ``_TAKEN_ROWS`` at a time."""
         held, own = lookup.held, (lookup.held.domain, lookup.keys)
         codes = rows.codes.get(own)
         if codes is None:
@@ -254,7 +217,7 @@ class JoinOperator(ViewOperator):
 
     def _beside(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], places: Sequence[int]) -> _Joined:
         found = rows.some(np.concatenate([ours for ours, *_ in pieces]))
-        # The rows of several places are brought together, and those of one are taken once it is known which are left.
+        # Matches in several batches are copied now. Matches in one batch are copied after the remaining lookups.
         batch = pieces[0][1].select(places)
         index: Positions | None = pieces[0][2]
         if len(pieces) > 1 and places:
@@ -270,7 +233,7 @@ class JoinOperator(ViewOperator):
 
 
 def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
-    """Return the changes whose keys all of some inputs may have; None if there are none."""
+    """Return the changes whose keys may have rows in all of some arrangements; None if there are none."""
     rows, keys = np.arange(len(delta)), delta.keys
     for held in asked:
         mask = held.may_have(keys)
@@ -282,7 +245,7 @@ def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
 
 
 def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
-    """Yield which rows have a match among those of an input, and where, some at a time."""
+    """Yield the rows with matches in an arrangement and the positions of the matches, in pieces."""
     order = np.flatnonzero(codes != EMPTY)
     if len(order) < len(codes):
         codes = codes[order]
@@ -302,7 +265,6 @@ def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterato
 
 
 def _as_run(delta: Delta) -> Run:
-    """Return changes as rows that are there, to be found by others."""
+    """Return a delta as a run. Deleted rows are found like inserted ones."""
     lines = np.zeros((0, len(delta)), np.int64)
-    # What goes is found like what comes.
     return Run(delta.batch, delta.keys, delta.codes, np.abs(delta.weights), delta.hashes, lines, 0)

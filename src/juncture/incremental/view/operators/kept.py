@@ -1,6 +1,6 @@
-"""Joins that hold their own rows: those that keep rows without a match, inequality joins and as-of joins.
+"""Joins that store their own rows: outer joins, inequality joins and as-of joins.
 
-They are the operators of `juncture.changes`, over columns that the query works out first.
+They use the operators of `juncture.changes`, over columns that are computed first.
 """
 
 from __future__ import annotations
@@ -27,22 +27,10 @@ from juncture.streams.output import Output, streaming_join, to_streaming
 
 
 class KeptJoinOperator(ViewOperator):
-    """Gives the rows of a join.
+    """Runs a join spec over computed columns of two inputs.
 
-    Parameters
-    ----------
-    label, types
-        What it is called, and what it gives.
-    sources
-        The left and the right input.
-    columns
-        What is worked out of the rows of each side before they are joined, by name.
-    spec
-        The join of these.
-    shown
-        The columns of the join that it gives.
-    texts
-        What each of the columns is called in errors.
+    ``columns`` has the expressions per side by internal name, ``shown`` the output columns, and ``texts`` the names of
+    columns in messages.
     """
 
     def __init__(
@@ -72,7 +60,7 @@ class KeptJoinOperator(ViewOperator):
         self._worked = False
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Give what comes and goes."""
+        """Return the inserted and deleted rows of the join."""
         sides: tuple[Side, Side] = ("left", "right")
         with self._readable_errors():
             deltas = {side: self._located(side, flow) for side, flow in zip(sides, flows, strict=True)}
@@ -95,11 +83,11 @@ class KeptJoinOperator(ViewOperator):
 
     @contextmanager
     def _readable_errors(self) -> Iterator[None]:
-        """Call columns what the query calls them."""
+        """Replace internal column names in messages by those of the query."""
         try:
             yield
         except JunctureError as error:
-            # The lines below the first one show the predicate, which is not the query's.
+            # The lines after the first show the internal predicate.
             text = error.message.partition("\n")[0]
             text = re.sub(r"'([lr]\d+)'", lambda found: repr(self._texts.get(found[1], found[1])), text)
             raise type(error)(text, name=error.name) from None
@@ -121,14 +109,14 @@ class KeptJoinOperator(ViewOperator):
         return batch_of(arrays, self._schemas[side])
 
     def commit(self) -> None:
-        """Hold the rows as they are now."""
+        """Commit the rows of both sides."""
         self._journal = Journal()
         if self._worked:
             self._kept.compact()
         self._worked = False
 
     def abandon(self) -> None:
-        """Hold the rows as they were."""
+        """Restore the rows of both sides."""
         self._journal.undo()
         self._worked = False
 
@@ -143,10 +131,9 @@ class KeptJoinOperator(ViewOperator):
 
     @property
     def rows(self) -> int:
-        """How many distinct rows are held of both sides."""
+        """Number of distinct rows of both sides."""
         return sum(arrangement.rows for arrangement in self._kept.arrangements.values())
 
 
 def _in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return values in a type."""
     return array if array.type == data_type else converted(array, data_type)

@@ -1,4 +1,4 @@
-"""What all operators have in common: a step that changes nothing yet, and a commit that cannot fail."""
+"""The base class of view operators: a step that can be undone, then a commit that cannot fail."""
 
 from __future__ import annotations
 
@@ -12,31 +12,14 @@ from juncture.incremental.view.paging import HeldRows
 from juncture.kernels.array_types import Ints
 
 Change = tuple[pa.RecordBatch, Ints]
-"""Rows, and by how much the weight of each changes."""
+"""Rows and the changes of their weights."""
 
 Flow = list[Change]
-"""Changes. A row may come several times."""
+"""Batches of changes. A row may occur several times."""
 
 
 class ViewOperator:
-    """A part of a dataflow.
-
-    Parameters
-    ----------
-    label
-        What it is called where it is shown.
-    types
-        The types of the columns that it gives.
-    inputs
-        What it takes changes from.
-
-    Attributes
-    ----------
-    seconds
-        How long it has worked on all epochs.
-    given
-        How many rows it has given.
-    """
+    """A node of a dataflow. ``given`` counts the emitted rows, and ``seconds`` the time of all epochs."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
@@ -46,55 +29,49 @@ class ViewOperator:
         self.given = 0
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Return what follows from the changes of the inputs, and change nothing that `abandon` does not undo.
-
-        Parameters
-        ----------
-        flows
-            The changes of each input.
-        """
+        """Return the output changes for the changes of each input. `abandon` must be able to undo the step."""
         raise NotImplementedError
 
     @property
     def waits(self) -> bool:
-        """Whether a step is made only if an input has changes: without any, it gives nothing and changes nothing."""
+        """Whether a step without input changes can be skipped."""
         return bool(self.inputs)
 
     def commit(self) -> None:
-        """Hold what the last step found."""
+        """Commit the last step."""
 
     def abandon(self) -> None:
-        """Forget what the last step found."""
+        """Undo the last step."""
 
     @property
     def held(self) -> tuple[HeldRows, ...]:
-        """The rows that are held, and may go to disk."""
+        """Stored rows that may spill."""
         return ()
 
     @property
     def rows(self) -> int:
-        """How many rows, or groups, are held."""
+        """Number of stored rows or groups."""
         return 0
 
     @property
     def rows_on_disk(self) -> int:
-        """How many rows of them are on disk."""
+        """Number of stored rows on disk."""
         pages = [held.arrangement.pages for held in self.held]
         return sum(0 if each is None else each.rows for each in pages)
 
     @property
     def fixed_bytes(self) -> int:
-        """How much memory is taken by what cannot go to disk."""
+        """Bytes of memory that cannot spill."""
         return 0
 
     @property
     def nbytes(self) -> int:
-        """How much memory all takes that is held."""
+        """Bytes of memory in total."""
         return self.fixed_bytes + sum(held.arrangement.nbytes for held in self.held)
 
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:
-    """Return columns that are called by their places."""
+    """Return a schema with columns named by position."""
     return pa.schema([(str(place), data_type) for place, data_type in enumerate(types)])
 
 
@@ -118,7 +95,7 @@ def as_one(flow: Flow, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
 
 
 def table_of(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
-    """Return rows as a table, each as often as it is there."""
+    """Return rows as a table, repeated by weight."""
     batches = []
     for batch, weights in flow:
         rows = np.repeat(np.arange(batch.num_rows), weights)

@@ -1,4 +1,4 @@
-"""Operators that hold nothing: filters, projections, unions, and rows that never come."""
+"""Operators without state: inputs, filters, projections and unions."""
 
 from __future__ import annotations
 
@@ -12,27 +12,19 @@ from juncture.incremental.view.operators.operator import Flow, ViewOperator, bat
 
 
 class InputOperator(ViewOperator):
-    """The changes of a source, which are put in from outside."""
+    """The changes of a source, set from outside in ``put``."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType]) -> None:
         super().__init__(label, types, ())
         self.put: Flow = []
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
-        """Give what was put in."""
+        """Return the changes of the source."""
         return self.put
 
 
 class FilterOperator(ViewOperator):
-    """Gives some columns of the rows for which a condition is true.
-
-    Parameters
-    ----------
-    label, source
-        What it is called, and whose rows they are.
-    condition, shown
-        The condition, and which columns it gives.
-    """
+    """Returns the columns ``shown`` of the rows for which a condition is true."""
 
     def __init__(self, label: str, source: ViewOperator, condition: Expression, shown: Sequence[int]) -> None:
         super().__init__(label, [source.schema.types[place] for place in shown], (source,))
@@ -40,7 +32,7 @@ class FilterOperator(ViewOperator):
         self._shown = shown
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Give some of the rows."""
+        """Return the matching rows."""
         found = []
         for batch, weights in flows[0]:
             rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
@@ -53,14 +45,14 @@ class FilterOperator(ViewOperator):
 
 
 class ProjectOperator(ViewOperator):
-    """Gives values that are worked out of each row."""
+    """Computes expressions for each row."""
 
     def __init__(self, label: str, source: ViewOperator, columns: Sequence[Expression]) -> None:
         super().__init__(label, [each.type for each in columns], (source,))
         self._columns = columns
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Give a row for each row."""
+        """Return one row per input row."""
         return [(self._projected(batch), weights) for batch, weights in flows[0]]
 
     def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -72,8 +64,8 @@ class ProjectOperator(ViewOperator):
 
 
 class UnionOperator(ViewOperator):
-    """Gives the rows of all inputs."""
+    """Concatenates its inputs."""
 
     def step(self, flows: Sequence[Flow]) -> Flow:
-        """Give the rows as they come."""
+        """Return the rows of all inputs."""
         return [change for flow in flows for change in flow]

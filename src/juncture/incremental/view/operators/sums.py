@@ -1,8 +1,8 @@
-"""Sums that come back after a retraction: exact, whatever comes and goes, and in whatever order.
+"""Exact sums, which do not depend on the order of insertions and deletions.
 
-A sum is a number of base 2^32, whose digits are lines of an array with a column for each group. Integers and decimals
-have a few lines. Floats have as many as lie between the smallest and the greatest that has come, so that each is added
-without rounding; the sum is rounded once, when it is asked for, to the nearest float. So it is that of all orders.
+A sum is a number in base 2^32. Its digits are lines of an array with one column per group. Integers and decimals need a
+few lines. Floats need as many as lie between the smallest and the greatest value so far, so that additions are exact.
+Only the returned sum is rounded, once, to the nearest float.
 """
 
 from __future__ import annotations
@@ -27,24 +27,17 @@ Lines = npt.NDArray[np.int64]
 _BITS = 32
 _MASK = (1 << _BITS) - 1
 _LEAST_EXPONENT = -1074
-"""Of the smallest float: digits of sums of floats count from there."""
+"""The exponent of the smallest float, which is position 0 of float sums."""
 _MOST_COPIES = 1 << 28
-"""Added between two times of carrying, so that no digit overflows: it has 33 bits, and these have 28."""
+"""Additions between two carries. A digit has 33 bits, so with 28 more no line overflows."""
 _MOST_WEIGHT = 1 << 15
 
 
 @dataclass
 class Sums:
-    """Sums of some groups.
+    """Sums of groups. ``lines`` has the digits, the lowest first, and the sign in the last line.
 
-    Attributes
-    ----------
-    lines
-        Digits, the lowest first; the last line has the sign.
-    base
-        The place of the first line.
-    special
-        How often plus infinity, minus infinity and NaN have come.
+    ``base`` is the position of the first line. ``special`` counts infinity, minus infinity and NaN, one line each.
     """
 
     lines: Lines
@@ -53,15 +46,15 @@ class Sums:
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Bytes of memory."""
         return int(self.lines.nbytes + self.special.nbytes)
 
     def copy_of(self, groups: Codes) -> Sums:
-        """Return the sums of some groups, by themselves."""
+        """Return a copy of the sums of some groups."""
         return Sums(np.take(self.lines, groups, axis=1), self.base, np.take(self.special, groups, axis=1))
 
     def widen(self, first: int, last: int) -> None:
-        """Make room for digits at the places from ``first`` to ``last``, and for what they carry."""
+        """Add lines for digits from position ``first`` to ``last`` and for their carry."""
         count, groups = self.lines.shape
         below = max(0, self.base - first) if count else 0
         if not count:
@@ -72,11 +65,11 @@ class Sums:
             self.lines = np.concatenate([zeros[0], self.lines, zeros[1]])
             self.base -= below
         if above and count:
-            # The last line has the sign, of sums too to which nothing is added now.
+            # The last line has the sign, so existing sums must carry into the new lines.
             self.carry()
 
     def put(self, groups: Codes, other: Sums) -> None:
-        """Take the sums of some groups."""
+        """Replace the sums of some groups."""
         if len(other.lines):
             self.widen(other.base, other.base + len(other.lines) - 2)
             first = other.base - self.base
@@ -84,13 +77,13 @@ class Sums:
         self.special[:, groups] = other.special
 
     def grow(self, groups: int) -> None:
-        """Make room for more groups."""
+        """Allocate room for more groups."""
         more = groups - self.lines.shape[1]
         self.lines = np.pad(self.lines, ((0, 0), (0, more)))
         self.special = np.pad(self.special, ((0, 0), (0, more)))
 
     def carry(self) -> None:
-        """Bring all digits but the last into their range."""
+        """Normalize all digits but the last."""
         carry_digits(self.lines)
 
     def exact(self) -> list[int]:
@@ -102,27 +95,21 @@ class Sums:
 
 
 class ExactSums:
-    """Adds values of one type to sums, and gives these as values.
-
-    Parameters
-    ----------
-    of
-        The type of the values.
-    """
+    """Adds values of type ``of`` to sums, and converts sums to values."""
 
     def __init__(self, of: pa.DataType) -> None:
         self._type = of
         self._is_float = bool(pat.is_floating(of))
 
     def none(self, groups: int) -> Sums:
-        """Return sums of nothing."""
+        """Return empty sums."""
         return Sums(np.zeros((0, groups), np.int64), 0, np.zeros((3 if self._is_float else 0, groups), np.int64))
 
     def add(self, sums: Sums, rows: Ints, values: pa.Array, weights: Ints) -> None:
-        """Add values, none of which is null, to the sums in some columns, as often as they count."""
+        """Add weighted non-null values. ``rows`` are columns of the sums."""
         most = int(np.abs(weights).max(initial=0))
         if most >= _MOST_WEIGHT:
-            # In parts that do not overflow: those of less than so much, and how often it is in the rest.
+            # Split heavy weights into a remainder and a multiple of _MOST_WEIGHT, so that no digit overflows.
             low = weights % _MOST_WEIGHT
             self.add(sums, rows, values, low)
             other = self.none(sums.lines.shape[1])
@@ -136,7 +123,7 @@ class ExactSums:
             sums.carry()
 
     def _add_multiple(self, sums: Sums, other: Sums) -> None:
-        """Add other sums, as often as one counts that is just too heavy to be added at once."""
+        """Add other sums ``_MOST_WEIGHT`` times."""
         if not len(other.lines):
             return
         sums.widen(other.base, other.base + len(other.lines) + 1)
@@ -162,16 +149,10 @@ class ExactSums:
             sums.widen(int(places[0]), int(places[1]))
         add_floats(bits, rows, weights, sums.base, sums.lines, sums.special)
 
-    # What they are
+    # Values
 
     def values(self, sums: Sums, valid: Mask, of: pa.DataType) -> pa.Array:
-        """Return the sums; null where they are not valid.
-
-        Raises
-        ------
-        DataError
-            If one does not fit its type.
-        """
+        """Return the sums, null where not valid; raises `DataError` if one does not fit its type."""
         if self._is_float:
             return self._floats(sums, valid, None)
         if pat.is_decimal(of):
@@ -194,7 +175,7 @@ class ExactSums:
         return decimal_array(totals, of, valid)
 
     def averages(self, sums: Sums, counts: Ints) -> pa.Array:
-        """Return the sums divided by how many values they are of, as floats; null of none."""
+        """Return the sums divided by counts as floats; null for a count of zero."""
         return self._floats(sums, counts > 0, counts)
 
     def _floats(self, sums: Sums, valid: Mask, counts: Ints | None) -> pa.Array:
@@ -210,7 +191,7 @@ class ExactSums:
         return array_of(found, pa.float64(), valid)
 
     def _quotients(self, sums: Sums, valid: Mask, counts: Ints | None) -> Floats:
-        """Return the sums divided by how many values they are of, or by one."""
+        """Return the sums divided by counts, or by one."""
         scale = self._scale(sums)
         over, under = scale.numerator, scale.denominator
         divided = [1] * len(valid) if counts is None else np.where(valid, counts, 1).tolist()
@@ -220,14 +201,14 @@ class ExactSums:
         )
 
     def _scale(self, sums: Sums) -> Fraction:
-        """Return what the first line counts."""
+        """Return the unit of the first line."""
         if self._is_float:
             return Fraction(2) ** (_LEAST_EXPONENT + _BITS * sums.base)
         return Fraction(10) ** -self._type.scale if pat.is_decimal(self._type) else Fraction(1)
 
 
 def _quotient(one: int, other: int) -> float:
-    """Return the nearest float."""
+    """Return the nearest float of a quotient of integers."""
     try:
         return one / other
     except OverflowError:
@@ -235,7 +216,7 @@ def _quotient(one: int, other: int) -> float:
 
 
 def _digits(values: pa.Array) -> list[Any]:
-    """Return the digits of integers or decimals, the lowest first; the last has the sign."""
+    """Return the digits of integers or decimals, the lowest first. The last digit has the sign."""
     if pat.is_decimal(values.type):
         words = raw_values(values, np.uint64)
         found = []

@@ -1,4 +1,4 @@
-"""The first rows in an order: the best are at hand, and the others are looked through when these run short."""
+"""The first rows in an order. The best rows are cached, and all rows are scanned if deletes exhaust them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from juncture.incremental.view.plan import SortKey
 from juncture.kernels.array_types import Ints
 
 Best = tuple[pa.RecordBatch, Ints]
-"""Rows in order, and how often each is there."""
+"""Rows in order, and their weights."""
 
 _SPARE = 1_000
-"""Rows that are at hand beyond those that are given, so that so many may go."""
+"""Cached rows beyond the returned ones, so that deletes need no scan."""
 
 
 def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
-    """Return the rows in an order, and in that of all columns where it says nothing."""
+    """Return the row numbers in an order. Ties are broken by the remaining columns."""
     named = {key.column for key in order}
     others = [SortKey(place, False, False) for place in range(batch.num_columns) if place not in named]
     columns: list[pa.Array] = []
@@ -34,7 +34,7 @@ def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
         if pat.is_nested(values.type) or pat.is_null(values.type):
             continue
         direction = "descending" if key.descending else "ascending"
-        # Arrow puts nulls and NaN last, whatever the direction: so they are told by a number that comes first.
+        # Arrow sorts nulls and NaN last in either direction, so a number before each column places them.
         kind = pc.if_else(pc.is_null(values), pa.scalar(2, pa.int8()), pa.scalar(0, pa.int8()))
         if pat.is_floating(values.type):
             nan = pa.scalar(-1 if key.descending else 1, pa.int8())
@@ -53,15 +53,7 @@ def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
 
 
 class TopOperator(ViewOperator):
-    """Gives the first rows, after some that are left out.
-
-    Parameters
-    ----------
-    label, source
-        What it is called, and the rows that it holds.
-    order, limit, offset
-        Which rows are the first, how many are given (None for all), and how many before them are not.
-    """
+    """Returns ``limit`` rows in an order after ``offset`` rows; without a limit, all."""
 
     def __init__(
         self, label: str, source: ArrangedOperator, order: Sequence[SortKey], limit: int | None, offset: int
@@ -76,7 +68,7 @@ class TopOperator(ViewOperator):
         self._next = self._best, True
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
-        """Give the rows that come among the first, and those that go."""
+        """Return the rows that enter or exit the first rows."""
         delta = self._source.delta
         self._next = self._best, self._has_all
         if not len(delta):
@@ -91,13 +83,13 @@ class TopOperator(ViewOperator):
         return [each for each in ((gone[0], -gone[1]), come) if each[0].num_rows]
 
     def _changed(self, best: Best, has_all: bool, delta: Delta) -> tuple[pa.RecordBatch, Ints, bool]:
-        """Return the best rows after some changes, and whether they are all that there are."""
+        """Return the best rows after some changes, and whether they are all rows."""
         held, own = best
         parts = joined_batches([held, delta.batch])
         total = np.concatenate([own, delta.weights])
         order = sorted_rows(parts, self._order)
         if not has_all and held.num_rows:
-            # What is behind the last of the best rows is not known in full.
+            # Rows after the last cached one may be incomplete, so drop them, except for rows equal to it.
             last = int(np.flatnonzero(order == held.num_rows - 1)[0])
             behind = order[last + 1 :]
             kept = order[: last + 1]
@@ -110,9 +102,9 @@ class TopOperator(ViewOperator):
         return self._cut(some_rows(parts, order), total[order], has_all)
 
     def _anew(self, going: int) -> tuple[Best, bool]:
-        """Return the best of the rows as they were, of which so many may go, and whether they are all that there are.
+        """Return the best rows before the epoch, plus ``going`` rows for its deletes, and whether they are all rows.
 
-        They are looked through some at a time, since they may lie on disk.
+        Rows are scanned in pieces, since they may be on disk.
         """
         best, own, whole = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64), True
         for rows, count in self._source.arrangement.living():
@@ -124,7 +116,7 @@ class TopOperator(ViewOperator):
     def _cut(
         self, batch: pa.RecordBatch, weights: Ints, whole: bool, more: int = 0
     ) -> tuple[pa.RecordBatch, Ints, bool]:
-        """Return the first of rows in order, and so many more; equal ones as one, and whether that is all there are."""
+        """Return the first rows and ``more`` extra ones, with equal rows merged, and whether they are all rows."""
         batch, weights = self._summed(batch, weights)
         if self._end is None:
             return batch, weights, whole
@@ -135,7 +127,7 @@ class TopOperator(ViewOperator):
         return batch, weights, whole
 
     def _summed(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
-        """Return rows of which equal ones follow each other as one each, without those that are gone."""
+        """Return adjacent equal rows merged, without rows of weight zero."""
         if batch.num_rows < 2:
             rows = np.flatnonzero(weights)
             return some_rows(batch, rows), weights[rows]
@@ -147,7 +139,7 @@ class TopOperator(ViewOperator):
         return some_rows(batch, starts[kept]), total[kept]
 
     def _shown(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
-        """Return the rows that are given, and how often."""
+        """Return the rows between offset and limit with their weights."""
         ends = np.cumsum(weights)
         most = ends if self._end is None else np.minimum(ends, self._end)
         shown = most - np.maximum(ends - weights, self._offset)
@@ -155,19 +147,19 @@ class TopOperator(ViewOperator):
         return some_rows(batch, rows), shown[rows]
 
     def commit(self) -> None:
-        """Keep the best rows."""
+        """Commit the best rows."""
         self._best, self._has_all = self._next
 
     def abandon(self) -> None:
-        """Keep those that were the best."""
+        """Restore the best rows."""
         self._next = self._best, self._has_all
 
     @property
     def rows(self) -> int:
-        """How many rows are at hand."""
+        """Number of cached rows."""
         return int(self._best[0].num_rows)
 
     @property
     def fixed_bytes(self) -> int:
-        """How much memory they take."""
+        """Bytes of the cached rows."""
         return int(self._best[0].nbytes) + int(self._best[1].nbytes)
