@@ -44,7 +44,7 @@ from juncture.incremental.view.plan import (
 from juncture.incremental.view.translate import Translator
 
 _ORDER_BY_OTHER = "ORDER BY a value that is not in the SELECT list"
-_TURNED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+_REVERSED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class _PlanBuilder:
             return known
         if clause.args.get("recursive"):
             raise unsupported(self._sql, clause, "recursive queries")
-        found = dict(known)
+        queries = dict(known)
         for each in clause.expressions:
-            found[each.alias] = self._renamed(self.query(each.this, found), each)
-        return found
+            queries[each.alias] = self._renamed(self.query(each.this, queries), each)
+        return queries
 
     def _union(self, tree: Any, known: Known) -> ViewQuery:
         if not isinstance(tree, self._exp.Union):
@@ -202,23 +202,23 @@ class _Select:
         order = tree.args.get("order")
         shown = [*tree.expressions]
         extra = self._hidden(tree, shown)
-        asked = [*shown, *extra]
-        node, translate = self._grouped(tree, node, asked)
+        selected = [*shown, *extra]
+        node, translate = self._grouped(tree, node, selected)
         if tree.args.get("having"):
             node = self._filtered(node, tree.args["having"].this, translate)
-        node = ProjectNode(node, tuple(translate(each) for each in asked))
+        node = ProjectNode(node, tuple(translate(each) for each in selected))
         names = tuple(each.alias_or_name for each in shown)
         if tree.args.get("distinct"):
             if extra:
                 raise unsupported(self._sql, extra[0], f"{_ORDER_BY_OTHER} of SELECT DISTINCT", "Select it too.")
             node = GroupNode(node, tuple(node.every_column), ())
         keys = self._sort_keys(order, names, len(shown))
-        made = self._builder.limited(tree, ViewQuery(node, names, keys))
+        limited_query = self._builder.limited(tree, ViewQuery(node, names, keys))
         if not extra:
-            return made
-        if made.node is node:
+            return limited_query
+        if limited_query.node is node:
             raise unsupported(self._sql, extra[0], _ORDER_BY_OTHER, "Select it too.")
-        return ViewQuery(ProjectNode(made.node, made.node.every_column[: len(shown)]), names)
+        return ViewQuery(ProjectNode(limited_query.node, limited_query.node.every_column[: len(shown)]), names)
 
     # FROM
 
@@ -280,22 +280,22 @@ class _Select:
         if how not in ("inner", "left"):
             raise unsupported(self._sql, join.this, f"an ASOF {how.upper()} JOIN", "Use ASOF JOIN or ASOF LEFT JOIN.")
         parts = conjuncts(condition)
-        given = join.args.get("match_condition")
-        if given is not None:
-            bounds = [self._translator(JoinNode(left, right, "inner", TRUE)).condition(given)]
+        match_condition = join.args.get("match_condition")
+        if match_condition is not None:
+            bounds = [self._translator(JoinNode(left, right, "inner", TRUE)).condition(match_condition)]
         else:
-            bounds = [each for each in parts if isinstance(each, Call) and each.function in _TURNED]
+            bounds = [each for each in parts if isinstance(each, Call) and each.function in _REVERSED]
             parts = [each for each in parts if each not in bounds]
         shape = "one comparison of a left with a right value by >=, >, <= or <, such as (l.ts >= r.ts)"
         name = "JN-SQL-MATCH-CONDITION"
         if len(bounds) != 1:
             raise wrong(self._sql, join.this, f"ASOF JOIN needs MATCH_CONDITION with {shape}.", name=name)
         bound, width = bounds[0], len(left.types)
-        if not isinstance(bound, Call) or bound.function not in _TURNED:
+        if not isinstance(bound, Call) or bound.function not in _REVERSED:
             raise wrong(self._sql, join.this, f"MATCH_CONDITION must be {shape}.", name=name)
         function, (one, other) = bound.function, bound.operands
         if columns(one) and min(columns(one)) >= width:
-            function, one, other = _TURNED[function], other, one
+            function, one, other = _REVERSED[function], other, one
         sides = [columns(one), columns(other)]
         if not all(sides) or max(sides[0]) >= width or min(sides[1]) < width:
             raise wrong(self._sql, join.this, f"MATCH_CONDITION must be {shape}.", name=name)
@@ -325,9 +325,9 @@ class _Select:
 
     def _filtered(self, node: PlanNode, condition: Any, translate: Translator) -> PlanNode:
         own = (each for each in condition.find_all(self._exp.AggFunc) if each.parent_select is condition.parent_select)
-        found = next(own, None) if not isinstance(node, GroupNode) else None
-        if found is not None:
-            raise wrong(self._sql, found, "WHERE has an aggregate. Use HAVING.", name="JN-SQL-GROUP")
+        aggregate = next(own, None) if not isinstance(node, GroupNode) else None
+        if aggregate is not None:
+            raise wrong(self._sql, aggregate, "WHERE has an aggregate. Use HAVING.", name="JN-SQL-GROUP")
         return FilterNode(node, translate.condition(condition))
 
     def _grouped(self, tree: Any, node: PlanNode, asked: Sequence[Any]) -> tuple[PlanNode, Translator]:
@@ -335,11 +335,11 @@ class _Select:
         group = tree.args.get("group")
         having = [tree.args["having"].this] if tree.args.get("having") else []
         for kind, what in ((self._exp.Window, "window functions"), (self._exp.Query, "subqueries within expressions")):
-            refused = next((found for each in [*asked, *having] if (found := each.find(kind))), None)
+            refused = next((match for each in [*asked, *having] if (match := each.find(kind))), None)
             if refused is not None:
                 raise unsupported(self._sql, refused, what)
-        found = [agg for each in [*asked, *having] for agg in each.find_all(self._exp.AggFunc)]
-        if group is None and not found:
+        aggregate_nodes = [agg for each in [*asked, *having] for agg in each.find_all(self._exp.AggFunc)]
+        if group is None and not aggregate_nodes:
             if having:
                 message = "HAVING needs GROUP BY or an aggregate. Otherwise, use WHERE."
                 raise wrong(self._sql, having[0], message, name="JN-SQL-GROUP")
@@ -349,7 +349,7 @@ class _Select:
             trees = [each.unalias() for each in asked if each.find(self._exp.AggFunc) is None]
         inside = self._translator(node)
         keys = [inside(each) for each in trees]
-        distinct = list(dict.fromkeys(found))
+        distinct = list(dict.fromkeys(aggregate_nodes))
         aggregates = [self._aggregate(each, inside) for each in distinct]
         grouped = GroupNode(node, tuple(keys), tuple(aggregates))
         places = {each: place for place, each in enumerate([*trees, *distinct])}
@@ -416,13 +416,13 @@ class _Select:
         """Return the ORDER BY expressions that are not result columns."""
         names = {each.alias_or_name for each in shown}
         order = tree.args.get("order")
-        found = []
+        hidden = []
         for each in [] if order is None else order.expressions:
             is_place = isinstance(each.this, self._exp.Literal)
             is_name = isinstance(each.this, self._exp.Column) and not each.this.table and each.this.name in names
             if not is_place and not is_name and self._same(each.this, shown) is None:
-                found.append(each.this)
-        return found
+                hidden.append(each.this)
+        return hidden
 
     def _same(self, node: Any, shown: Sequence[Any]) -> int | None:
         """Return the position of the result column with the same expression."""

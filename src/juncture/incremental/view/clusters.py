@@ -10,7 +10,7 @@ from juncture.incremental.view.plan import FilterNode, JoinNode, PlanNode, Proje
 
 
 @dataclass(frozen=True)
-class Step:
+class LookupStage:
     """An input to join next: ``keys`` over the columns of all inputs equal ``by`` over its own columns.
 
     ``condition`` covers the remaining conditions, over the columns of all inputs.
@@ -23,12 +23,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Way:
+class DeltaPath:
     """The order in which the other inputs are joined to the changes of one. ``condition`` reads that input alone."""
 
     part: int
     condition: Expression
-    steps: tuple[Step, ...]
+    stages: tuple[LookupStage, ...]
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class JoinCluster:
     @property
     def firsts(self) -> list[int]:
         """Position of the first column of each input."""
-        found = [0]
+        firsts = [0]
         for part in self.parts[:-1]:
-            found.append(found[-1] + len(part.types))
-        return found
+            firsts.append(firsts[-1] + len(part.types))
+        return firsts
 
     def places(self, part: int) -> frozenset[int]:
         """Return the column positions of an input."""
@@ -61,21 +61,21 @@ class JoinCluster:
         changing = [part for part in range(len(self.parts)) if not static[part]]
         return [part for part in range(len(self.parts)) if static[part]] + changing[::-1]
 
-    def ways(self, static: Sequence[bool]) -> list[Way]:
+    def delta_paths(self, static: Sequence[bool]) -> list[DeltaPath]:
         """Return a path for each changing input.
 
         Static inputs need no path if others change: in the epoch that loads them, the other inputs are empty before,
         and the changes of these find the static rows.
         """
         changing = [part for part in range(len(self.parts)) if not static[part]]
-        return [self._way(part, static) for part in changing or self.order(static)[-1:]]
+        return [self._delta_path(part, static) for part in changing or self.order(static)[-1:]]
 
-    def _way(self, start: int, static: Sequence[bool]) -> Way:
+    def _delta_path(self, start: int, static: Sequence[bool]) -> DeltaPath:
         there = self.places(start)
         left = [each for each in self.conditions if not columns(each) <= there]
         alone = [each for each in self.conditions if columns(each) <= there]
         rest = [part for part in range(len(self.parts)) if part != start]
-        steps = []
+        stages = []
 
         def rank(part: int) -> tuple[bool, bool, bool, int]:
             has_key = any(_pair(each, there, self.places(part)) for each in left)
@@ -88,8 +88,8 @@ class JoinCluster:
             left = [each for each in left if each not in here]
             pairs = [_pair(each, there, self.places(part)) for each in here]
             keys = [pair for pair in pairs if pair is not None]
-            steps.append(
-                Step(
+            stages.append(
+                LookupStage(
                     part,
                     tuple(one for one, _ in keys),
                     tuple(shifted(other, -self.firsts[part]) for _, other in keys),
@@ -97,7 +97,7 @@ class JoinCluster:
                 )
             )
             there |= self.places(part)
-        return Way(start, all_of(alone), tuple(steps))
+        return DeltaPath(start, all_of(alone), tuple(stages))
 
 
 def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinCluster:

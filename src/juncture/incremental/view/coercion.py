@@ -77,32 +77,32 @@ def common_type(expressions: Sequence[Expression], *, compared: bool = False) ->
     >>> common_type([Constant(pa.int32(), 1), Constant(pa.decimal128(5, 2), None)])
     Decimal128Type(decimal128(12, 2))
     """
-    found = [each for each in expressions if not pat.is_null(each.type)]
-    types = {each.type for each in found}
+    typed_values = [each for each in expressions if not pat.is_null(each.type)]
+    types = {each.type for each in typed_values}
     if len(types) <= 1:
         return types.pop() if types else pa.null()
     if all(is_number(each) for each in types):
-        return _common_number(found, compared=compared)
+        return _common_number(typed_values, compared=compared)
     if all(is_text(each) for each in types):
         return pa.large_string()
     if all(pat.is_date(each) or pat.is_timestamp(each) for each in types):
         return _common_time(types)
     # A text constant takes the type of the other values.
-    others = [each for each in found if not (isinstance(each, Constant) and is_text(each.type))]
-    return common_type(others, compared=compared) if 0 < len(others) < len(found) else None
+    others = [each for each in typed_values if not (isinstance(each, Constant) and is_text(each.type))]
+    return common_type(others, compared=compared) if 0 < len(others) < len(typed_values) else None
 
 
-def _common_number(found: Sequence[Expression], *, compared: bool) -> pa.DataType:
-    types = {each.type for each in found}
+def _common_number(typed_values: Sequence[Expression], *, compared: bool) -> pa.DataType:
+    types = {each.type for each in typed_values}
     floating = float_type(types)
     if floating is not None:
         return floating
     if any(pat.is_decimal(each) or pat.is_uint64(each) for each in types):
-        digits = [_digits(each) for each in found]
+        digits = [_digits(each) for each in typed_values]
         scale = max(scale for _, scale in digits)
         if not compared:
             # Integers do not reduce the digits after the point.
-            decimals = [each for each in found if pat.is_decimal(each.type)]
+            decimals = [each for each in typed_values if pat.is_decimal(each.type)]
             scale = min([scale, *(_MOST_DIGITS - _digits(each)[0] for each in decimals)])
         return _decimal(max(whole for whole, _ in digits), scale)
     return pa.int64()

@@ -10,7 +10,7 @@ import pyarrow as pa
 from juncture.errors import DataError
 from juncture.incremental.arrangement import Delta
 from juncture.incremental.view.operators.operator import Change, Flow, table_of
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import PlanNode
 from juncture.kernels.array_types import Ints
@@ -22,7 +22,7 @@ class Dataflow:
     def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
         self.most_rows = 0
-        self.held: list[HeldRows] = [held for operator in self.built.operators for held in operator.held]
+        self.held: list[SpillableRows] = [held for operator in self.built.operators for held in operator.held]
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
         """Return the applicable changes of a source and the unmatched deletes. `run` or `abandon` must follow."""
@@ -38,28 +38,30 @@ class Dataflow:
         """
         for source, entry in self.built.inputs.items():
             entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
-        found: dict[int, Flow] = {}
+        outputs: dict[int, Flow] = {}
         self.most_rows = 0
         for operator in self.built.operators:
-            flows = [found[id(each)] for each in operator.inputs]
+            flows = [outputs[id(each)] for each in operator.inputs]
             if operator.waits and not any(flows):
-                found[id(operator)] = []
+                outputs[id(operator)] = []
                 continue
             start = time.perf_counter()
             try:
-                given = operator.step(flows)
+                output = operator.step(flows)
             except (pa.ArrowException, DataError) as error:
-                text, name = (error.message, error.name) if isinstance(error, DataError) else (str(error), "")
+                text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
+                if isinstance(error, DataError):
+                    text, name = error.message, error.name
                 raise DataError(
                     f"Operator {operator.label!r} failed, and the epoch was not applied: {text}",
                     name=name or "JN-VIEW-VALUE",
                 ) from error
-            rows = sum(len(weights) for _, weights in given)
+            rows = sum(len(weights) for _, weights in output)
             operator.given += rows
             self.most_rows = max(self.most_rows, rows)
             operator.seconds += time.perf_counter() - start
-            found[id(operator)] = given
-        return found[id(self.built.answer)]
+            outputs[id(operator)] = output
+        return outputs[id(self.built.answer)]
 
     def commit(self) -> None:
         """Commit the last epoch."""

@@ -39,10 +39,10 @@ def units_of(values: pa.Array) -> list[int]:
     >>> units_of(decimal_array([-1250], pa.decimal128(6, 2)))
     [-1250]
     """
-    found: list[int] = raw_values(values, np.int64)[:, -1].tolist()
+    units: list[int] = raw_values(values, np.int64)[:, -1].tolist()
     for words in raw_values(values, np.uint64)[:, -2::-1].T.tolist():
-        found = [(unit << 64) | word for unit, word in zip(found, words, strict=True)]
-    return found
+        units = [(unit << 64) | word for unit, word in zip(units, words, strict=True)]
+    return units
 
 
 def narrower(values: pa.Array | pa.Scalar, precision: int) -> pa.Array | pa.Scalar:
@@ -71,11 +71,11 @@ def to_floats(values: pa.Array) -> pa.Array:
     low, *higher = raw_values(values, np.int64).T
     is_exact = scale <= _EXACT_POWER and all((word == low >> 63).all() for word in higher)
     if is_exact and (np.abs(low) <= _EXACT_UNITS).all():
-        found = low / float(10**scale)
+        floats = low / float(10**scale)
     else:
         # Python divides integers with a single rounding.
-        found = np.array([unit / 10**scale for unit in units_of(values)], np.float64)
-    return array_of(found, pa.float64(), validity(values))
+        floats = np.array([unit / 10**scale for unit in units_of(values)], np.float64)
+    return array_of(floats, pa.float64(), validity(values))
 
 
 def from_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
@@ -105,8 +105,8 @@ def half_away(numbers: Floats) -> Floats:
     whole = np.trunc(numbers)
     with np.errstate(invalid="ignore"):
         far = np.abs(numbers - whole) >= 0.5
-    found: Floats = np.where(far, whole + np.copysign(1.0, numbers), whole)
-    return found
+    integers: Floats = np.where(far, whole + np.copysign(1.0, numbers), whole)
+    return integers
 
 
 def to_text(values: pa.Array) -> pa.Array:

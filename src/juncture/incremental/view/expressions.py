@@ -231,18 +231,18 @@ def conjuncts(expression: Expression) -> list[Expression]:
 
 def all_of(expressions: Sequence[Expression]) -> Expression:
     """Return the conjunction of some conditions."""
-    found: Expression = TRUE
+    result: Expression = TRUE
     for expression in expressions:
-        found = _logical("and", (found, expression))
-    return found
+        result = _logical("and", (result, expression))
+    return result
 
 
 def any_of(expressions: Sequence[Expression]) -> Expression:
     """Return the disjunction of some conditions."""
-    found: Expression = FALSE
+    result: Expression = FALSE
     for expression in expressions:
-        found = _logical("or", (found, expression))
-    return found
+        result = _logical("or", (result, expression))
+    return result
 
 
 _SIGNS = {

@@ -85,8 +85,12 @@ def _arithmetic(name: str) -> Function:
             return checked(one, other)
         are_plain = pat.is_decimal128(one.type) and pat.is_decimal128(other.type)
         if are_plain and _digits(name, one.type, other.type) <= _MOST_DIGITS:
-            found = checked(one, other)
-            return decimals.narrower(found, one.type.precision + other.type.precision) if name == "multiply" else found
+            product_or_sum = checked(one, other)
+            return (
+                decimals.narrower(product_or_sum, one.type.precision + other.type.precision)
+                if name == "multiply"
+                else product_or_sum
+            )
         if are_plain and name != "multiply":
             scale = max(one.type.scale, other.type.scale)
             one, other = (each.cast(pa.decimal128(_MOST_DIGITS, scale)) for each in (one, other))
@@ -131,12 +135,12 @@ def _cast(operands: Sequence[Operand], option: pa.DataType) -> Operand:
 def _as_floats(value: pa.Array, option: pa.DataType) -> pa.Array:
     if pat.is_decimal(value.type):
         return decimals.to_floats(value).cast(option)
-    found = value.cast(option, safe=False)
+    floats = value.cast(option, safe=False)
     if pat.is_float32(option) and pat.is_float64(value.type):
-        beyond = pc.and_(pc.is_inf(found), pc.invert(pc.is_inf(value)))
+        beyond = pc.and_(pc.is_inf(floats), pc.invert(pc.is_inf(value)))
         if pc.any(beyond).as_py():
             raise pa.ArrowInvalid(f"{value[pc.index(beyond, True).as_py()]} does not fit FLOAT")
-    return found
+    return floats
 
 
 def _as_text(value: pa.Array, option: pa.DataType) -> pa.Array:
@@ -153,10 +157,10 @@ def _case(operands: Sequence[Operand], _option: Any) -> Operand:
     """Return the value of the first true condition. Operands are conditions and values in turn, then the default."""
     *pairs, other = operands
     conditions, values = pairs[::2], pairs[1::2]
-    found = other
+    result = other
     for condition, value in reversed(list(zip(conditions, values, strict=True))):
-        found = pc.if_else(pc.fill_null(condition, False), value, found)
-    return found
+        result = pc.if_else(pc.fill_null(condition, False), value, result)
+    return result
 
 
 def _coalesce(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -181,10 +185,10 @@ def _in(operands: Sequence[Operand], option: tuple[tuple[Any, ...], bool]) -> Op
     if _is_float(value):
         # is_in compares floats by their bits.
         value, known = _without_signs(value), tuple(each + 0.0 for each in known)
-    found = pc.is_in(value, value_set=pa.array(known, value.type))
+    matches = pc.is_in(value, value_set=pa.array(known, value.type))
     if has_null:
-        found = pc.if_else(found, True, pa.scalar(None, pa.bool_()))
-    return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), found)
+        matches = pc.if_else(matches, True, pa.scalar(None, pa.bool_()))
+    return pc.if_else(pc.is_null(value), pa.scalar(None, pa.bool_()), matches)
 
 
 def _like(operands: Sequence[Operand], option: tuple[str, bool]) -> Operand:
@@ -241,10 +245,10 @@ def _rounded_floats(value: pa.Array, digits: int) -> pa.Array:
     numbers = raw_values(value, f"f{value.type.bit_width // 8}").astype(np.float64)
     power = np.float64(f"1e{abs(digits)}")
     with np.errstate(all="ignore"):
-        found = half_away(numbers * power) / power if digits >= 0 else half_away(numbers / power) * power
+        rounded_values = half_away(numbers * power) / power if digits >= 0 else half_away(numbers / power) * power
     beyond = numbers if digits >= 0 else np.where(np.isfinite(numbers), 0.0, numbers)
-    found = np.where(np.isfinite(found), found, beyond)
-    return array_of(found.astype(f"f{value.type.bit_width // 8}"), value.type, validity(value))
+    rounded_values = np.where(np.isfinite(rounded_values), rounded_values, beyond)
+    return array_of(rounded_values.astype(f"f{value.type.bit_width // 8}"), value.type, validity(value))
 
 
 def _whole(name: str, rounding: str) -> Function:
@@ -274,12 +278,12 @@ def _least(operands: Sequence[Operand], _option: Any) -> Operand:
 
 
 def _greatest(operands: Sequence[Operand], _option: Any) -> Operand:
-    found = pc.max_element_wise(*operands, skip_nulls=True)
+    greatest = pc.max_element_wise(*operands, skip_nulls=True)
     for each in operands:
         if _is_float(each) and _may_be_nan(each):
             # Arrow skips NaN, which is the greatest number.
-            found = pc.if_else(pc.fill_null(pc.is_nan(each), False), each, found)
-    return found
+            greatest = pc.if_else(pc.fill_null(pc.is_nan(each), False), each, greatest)
+    return greatest
 
 
 def _floor_temporal(operands: Sequence[Operand], option: str) -> Operand:
@@ -298,10 +302,10 @@ def _part(name: str) -> Function:
 def _later(operands: Sequence[Operand], _option: Any) -> Operand:
     """Return dates moved by a number of days."""
     days, more = operands
-    found = pc.add_checked(days.cast(pa.int32()).cast(pa.int64()), more)
-    if pc.any(pc.greater(pc.abs(found), _LAST_DAY)).as_py():
+    days_later = pc.add_checked(days.cast(pa.int32()).cast(pa.int64()), more)
+    if pc.any(pc.greater(pc.abs(days_later), _LAST_DAY)).as_py():
         raise pa.ArrowInvalid("A date is out of range")
-    return found.cast(pa.int32()).cast(pa.date32())
+    return days_later.cast(pa.int32()).cast(pa.date32())
 
 
 def _move(operands: Sequence[Operand], steps: int) -> Operand:

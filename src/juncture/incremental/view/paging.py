@@ -41,7 +41,7 @@ _CHANGED = 1 / 8
 
 
 @dataclass
-class HeldRows:
+class SpillableRows:
     """The rows of an operator, in memory and in runs on disk.
 
     ``keys`` has the hashes by which rows are sorted on disk, and ``hash_keys`` makes it compute them. ``lines`` is the
@@ -79,14 +79,14 @@ class Paging:
     """Keeps a view within its memory. ``others_bytes`` returns the bytes that cannot be spilled."""
 
     def __init__(
-        self, files: ViewStore, memory_bytes: int, held: Sequence[HeldRows], others_bytes: Callable[[], int]
+        self, files: ViewStore, memory_bytes: int, held: Sequence[SpillableRows], others_bytes: Callable[[], int]
     ) -> None:
         self._files = files
         self._memory_bytes = memory_bytes
         self._held = held
         self._others_bytes = others_bytes
         self._cache = BlockCache(int(memory_bytes * _CACHED))
-        self._merge: tuple[HeldRows, Merge] | None = None
+        self._merge: tuple[SpillableRows, Merge] | None = None
 
     @property
     def piece_bytes(self) -> int:
@@ -163,10 +163,10 @@ class Paging:
     def _begin_merge(self) -> None:
         if self._merge is not None:
             return
-        held, found = max(((each, mergeable(each.runs)) for each in self._held), key=lambda pair: len(pair[1]))
-        if found:
+        held, runs = max(((each, mergeable(each.runs)) for each in self._held), key=lambda pair: len(pair[1]))
+        if runs:
             self._keep()
-            self._merge = held, Merge(found, self._files.writer(is_sorted=True))
+            self._merge = held, Merge(runs, self._files.writer(is_sorted=True))
 
     def _end_merge(self) -> None:
         """Replace merged runs by their result, if a merge is done."""

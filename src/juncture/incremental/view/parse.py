@@ -43,8 +43,8 @@ def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
     try:
         statements = [each for each in sqlglot.parse(sql, dialect=dialect) if each is not None]
     except (errors.ParseError, errors.TokenError) as error:
-        found = getattr(error, "errors", None) or [{}]
-        place = found[0]
+        problems = getattr(error, "errors", None) or [{}]
+        place = problems[0]
         raise SpecError(
             _marked(sql, place.get("line"), place.get("col"), place.get("description", str(error))),
             name="JN-SQL-SYNTAX",
@@ -62,10 +62,10 @@ def parse(sql: str, tables: Mapping[str, Sequence[str]]) -> Any:
     try:
         return qualify(statements[0], schema=schema, dialect=dialect, quote_identifiers=False)
     except errors.OptimizeError as error:
-        raise SpecError(_of_names(sql, str(error)), name="JN-SQL-NAME") from None
+        raise SpecError(_name_error_text(sql, str(error)), name="JN-SQL-NAME") from None
 
 
-def _of_names(sql: str, message: str) -> str:
+def _name_error_text(sql: str, message: str) -> str:
     """Return the message for a sqlglot error about names. sqlglot writes the place at its end."""
     text, _, place = message.partition(" Line: ")
     hint = "Correct the name, or write table.column."

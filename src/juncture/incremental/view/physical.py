@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from juncture.errors import SpecError
 from juncture.incremental.view.build import key_pair
-from juncture.incremental.view.clusters import JoinCluster, Way, cluster_of
+from juncture.incremental.view.clusters import DeltaPath, JoinCluster, cluster_of
 from juncture.incremental.view.expressions import (
     TRUE,
     Call,
@@ -119,13 +119,13 @@ class _OperatorBuilder:
                 self._find_domains_of(self._cluster(each))
 
     def _find_domains_of(self, cluster: JoinCluster) -> None:
-        for way in cluster.ways([self._is_static(part) for part in cluster.parts]):
-            for step in way.steps:
-                read = frozenset(place for key in step.keys for place in columns(key))
+        for path in cluster.delta_paths([self._is_static(part) for part in cluster.parts]):
+            for stage in path.stages:
+                read = frozenset(place for key in stage.keys for place in columns(key))
                 for part, first in enumerate(cluster.firsts):
                     if read and read <= cluster.places(part):
-                        keys = tuple(shifted(key, -first) for key in step.keys)
-                        one, other = (cluster.parts[part], keys), (cluster.parts[step.part], step.by)
+                        keys = tuple(shifted(key, -first) for key in stage.keys)
+                        one, other = (cluster.parts[part], keys), (cluster.parts[stage.part], stage.by)
                         self._domains[self._root(one)] = self._root(other)
 
     def _cluster(self, node: JoinNode) -> JoinCluster:
@@ -168,7 +168,7 @@ class _OperatorBuilder:
         if isinstance(node, EmptyNode):
             return UnionOperator("no rows", node.types, ())
         if isinstance(node, JoinNode):
-            return self._shared(node) if _is_shared(node) else self._in_two(node) or self._kept(node)
+            return self._shared(node) if _is_shared(node) else self._join_and_filter(node) or self._stored_join(node)
         if isinstance(node, FilterNode):
             return self._filter(node, node.every_column)
         if isinstance(node, ProjectNode) and isinstance(node.input, FilterNode) and self._is_choice(node):
@@ -209,19 +209,19 @@ class _OperatorBuilder:
         cluster = self._cluster(node)
         static = [self._is_static(part) for part in cluster.parts]
         place = {part: number for number, part in enumerate(cluster.order(static))}
-        ways = cluster.ways(static)
+        delta_paths = cluster.delta_paths(static)
         lookups: list[list[Lookup]] = []
-        for way in ways:
+        for delta_path in delta_paths:
             lookups.append([])
-            for step in way.steps:
-                held = self._arranged(cluster.parts[step.part], step.by)
+            for stage in delta_path.stages:
+                held = self._arranged(cluster.parts[stage.part], stage.by)
                 # Rows are looked up only if an input can change.
                 held.keeps |= not all(static)
-                is_changed = place[step.part] < place[way.part]
-                lookups[-1].append(Lookup(step.part, held, step.keys, step.condition, is_changed))
+                is_changed = place[stage.part] < place[delta_path.part]
+                lookups[-1].append(Lookup(stage.part, held, stage.keys, stage.condition, is_changed))
         paths = [
-            JoinPath(way.part, self._start(cluster, way), way.condition, tuple(found))
-            for way, found in zip(ways, lookups, strict=True)
+            JoinPath(delta_path.part, self._start(cluster, delta_path), delta_path.condition, tuple(stages))
+            for delta_path, stages in zip(delta_paths, lookups, strict=True)
         ]
         used = {path.part: path.start for path in paths}
         used |= {each.part: each.held for path in paths for each in path.lookups}
@@ -233,16 +233,16 @@ class _OperatorBuilder:
     def _arranged(self, node: PlanNode, keys: Keys) -> ArrangedOperator:
         return self.arranged(node, self.operator(node), keys)
 
-    def _start(self, cluster: JoinCluster, way: Way) -> ArrangedOperator:
+    def _start(self, cluster: JoinCluster, path: DeltaPath) -> ArrangedOperator:
         """Return an arrangement that has the changes of an input: a stored one, preferably by the first keys."""
-        part = cluster.parts[way.part]
-        keys = tuple(shifted(key, -cluster.firsts[way.part]) for key in way.steps[0].keys)
-        held = [each for (node, _), each in self.arrangements.items() if node == part and each.keeps]
-        return held[0] if held and (part, keys) not in self.arrangements else self._arranged(part, keys)
+        part = cluster.parts[path.part]
+        keys = tuple(shifted(key, -cluster.firsts[path.part]) for key in path.stages[0].keys)
+        stored = [each for (node, _), each in self.arrangements.items() if node == part and each.keeps]
+        return stored[0] if stored and (part, keys) not in self.arrangements else self._arranged(part, keys)
 
     # Joins that store their own rows
 
-    def _in_two(self, node: JoinNode) -> ViewOperator | None:
+    def _join_and_filter(self, node: JoinNode) -> ViewOperator | None:
         """Return an inner join and a filter for conditions that read both sides in one value; None without them."""
         parts = conjuncts(node.condition)
         rest = [each for each in parts if not _is_comparison(each, len(node.left.types))]
@@ -252,7 +252,7 @@ class _OperatorBuilder:
         columns_shown = tuple(joined.every_column[place] for place in node.shown)
         return self.operator(ProjectNode(FilterNode(joined, all_of(rest)), columns_shown))
 
-    def _kept(self, node: JoinNode) -> ViewOperator:
+    def _stored_join(self, node: JoinNode) -> ViewOperator:
         sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
         named: dict[Side, dict[str, Expression]] = {
             "left": {f"l{place}": each for place, each in enumerate(node.left.every_column)},

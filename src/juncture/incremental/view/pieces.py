@@ -34,7 +34,7 @@ class PieceSize:
         """Reset for the next source, whose rows may have any number of matches."""
         self.now_bytes = self.most_bytes / _CAREFUL
 
-    def seen(self, rows: int, most_rows: int) -> None:
+    def adapt(self, rows: int, most_rows: int) -> None:
         """Adapt the size to the rows of the last piece and the largest output of one operator."""
         self.now_bytes = min(
             _CAREFUL * self.now_bytes, self.most_bytes * min(1.0, _FOLLOWING * rows / max(most_rows, 1))
@@ -76,8 +76,8 @@ def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
             yield batch, weights
             continue
         inserts: Flow = []
-        for mask, found in ((going, deletes), (~going, inserts)):
+        for mask, target in ((going, deletes), (~going, inserts)):
             rows = np.flatnonzero(mask)
-            found.append((rows_of(batch, array_of(rows, pa.int64())), weights[rows]))
+            target.append((rows_of(batch, array_of(rows, pa.int64())), weights[rows]))
         yield from inserts
     yield from deletes

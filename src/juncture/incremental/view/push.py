@@ -69,10 +69,10 @@ def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
 
 
 def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[Expression]]:
-    found: dict[frozenset[int], list[Expression]] = {}
+    conditions_by_columns: dict[frozenset[int], list[Expression]] = {}
     for each in dict.fromkeys(conditions):
-        found.setdefault(columns(each), []).append(each)
-    return found
+        conditions_by_columns.setdefault(columns(each), []).append(each)
+    return conditions_by_columns
 
 
 @dataclass(frozen=True)
@@ -122,40 +122,46 @@ class _Pusher:
 
     def _project(self, node: ProjectNode, conditions: list[Expression]) -> PlanNode:
         below = [replaced(each, lambda column: node.columns[column.index]) for each in conditions]
-        found = self.push(node.input, [part for each in below for part in conjuncts(each)])
-        if isinstance(found, EmptyNode):
+        pushed_input = self.push(node.input, [part for each in below for part in conjuncts(each)])
+        if isinstance(pushed_input, EmptyNode):
             return EmptyNode(node.types)
-        if isinstance(found, ProjectNode):
-            inner = found.columns
+        if isinstance(pushed_input, ProjectNode):
+            inner = pushed_input.columns
             return ProjectNode(
-                found.input, tuple(replaced(each, lambda column: inner[column.index]) for each in node.columns)
+                pushed_input.input, tuple(replaced(each, lambda column: inner[column.index]) for each in node.columns)
             )
-        return found if node.columns == found.every_column else ProjectNode(found, node.columns)
+        return pushed_input if node.columns == pushed_input.every_column else ProjectNode(pushed_input, node.columns)
 
     def _group(self, node: GroupNode, conditions: list[Expression]) -> PlanNode:
         # Conditions on keys alone keep or exclude whole groups. Without keys, the one group must stay.
-        whole = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
-        self.asked.setdefault(node, {})[tuple(whole)] = None
+        key_conditions = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
+        self.asked.setdefault(node, {})[tuple(key_conditions)] = None
         uses = self._known.get(node, ())
-        if len(uses) > 1 and tuple(whole) in uses:
+        if len(uses) > 1 and tuple(key_conditions) in uses:
             pushed_down, kept = _of_any(uses), conditions
         else:
-            pushed_down, kept = whole, [each for each in conditions if each not in whole]
+            pushed_down, kept = key_conditions, [each for each in conditions if each not in key_conditions]
         below = [replaced(each, lambda column: node.keys[column.index]) for each in pushed_down]
-        found = self.push(node.input, [part for each in below for part in conjuncts(each)])
-        made = EmptyNode(node.types) if isinstance(found, EmptyNode) and node.keys else replace(node, input=found)
+        pushed_input = self.push(node.input, [part for each in below for part in conjuncts(each)])
+        made = (
+            EmptyNode(node.types)
+            if isinstance(pushed_input, EmptyNode) and node.keys
+            else replace(node, input=pushed_input)
+        )
         return _filtered(made, kept)
 
     def _join(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         if node.how == "inner" and node.asof is None:
             return self._inner(node, conditions)
         width = len(node.left.types)
-        own = [each for each in conditions if self._keeps_left(node) and columns(each) and max(columns(each)) < width]
+        left_conditions = [
+            each for each in conditions if self._keeps_left(node) and columns(each) and max(columns(each)) < width
+        ]
         if node.how == "right" and node.asof is None:
-            theirs = [each for each in conditions if columns(each) and min(columns(each)) >= width]
+            right_conditions = [each for each in conditions if columns(each) and min(columns(each)) >= width]
         else:
-            theirs = []
-        left, right, kept = list(own), [shifted(each, -width) for each in theirs], []
+            right_conditions = []
+        left, right, kept = list(left_conditions), [shifted(each, -width) for each in right_conditions], []
         for each in conjuncts(node.condition):
             # A row that fails has no match, so it can be filtered on the side whose unmatched rows are dropped.
             places = columns(each)
@@ -167,7 +173,9 @@ class _Pusher:
                 kept.append(each)
         sides = self.push(node.left, left), self.push(node.right, right)
         joined = JoinNode(*sides, node.how, all_of(kept), node.asof)
-        return _filtered(joined, [each for each in conditions if each not in own and each not in theirs])
+        return _filtered(
+            joined, [each for each in conditions if each not in left_conditions and each not in right_conditions]
+        )
 
     def _keeps_left(self, node: JoinNode) -> bool:
         return node.how in ("inner", "left")

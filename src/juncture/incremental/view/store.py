@@ -91,25 +91,25 @@ class ViewStore(RunFiles):
             self._remove_left_over()
             return manifest
 
-    def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
-        if found["version"] != _VERSION:
+    def _check_same(self, stored: dict[str, Any], expected: Mapping[str, Any]) -> None:
+        if stored["version"] != _VERSION:
             raise StateError(
-                f"Folder {str(self.folder)!r} has a {self.kind} of version {found['version']}, but this Juncture reads "
-                f"version {_VERSION}. Populate a new folder, or use the Juncture that wrote it.",
+                f"Folder {str(self.folder)!r} has a {self.kind} of version {stored['version']}, but this Juncture "
+                f"reads version {_VERSION}. Populate a new folder, or use the Juncture that wrote it.",
                 name="JN-STATE-VERSION",
             )
-        for name, value in wanted.items():
-            if found.get(name) != value:
+        for name, value in expected.items():
+            if stored.get(name) != value:
                 raise StateError(
-                    f"Folder {str(self.folder)!r} belongs to another {self.kind}: its {name} is\n{found.get(name)}\n"
+                    f"Folder {str(self.folder)!r} belongs to another {self.kind}: its {name} is\n{stored.get(name)}\n"
                     f"Expected\n{value}\nPass another folder.",
                     name="JN-STATE-DAMAGED",
                 )
 
     def position(self) -> ViewPosition | None:
         """Return the position of the view; None before the first epoch."""
-        found = self._manifest
-        return ViewPosition(found["epoch"], found["offset"], found["missing"]) if "epoch" in found else None
+        manifest = self._manifest
+        return ViewPosition(manifest["epoch"], manifest["offset"], manifest["missing"]) if "epoch" in manifest else None
 
     def blocks_of(self, source: str) -> int:
         """Return the number of blocks of a source at the last checkpoint."""
@@ -117,11 +117,11 @@ class ViewStore(RunFiles):
 
     def rows(self, source: str) -> Iterator[Change]:
         """Yield the rows of a source at the last checkpoint, then all changes since, in order."""
-        found, number, schema = self._manifest, self._numbers[source], self._schemas[source]
+        manifest, number, schema = self._manifest, self._numbers[source], self._schemas[source]
         with self._damage():
             for block in range(self.blocks_of(source)):
-                yield unpacked(self._content(_key(_CHECKPOINT, found["checkpoint"], number, block)), schema)
-            for epoch in range(found["since"], found.get("epoch", 0) + 1):
+                yield unpacked(self._content(_key(_CHECKPOINT, manifest["checkpoint"], number, block)), schema)
+            for epoch in range(manifest["since"], manifest.get("epoch", 0) + 1):
                 content = self._database.get(_key(_EPOCH, epoch, number))
                 if content is not None:
                     yield unpacked(content, schema)
@@ -143,7 +143,7 @@ class ViewStore(RunFiles):
                 batch.put(_key(_EPOCH, position.epoch, self._numbers[source]), packed(changed, weights))
                 rows += len(weights)
         batch.put(_LAST, stream(answer))
-        manifest = self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows}
+        manifest = self._manifest | _position_fields(position) | {"log_rows": self._manifest["log_rows"] + rows}
         self._commit(batch, manifest)
 
     def checkpoint(
@@ -157,7 +157,7 @@ class ViewStore(RunFiles):
         batch.delete_range(_key(_EPOCH, 0), _key(_EPOCH, position.epoch + 1))
         batch.put(_LAST, stream(answer))
         manifest = {"checkpoint": number, "blocks": blocks, "rows": count, "since": position.epoch + 1, "log_rows": 0}
-        self._commit(batch, manifest | _told(position))
+        self._commit(batch, manifest | _position_fields(position))
 
     def _write_blocks(self, number: int, rows: Mapping[str, Iterable[Change]]) -> tuple[dict[str, int], int]:
         """Write a checkpoint as one sorted file, and return its blocks per source and its number of rows."""
@@ -209,7 +209,7 @@ class ViewStore(RunFiles):
         return bool(self._manifest["log_rows"] > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
 
 
-def _told(position: ViewPosition) -> dict[str, Any]:
+def _position_fields(position: ViewPosition) -> dict[str, Any]:
     return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
 
 

@@ -83,9 +83,9 @@ class Translator:
 
     def __call__(self, node: Any) -> Expression:
         """Return a node as an expression; raises `SpecError` for unsuitable types and unsupported SQL."""
-        found = self._known(node)
-        if found is not None:
-            return found
+        expression = self._known(node)
+        if expression is not None:
+            return expression
         try:
             return self._made(node)
         except pa.ArrowException as error:
@@ -177,11 +177,11 @@ class Translator:
         return all_of([self._condition(each) for each in node.flatten()])
 
     def _or(self, node: Any) -> Expression:
-        found: Expression = FALSE
+        result: Expression = FALSE
         for each in node.flatten():
             condition = self._condition(each)
-            found = condition if found == FALSE else call("or", found, condition)
-        return found
+            result = condition if result == FALSE else call("or", result, condition)
+        return result
 
     def _not(self, node: Any) -> Expression:
         return call("not", self._condition(node.this))
@@ -218,10 +218,10 @@ class Translator:
             raise unsupported(self._sql, node, "IN of a subquery", "Use a join.")
         value, *among = self._in_common_type(node, node.this, *node.expressions)
         if not all(isinstance(each, Constant) for each in among):
-            found: Expression = call("equal", value, among[0])
+            result: Expression = call("equal", value, among[0])
             for each in among[1:]:
-                found = call("or", found, call("equal", value, each))
-            return found
+                result = call("or", result, call("equal", value, each))
+            return result
         constants = [each.value for each in among if isinstance(each, Constant)]
         known = tuple(each for each in constants if each is not None)
         return call("in", value, option=(known, len(known) < len(constants)), data_type=pa.bool_())
@@ -324,8 +324,8 @@ class Translator:
         value = self(node)
         if not isinstance(value, Constant) or not (pat.is_integer(value.type) or pat.is_null(value.type)):
             raise unsupported(self._sql, node, f"{where} other than an integer constant")
-        found: int | None = value.value
-        return found
+        integer: int | None = value.value
+        return integer
 
     # Time
 
@@ -425,8 +425,8 @@ class Translator:
         pattern = self(node.expression)
         if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
             raise unsupported(self._sql, node, "LIKE with a pattern other than a constant")
-        found = call("like", self._text(node.this), option=(pattern.value, ignore_case))
-        return call("not", found) if node.args.get("negate") else found
+        result = call("like", self._text(node.this), option=(pattern.value, ignore_case))
+        return call("not", result) if node.args.get("negate") else result
 
 
 def _listed(words: Any) -> str:

@@ -111,7 +111,7 @@ class View:
             self._store = store({source: operator.schema for source, operator in self._flow.built.inputs.items()})
             try:
                 self._paging = self._paged(self._store)
-                self._go_on(self._store)
+                self._restore(self._store)
             except BaseException:
                 self.close()
                 raise
@@ -119,7 +119,7 @@ class View:
     def _paged(self, store: ViewStore) -> Paging:
         return Paging(store, self._memory_bytes, self._flow.held, lambda: self._flow.others_bytes)
 
-    def _go_on(self, store: ViewStore) -> None:
+    def _restore(self, store: ViewStore) -> None:
         """Load the committed rows of a store."""
         position = store.position()
         if position is None:
@@ -137,7 +137,7 @@ class View:
 
         smallest = sorted(self._flow.built.inputs, key=store.blocks_of)
         self._fill({source: store.rows(source) for source in smallest}, located)
-        self._take(position)
+        self._set_position(position)
 
     def _fill(self, streams: Mapping[str, Iterable[Change]], located: Callable[[str, Flow], Flow]) -> Flow:
         """Load the first rows, in pieces if they are many, and return the rows of the result."""
@@ -148,7 +148,7 @@ class View:
                 self._paging.check()
             answer = self._flow.run({source: located(source, flow) for source, flow in piece.items()})
             self._commit()
-            size.seen(sum(len(weights) for flow in piece.values() for _, weights in flow), self._flow.most_rows)
+            size.adapt(sum(len(weights) for flow in piece.values() for _, weights in flow), self._flow.most_rows)
             count += 1
         return answer if count == 1 else list(self._flow.answers)
 
@@ -158,7 +158,7 @@ class View:
         if self._paging is not None:
             self._paging.settle()
 
-    def _take(self, position: ViewPosition) -> None:
+    def _set_position(self, position: ViewPosition) -> None:
         self._epoch, self._offset, self._missing = position.epoch, position.offset, dict(position.missing)
 
     @property
@@ -219,8 +219,8 @@ class View:
                 if source in self._flow.built.inputs:
                     flows[source], count = self._located(source, flow)
                     missing[self._names[source]] += count
-            answer = self._said(self._flow.run(flows))
-            self._keep(flows, missing, offset, answer)
+            answer = self._written_changes(self._flow.run(flows))
+            self._write_epoch(flows, missing, offset, answer)
         except BaseException:
             self._flow.abandon()
             if self._paging is not None:
@@ -278,25 +278,25 @@ class View:
         missing = dict(self._missing)
 
         def located(source: str, flow: Flow) -> Flow:
-            found, count = self._located(source, flow)
+            located_flow, count = self._located(source, flow)
             missing[self._names[source]] += count
-            return found
+            return located_flow
 
         self._is_whole = False
         try:
             # Small tables first, so that large ones find their matches.
             smallest = sorted(given, key=lambda source: getattr(given[source], "num_rows", math.inf))
             streams = {source: deletes_last(self._read(source, given[source])) for source in smallest}
-            answer = self._said(self._fill(streams, located))
+            answer = self._written_changes(self._fill(streams, located))
             rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
-            self._keep(rows, missing, offset, answer)
+            self._write_epoch(rows, missing, offset, answer)
         except BaseException:
-            self._begin_anew()
+            self._reset()
             raise
         self._is_whole = True
         return answer
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         """Reset the operators to no rows."""
         self._flow = Dataflow(self._plan, self._static)
         if self._store is not None and self._paging is not None:
@@ -348,14 +348,16 @@ class View:
             )
         return ([(delta.batch, delta.weights)] if len(delta) else []), int(missing.sum())
 
-    def _said(self, answer: Flow) -> list[pa.RecordBatch]:
+    def _written_changes(self, answer: Flow) -> list[pa.RecordBatch]:
         """Return the changes of the result in the output format."""
         return [
             write_changes(batch_of(batch.columns, self.answer_schema), weights, self.setup.output)
             for batch, weights in answer
         ]
 
-    def _keep(self, flows: Mapping[str, Iterable[Change]], missing: dict[str, int], offset: Any, answer: Any) -> None:
+    def _write_epoch(
+        self, flows: Mapping[str, Iterable[Change]], missing: dict[str, int], offset: Any, answer: Any
+    ) -> None:
         """Commit an epoch to the folder, if there is one: its changes, or all rows for the first epoch."""
         is_first, epoch = not self._epoch, self._epoch + 1
         offset = self._offset if offset is None else offset
@@ -484,11 +486,11 @@ def _working(schema: pa.Schema) -> pa.Schema:
 
 def _distinct(names: tuple[str, ...]) -> list[str]:
     """Return the names, with suffixes where needed to make them unique."""
-    found: list[str] = []
+    unique_names: list[str] = []
     for name in names:
         number, own = 1, name
-        while own in found:
+        while own in unique_names:
             own = f"{name}_{number}"
             number += 1
-        found.append(own)
-    return found
+        unique_names.append(own)
+    return unique_names

@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, raw_values, rows_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.incremental.view.operators.sums import ExactSums, Sums
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Codes, Ints
 
 Floats = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ class Accumulator(ABC):
     and `after` return the values of these groups. ``held`` has rows that may spill.
     """
 
-    held: tuple[HeldRows, ...] = ()
+    held: tuple[SpillableRows, ...] = ()
 
     @abstractmethod
     def grow(self, groups: int) -> None:
@@ -143,10 +143,10 @@ class SumAccumulator(Accumulator):
 
     def after(self) -> pa.Array:
         """Return the sums after the epoch."""
-        found = self._values(self._new, self._counts.new)
+        sums = self._values(self._new, self._counts.new)
         if self._held is not None:
-            self._fresh = raw_values(found, np.float64)
-        return found
+            self._fresh = raw_values(sums, np.float64)
+        return sums
 
     def _values(self, sums: Sums, counts: Ints) -> pa.Array:
         if self._average:

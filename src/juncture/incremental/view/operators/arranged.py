@@ -15,7 +15,7 @@ from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.keys import BYTES_A_KEY, KnownHashes
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 
@@ -71,7 +71,7 @@ class KeyDomain:
             self._note(columns, keys)
         return keys
 
-    def found(self, columns: list[pa.Array], rows: int) -> Codes:
+    def find(self, columns: list[pa.Array], rows: int) -> Codes:
         """Return the codes of rows; `EMPTY` where a value is null, or no arranged row has the key."""
         if self._hashes is not None:
             # A row on disk may have a key without a code, so every key needs one.
@@ -97,9 +97,9 @@ class KeyDomain:
 
     def hashes(self, keys: Codes) -> Words:
         """Return the hashes of codes; zero for `EMPTY`."""
-        found = self._known.hashes[np.maximum(keys, 0)]
-        found[keys == EMPTY] = 0
-        return found
+        hashes = self._known.hashes[np.maximum(keys, 0)]
+        hashes[keys == EMPTY] = 0
+        return hashes
 
     def forget(self) -> None:
         """Remove keys without rows in memory, if they may be the majority. No pending changes may have codes."""
@@ -193,8 +193,8 @@ class ArrangedOperator(ViewOperator):
         """Record the keys of inserted rows."""
         if self.notes_keys:
             coming = self.delta.keys[self.delta.weights > 0]
-            seen = self._room()
-            seen[coming[coming != EMPTY]] = True
+            recorded = self._room()
+            recorded[coming[coming != EMPTY]] = True
 
     def _room(self) -> Mask:
         """Return the recorded keys, with a slot for each code. The last slot is for `EMPTY`, and False."""
@@ -225,11 +225,11 @@ class ArrangedOperator(ViewOperator):
         self._located = None
 
     @property
-    def held(self) -> tuple[HeldRows, ...]:
+    def held(self) -> tuple[SpillableRows, ...]:
         """The rows, if they are stored."""
         if not self.keeps:
             return ()
-        return (HeldRows(self.arrangement, self.domain, self.codes_of, 0, self.domain.hash_keys),)
+        return (SpillableRows(self.arrangement, self.domain, self.codes_of, 0, self.domain.hash_keys),)
 
     @property
     def rows(self) -> int:

@@ -14,7 +14,7 @@ from juncture.incremental.arrangement import Arrangement, Delta, Journal
 from juncture.incremental.view.operators.accumulators import Accumulator
 from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.operator import batch_of, schema_of
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.neighbours import nth_neighbours
 from juncture.streams.limits import GREATEST, NO_LIMIT
@@ -27,8 +27,8 @@ class GroupKeys:
 
     def hashes(self, keys: Codes) -> Words:
         """Return a stable number for each group."""
-        found: Words = keys.astype(np.uint64)
-        return found
+        hashes: Words = keys.astype(np.uint64)
+        return hashes
 
 
 class ExtremeAccumulator(Accumulator):
@@ -45,7 +45,7 @@ class ExtremeAccumulator(Accumulator):
         schema = schema_of([pa.int32(), of])
         self._identity = identity_of(schema, "a MIN or MAX")
         self._held = Arrangement(schema, self._identity, int(self._coded))
-        self.held = (HeldRows(self._held, GroupKeys(), _groups_of, int(self._coded)),)
+        self.held = (SpillableRows(self._held, GroupKeys(), _groups_of, int(self._coded)),)
         self._groups = np.zeros(0, np.int32)
         self._before = pa.nulls(0, of)
         self._journal = Journal()
@@ -91,28 +91,28 @@ class ExtremeAccumulator(Accumulator):
         self._journal.undo()
 
     def _found(self) -> pa.Array:
-        return self._searched() if self._coded else self._looked_through()
+        return self._searched() if self._coded else self._scanned()
 
     def _searched(self) -> pa.Array:
         start, farthest = (GREATEST, NO_LIMIT) if self._greatest else (NO_LIMIT, GREATEST)
         codes = np.full(len(self._groups), start)
-        found = np.full(len(self._groups), farthest)
-        there = np.zeros(len(self._groups), np.bool_)
+        best = np.full(len(self._groups), farthest)
+        exists = np.zeros(len(self._groups), np.bool_)
         for run in self._held.memory:
             held = np.ascontiguousarray(run.codes[0])
             own = np.full(len(self._groups), farthest)
             nth_neighbours(self._groups, codes, run.groups, run.starts, held, run.weights, 1, not self._greatest, own)
-            found = np.maximum(found, own) if self._greatest else np.minimum(found, own)
+            best = np.maximum(best, own) if self._greatest else np.minimum(best, own)
         if self._held.pages is not None:
-            self._held.pages.neighbours(self._groups, codes, 1, found, forward=not self._greatest)
+            self._held.pages.neighbours(self._groups, codes, 1, best, forward=not self._greatest)
             # The extreme code also marks groups without values, so check whether the value exists.
-            last = np.flatnonzero(found == farthest)
-            self._held.pages.fetch_between(self._groups[last], found[last], found[last])
+            last = np.flatnonzero(best == farthest)
+            self._held.pages.fetch_between(self._groups[last], best[last], best[last])
         for run in self._held.runs:
-            there |= _has(run.groups, run.starts, run.weights, self._groups)
-        return _values(found, self._type, there)
+            exists |= _has(run.groups, run.starts, run.weights, self._groups)
+        return _values(best, self._type, exists)
 
-    def _looked_through(self) -> pa.Array:
+    def _scanned(self) -> pa.Array:
         order = np.argsort(self._groups)
         none = np.zeros(len(order), np.int64)
         asked = Delta(
@@ -133,16 +133,18 @@ def _groups_of(batch: pa.RecordBatch) -> Codes:
     return groups
 
 
-def _has(groups: Codes, starts: Ints, weights: Ints, asked: Codes) -> npt.NDArray[np.bool_]:
+def _has(groups: Codes, starts: Ints, weights: Ints, wanted_groups: Codes) -> npt.NDArray[np.bool_]:
     """Return which groups have a value with positive weight."""
     living = np.concatenate([[0], np.cumsum(weights > 0)])
-    at = np.searchsorted(groups, asked)
+    at = np.searchsorted(groups, wanted_groups)
     inside = at < len(groups)
     at = np.where(inside, at, 0)
     if not len(groups):
-        return np.zeros(len(asked), np.bool_)
-    found: npt.NDArray[np.bool_] = inside & (groups[at] == asked) & (living[starts[at + 1]] > living[starts[at]])
-    return found
+        return np.zeros(len(wanted_groups), np.bool_)
+    has_value: npt.NDArray[np.bool_] = (
+        inside & (groups[at] == wanted_groups) & (living[starts[at + 1]] > living[starts[at]])
+    )
+    return has_value
 
 
 def _is_coded(of: pa.DataType) -> bool:

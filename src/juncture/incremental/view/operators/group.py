@@ -20,7 +20,7 @@ from juncture.incremental.view.operators.accumulators import (
 from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.extremes import ExtremeAccumulator
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one, batch_of
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.incremental.view.plan import GroupAggregate
 from juncture.kernels.array_types import Codes, Ints
 
@@ -134,7 +134,7 @@ class GroupOperator(ViewOperator):
         return self._codes.count if self._keys else 1
 
     @property
-    def held(self) -> tuple[HeldRows, ...]:
+    def held(self) -> tuple[SpillableRows, ...]:
         """The stored values of MIN and MAX."""
         return tuple(held for each in self._accumulators for held in each.held)
 

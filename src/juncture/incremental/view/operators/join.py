@@ -23,7 +23,7 @@ from juncture.incremental.view.operators.operator import Change, Flow, ViewOpera
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 
-_TAKEN_ROWS = 1 << 20
+_CHUNK_ROWS = 1 << 20
 """Rows to join at a time."""
 
 Piece = tuple[Ints, pa.RecordBatch, Codes, Ints]
@@ -104,27 +104,27 @@ class JoinOperator(ViewOperator):
         self._first = np.concatenate([[0], np.cumsum(widths)]).tolist()
         self._owner = [part for part, width in enumerate(widths) for _ in range(width)]
         self._shown = shown
-        self._paths = [(path, self._read_by(path), self._asked_first(path)) for path in paths]
+        self._paths = [(path, self._read_by(path), self._prefilters(path)) for path in paths]
 
     def _keys_of(self, part: int, held: ArrangedOperator) -> KnownKeys:
         return held.domain, tuple(shifted(key, self._first[part]) for key in held.keys)
 
-    def _asked_first(self, path: JoinPath) -> list[ArrangedOperator]:
+    def _prefilters(self, path: JoinPath) -> list[ArrangedOperator]:
         """Return the arrangements that are looked up by the key of the changes. Changes that miss one are skipped.
 
         Empty if the only one is that of the first lookup, which skips them anyway.
         """
         equal = {self._keys_of(path.part, path.start)}
-        found = []
+        arrangements = []
         for each in path.lookups:
             if (each.held.domain, each.keys) in equal:
                 equal.add(self._keys_of(each.part, each.held))
-                found.append(each.held)
-        if found == [path.lookups[0].held]:
+                arrangements.append(each.held)
+        if arrangements == [path.lookups[0].held]:
             return []
-        for held in found:
+        for held in arrangements:
             held.notes_keys = True
-        return found
+        return arrangements
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
         """Return the columns of each input that a path reads."""
@@ -143,14 +143,14 @@ class JoinOperator(ViewOperator):
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
         """Return the inserted and deleted rows of the join."""
-        found: Flow = []
+        changes: Flow = []
         for path, read, asked in self._paths:
-            delta = _matched(path.start.delta, asked)
+            delta = _may_match(path.start.delta, asked)
             if delta is None:
                 continue
-            for first in range(0, len(delta), _TAKEN_ROWS):
-                found += self._followed(path, read, delta, slice(first, first + _TAKEN_ROWS))
-        return found
+            for first in range(0, len(delta), _CHUNK_ROWS):
+                changes += self._followed(path, read, delta, slice(first, first + _CHUNK_ROWS))
+        return changes
 
     def _followed(self, path: JoinPath, read: Mapping[int, list[int]], delta: Delta, some: slice) -> Iterator[Change]:
         batch = delta.batch.slice(some.start, some.stop - some.start)
@@ -164,12 +164,12 @@ class JoinOperator(ViewOperator):
         if not len(rows.weights):
             return
         if not lookups:
-            yield self._given(rows, read), rows.weights
+            yield self._output(rows, read), rows.weights
             return
-        for found in self._looked_up(rows, lookups[0], read):
-            yield from self._joined(self._where(found, lookups[0].condition, read), lookups[1:], read)
+        for matches in self._lookup_matches(rows, lookups[0], read):
+            yield from self._joined(self._where(matches, lookups[0].condition, read), lookups[1:], read)
 
-    def _given(self, rows: _Joined, read: Mapping[int, list[int]]) -> pa.RecordBatch:
+    def _output(self, rows: _Joined, read: Mapping[int, list[int]]) -> pa.RecordBatch:
         made: dict[int, pa.Array] = {}
         for part, places in read.items():
             wanted = [place for place in places if place in self._shown]
@@ -194,45 +194,48 @@ class JoinOperator(ViewOperator):
         kept = true_rows(evaluate(condition, arrays, len(rows.weights)))
         return rows if len(kept) == len(rows.weights) else rows.some(kept)
 
-    def _looked_up(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
-        """Yield rows with their matches in an arrangement, about ``_TAKEN_ROWS`` at a time."""
+    def _lookup_matches(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
+        """Yield rows with their matches in an arrangement, about ``_CHUNK_ROWS`` at a time."""
         held, own = lookup.held, (lookup.held.domain, lookup.keys)
         codes = rows.codes.get(own)
         if codes is None:
             arrays = self._columns(rows, lookup.read_by_keys, read)
             count = len(rows.weights)
-            codes = held.domain.found([evaluate(key, arrays, count) for key in lookup.keys], count)
+            codes = held.domain.find([evaluate(key, arrays, count) for key in lookup.keys], count)
             rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
         places = [place - self._first[lookup.part] for place in read[lookup.part]]
         pieces: list[Piece] = []
         waiting = 0
-        for piece in _found(codes, held, is_changed=lookup.is_changed):
+        for piece in _matches_of(codes, held, is_changed=lookup.is_changed):
             pieces.append(piece)
             waiting += len(piece[0])
-            if waiting >= _TAKEN_ROWS:
-                yield self._beside(rows, lookup, pieces, places)
+            if waiting >= _CHUNK_ROWS:
+                yield self._with_matches(rows, lookup, pieces, places)
                 pieces, waiting = [], 0
         if pieces:
-            yield self._beside(rows, lookup, pieces, places)
+            yield self._with_matches(rows, lookup, pieces, places)
 
-    def _beside(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], places: Sequence[int]) -> _Joined:
-        found = rows.some(np.concatenate([ours for ours, *_ in pieces]))
+    def _with_matches(self, rows: _Joined, lookup: Lookup, pieces: Sequence[Piece], places: Sequence[int]) -> _Joined:
+        left_rows = rows.some(np.concatenate([rows_with_match for rows_with_match, *_ in pieces]))
         # Matches in several batches are copied now. Matches in one batch are copied after the remaining lookups.
         batch = pieces[0][1].select(places)
         index: Positions | None = pieces[0][2]
         if len(pieces) > 1 and places:
-            taken = [rows_of(each.select(places), array_of(here, pa.int32())) for _, each, here, _ in pieces]
-            batch, index = joined_batches(taken), None
-        codes = {**found.codes, self._keys_of(lookup.part, lookup.held): found.codes[lookup.held.domain, lookup.keys]}
+            copies = [rows_of(each.select(places), array_of(positions, pa.int32())) for _, each, positions, _ in pieces]
+            batch, index = joined_batches(copies), None
+        codes = {
+            **left_rows.codes,
+            self._keys_of(lookup.part, lookup.held): left_rows.codes[lookup.held.domain, lookup.keys],
+        }
         return _Joined(
-            found.weights * np.concatenate([weights for *_, weights in pieces]),
-            {**found.batches, lookup.part: batch},
-            {**found.rows, lookup.part: index if places else None},
+            left_rows.weights * np.concatenate([weights for *_, weights in pieces]),
+            {**left_rows.batches, lookup.part: batch},
+            {**left_rows.rows, lookup.part: index if places else None},
             codes,
         )
 
 
-def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
+def _may_match(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
     """Return the changes whose keys may have rows in all of some arrangements; None if there are none."""
     rows, keys = np.arange(len(delta)), delta.keys
     for held in asked:
@@ -244,7 +247,7 @@ def _matched(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
     return delta.some(rows)
 
 
-def _found(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
+def _matches_of(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
     """Yield the rows with matches in an arrangement and the positions of the matches, in pieces."""
     order = np.flatnonzero(codes != EMPTY)
     if len(order) < len(codes):

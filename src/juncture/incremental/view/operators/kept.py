@@ -20,7 +20,7 @@ from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import KeptJoin, kept_join
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.spec.base import Spec
 from juncture.spec.schema import Side
 from juncture.streams.output import Output, streaming_join, to_streaming
@@ -69,7 +69,7 @@ class KeptJoinOperator(ViewOperator):
         self._journal, changes, self._worked = Journal(), Changes(), True
         take = self._kept.operator.apply if self.rows else self._kept.operator.populate
         take(deltas, self._journal, changes)
-        found = []
+        result = []
         for batch, weights in changes.gathered():
             start = 0
             for given in self._output.finished([batch]):
@@ -77,9 +77,9 @@ class KeptJoinOperator(ViewOperator):
                     _in_type(given.column(name), field.type)
                     for name, field in zip(self._shown, self.schema, strict=True)
                 ]
-                found.append((batch_of(arrays, self.schema), weights[start : start + given.num_rows]))
+                result.append((batch_of(arrays, self.schema), weights[start : start + given.num_rows]))
                 start += given.num_rows
-        return found
+        return result
 
     @contextmanager
     def _readable_errors(self) -> Iterator[None]:
@@ -89,7 +89,7 @@ class KeptJoinOperator(ViewOperator):
         except JunctureError as error:
             # The lines after the first show the internal predicate.
             text = error.message.partition("\n")[0]
-            text = re.sub(r"'([lr]\d+)'", lambda found: repr(self._texts.get(found[1], found[1])), text)
+            text = re.sub(r"'([lr]\d+)'", lambda match: repr(self._texts.get(match[1], match[1])), text)
             raise type(error)(text, name=error.name) from None
 
     def _located(self, side: Side, flow: Flow) -> tuple[Delta, list[Place]]:
@@ -121,11 +121,11 @@ class KeptJoinOperator(ViewOperator):
         self._worked = False
 
     @property
-    def held(self) -> tuple[HeldRows, ...]:
+    def held(self) -> tuple[SpillableRows, ...]:
         """The rows of both sides."""
         kept = self._kept
         return tuple(
-            HeldRows(held, kept.keys, partial(kept.keys_of, side), len(kept.nothing(side).codes))
+            SpillableRows(held, kept.keys, partial(kept.keys_of, side), len(kept.nothing(side).codes))
             for side, held in kept.arrangements.items()
         )
 

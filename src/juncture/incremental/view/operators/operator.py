@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.incremental.view.paging import HeldRows
+from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Ints
 
 Change = tuple[pa.RecordBatch, Ints]
@@ -44,7 +44,7 @@ class ViewOperator:
         """Undo the last step."""
 
     @property
-    def held(self) -> tuple[HeldRows, ...]:
+    def held(self) -> tuple[SpillableRows, ...]:
         """Stored rows that may spill."""
         return ()
 

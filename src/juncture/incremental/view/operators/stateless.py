@@ -33,15 +33,15 @@ class FilterOperator(ViewOperator):
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the matching rows."""
-        found = []
+        changes = []
         for batch, weights in flows[0]:
             rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
             columns = batch_of([batch.column(place) for place in self._shown], self.schema)
             if len(rows) == batch.num_rows:
-                found.append((columns, weights))
+                changes.append((columns, weights))
             elif len(rows):
-                found.append((some_rows(columns, rows), weights[rows]))
-        return found
+                changes.append((some_rows(columns, rows), weights[rows]))
+        return changes
 
 
 class ProjectOperator(ViewOperator):

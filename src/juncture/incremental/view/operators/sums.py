@@ -88,10 +88,10 @@ class Sums:
 
     def exact(self) -> list[int]:
         """Return the sums as integers, in units of the first line."""
-        found = [0] * self.lines.shape[1]
+        totals = [0] * self.lines.shape[1]
         for line in self.lines[::-1].tolist():
-            found = [(value << _BITS) + digit for value, digit in zip(found, line, strict=True)]
-        return found
+            totals = [(value << _BITS) + digit for value, digit in zip(totals, line, strict=True)]
+        return totals
 
 
 class ExactSums:
@@ -180,15 +180,15 @@ class ExactSums:
 
     def _floats(self, sums: Sums, valid: Mask, counts: Ints | None) -> pa.Array:
         if self._is_float and counts is None:
-            found = np.empty(len(valid), np.float64)
-            nearest_floats(sums.lines, sums.base, found.view(np.int64))
+            floats = np.empty(len(valid), np.float64)
+            nearest_floats(sums.lines, sums.base, floats.view(np.int64))
         else:
-            found = self._quotients(sums, valid, counts)
+            floats = self._quotients(sums, valid, counts)
         if self._is_float and sums.special.any():
             plus, minus, nan = sums.special
-            found = np.where(plus > 0, np.inf, np.where(minus > 0, -np.inf, found))
-            found = np.where((nan > 0) | ((plus > 0) & (minus > 0)), np.nan, found)
-        return array_of(found, pa.float64(), valid)
+            floats = np.where(plus > 0, np.inf, np.where(minus > 0, -np.inf, floats))
+            floats = np.where((nan > 0) | ((plus > 0) & (minus > 0)), np.nan, floats)
+        return array_of(floats, pa.float64(), valid)
 
     def _quotients(self, sums: Sums, valid: Mask, counts: Ints | None) -> Floats:
         """Return the sums divided by counts, or by one."""
@@ -219,12 +219,12 @@ def _digits(values: pa.Array) -> list[Any]:
     """Return the digits of integers or decimals, the lowest first. The last digit has the sign."""
     if pat.is_decimal(values.type):
         words = raw_values(values, np.uint64)
-        found = []
+        digits = []
         for word in range(words.shape[1]):
             last = word == words.shape[1] - 1
             low, high = (words[:, word] & np.uint64(_MASK)).astype(np.int64), words[:, word] >> np.uint64(_BITS)
-            found += [low, high.astype(np.int64) if not last else words[:, word].view(np.int64) >> _BITS]
-        return found
+            digits += [low, high.astype(np.int64) if not last else words[:, word].view(np.int64) >> _BITS]
+        return digits
     if pat.is_uint64(values.type):
         wide = raw_values(values, np.uint64)
         return [(wide & np.uint64(_MASK)).astype(np.int64), (wide >> np.uint64(_BITS)).astype(np.int64)]

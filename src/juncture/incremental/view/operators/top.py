@@ -48,8 +48,8 @@ def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:
     if not columns:
         return np.arange(batch.num_rows)
     table = pa.Table.from_arrays(columns, names=[name for name, _ in keys])
-    found: Ints = pc.sort_indices(table, sort_keys=keys).to_numpy().astype(np.int64)
-    return found
+    rows: Ints = pc.sort_indices(table, sort_keys=keys).to_numpy().astype(np.int64)
+    return rows
 
 
 class TopOperator(ViewOperator):
