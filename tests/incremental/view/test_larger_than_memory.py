@@ -30,12 +30,12 @@ class OnDisk(Viewed):
 
     def opened(self):
         view = super().opened()
-        assert not any(held.arrangement.memory for held in view._flow.held)
+        assert not any(rows.arrangement.memory for rows in view._flow.spillable)
         return view
 
     def step(self):
         super().step()
-        assert not any(held.arrangement.memory for held in self.view._flow.held)
+        assert not any(rows.arrangement.memory for rows in self.view._flow.spillable)
 
 
 OFTEN = (
@@ -193,7 +193,7 @@ def test_the_first_rows_of_many(tmp_path):
 def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
     with opened(tmp_path / "state") as view:
         view.populate(sales=sales(range(9_000)), customers=customers(997))
-        pages = view._flow.built.held["sales"].arrangement.pages
+        pages = view._flow.built.source_rows["sales"].arrangement.pages
 
         def failing():
             raise StateError("a block is damaged")

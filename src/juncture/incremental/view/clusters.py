@@ -71,32 +71,32 @@ class JoinCluster:
         return [self._delta_path(part, static) for part in changing or self.order(static)[-1:]]
 
     def _delta_path(self, start: int, static: Sequence[bool]) -> DeltaPath:
-        there = self.places(start)
-        left = [each for each in self.conditions if not columns(each) <= there]
-        alone = [each for each in self.conditions if columns(each) <= there]
+        joined = self.places(start)
+        pending = [each for each in self.conditions if not columns(each) <= joined]
+        alone = [each for each in self.conditions if columns(each) <= joined]
         rest = [part for part in range(len(self.parts)) if part != start]
         stages = []
 
         def rank(part: int) -> tuple[bool, bool, bool, int]:
-            has_key = any(_pair(each, there, self.places(part)) for each in left)
+            has_key = any(_pair(each, joined, self.places(part)) for each in pending)
             return not has_key, not static[part], not _is_filtered(self.parts[part]), part
 
         while rest:
             part = min(rest, key=rank)
             rest.remove(part)
-            here = [each for each in left if columns(each) <= there | self.places(part)]
-            left = [each for each in left if each not in here]
-            pairs = [_pair(each, there, self.places(part)) for each in here]
+            applicable = [each for each in pending if columns(each) <= joined | self.places(part)]
+            pending = [each for each in pending if each not in applicable]
+            pairs = [_pair(each, joined, self.places(part)) for each in applicable]
             keys = [pair for pair in pairs if pair is not None]
             stages.append(
                 LookupStage(
                     part,
                     tuple(one for one, _ in keys),
                     tuple(shifted(other, -self.firsts[part]) for _, other in keys),
-                    all_of([each for each, pair in zip(here, pairs, strict=True) if pair is None]),
+                    all_of([each for each, pair in zip(applicable, pairs, strict=True) if pair is None]),
                 )
             )
-            there |= self.places(part)
+            joined |= self.places(part)
         return DeltaPath(start, all_of(alone), tuple(stages))
 
 
@@ -118,12 +118,12 @@ def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinClu
     )
 
 
-def _pair(condition: Expression, there: frozenset[int], other: frozenset[int]) -> tuple[Expression, Expression] | None:
+def _pair(condition: Expression, joined: frozenset[int], other: frozenset[int]) -> tuple[Expression, Expression] | None:
     """Return both sides of an equality between two sets of columns; None for other conditions."""
     if not isinstance(condition, Call) or condition.function != "equal":
         return None
     for one, two in (condition.operands, condition.operands[::-1]):
-        if columns(one) and columns(two) and columns(one) <= there and columns(two) <= other:
+        if columns(one) and columns(two) and columns(one) <= joined and columns(two) <= other:
             return one, two
     return None
 

@@ -22,11 +22,11 @@ class Dataflow:
     def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
         self.most_rows = 0
-        self.held: list[SpillableRows] = [held for operator in self.built.operators for held in operator.held]
+        self.spillable: list[SpillableRows] = [rows for operator in self.built.operators for rows in operator.spillable]
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
         """Return the applicable changes of a source and the unmatched deletes. `run` or `abandon` must follow."""
-        return self.built.held[source].located(flow)
+        return self.built.source_rows[source].located(flow)
 
     def run(self, changes: Mapping[str, Flow]) -> Flow:
         """Compute an epoch, and return the changes of the result. `commit` or `abandon` must follow.
@@ -57,7 +57,7 @@ class Dataflow:
                     name=name or "JN-VIEW-VALUE",
                 ) from error
             rows = sum(len(weights) for _, weights in output)
-            operator.given += rows
+            operator.emitted_rows += rows
             self.most_rows = max(self.most_rows, rows)
             operator.seconds += time.perf_counter() - start
             outputs[id(operator)] = output
@@ -94,8 +94,8 @@ class Dataflow:
 
     def rows(self, source: str) -> Iterator[Change]:
         """Yield the distinct rows of a source with their weights."""
-        return self.built.held[source].arrangement.living()
+        return self.built.source_rows[source].arrangement.living()
 
     def source(self, source: str) -> pa.Table:
         """Return the rows of a source in no order, repeated by weight."""
-        return table_of(self.rows(source), self.built.held[source].schema)
+        return table_of(self.rows(source), self.built.source_rows[source].schema)

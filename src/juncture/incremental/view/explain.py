@@ -40,7 +40,7 @@ def _tree(built: BuiltView) -> Iterator[tuple[str, ViewOperator | None]]:
             yield from below(each, inner, "└─ " if place == len(operator.inputs) - 1 else "├─ ")
 
     yield from below(built.answer, "", "")
-    for operator in built.held.values():
+    for operator in built.source_rows.values():
         if not uses.get(id(operator)) and operator is not built.answer:
             yield operator.label, operator
 
@@ -55,7 +55,7 @@ def _figures(operator: ViewOperator | None) -> str:
     rows = f"{operator.rows:,}" if operator.rows else ""
     on_disk = f"{operator.rows_on_disk:,}" if operator.rows_on_disk else ""
     memory = _bytes(operator.nbytes) if operator.nbytes else ""
-    return f"{rows:>12} {on_disk:>12} {memory:>10} {operator.given:>12,} {operator.seconds * 1_000:>6,.0f} ms"
+    return f"{rows:>12} {on_disk:>12} {memory:>10} {operator.emitted_rows:>12,} {operator.seconds * 1_000:>6,.0f} ms"
 
 
 def _bytes(count: int) -> str:

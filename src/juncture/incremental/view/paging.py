@@ -79,11 +79,11 @@ class Paging:
     """Keeps a view within its memory. ``others_bytes`` returns the bytes that cannot be spilled."""
 
     def __init__(
-        self, files: ViewStore, memory_bytes: int, held: Sequence[SpillableRows], others_bytes: Callable[[], int]
+        self, files: ViewStore, memory_bytes: int, spillable: Sequence[SpillableRows], others_bytes: Callable[[], int]
     ) -> None:
         self._files = files
         self._memory_bytes = memory_bytes
-        self._held = held
+        self._spillable = spillable
         self._others_bytes = others_bytes
         self._cache = BlockCache(int(memory_bytes * _CACHED))
         self._merge: tuple[SpillableRows, Merge] | None = None
@@ -111,15 +111,21 @@ class Paging:
 
     def settle(self) -> None:
         """Update rows on disk after an epoch, and write rows that exceed the memory."""
-        for held in self._held:
-            if held.arrangement.pages is not None:
-                held.arrangement.pages.settle()
+        for rows_of_operator in self._spillable:
+            if rows_of_operator.arrangement.pages is not None:
+                rows_of_operator.arrangement.pages.settle()
         try:
             self._end_merge()
-            others, rows = self._others_bytes(), sum(held.memory_bytes for held in self._held)
+            others, rows = (
+                self._others_bytes(),
+                sum(rows_of_operator.memory_bytes for rows_of_operator in self._spillable),
+            )
             if rows and others + rows > self._memory_bytes * _IN_MEMORY:
                 self._write(others + rows)
-            if sum(run.changed_bytes for held in self._held for run in held.runs) > self._memory_bytes * _CHANGED:
+            if (
+                sum(run.changed_bytes for rows_of_operator in self._spillable for run in rows_of_operator.runs)
+                > self._memory_bytes * _CHANGED
+            ):
                 self._keep()
         except StateError as error:
             # The epoch is committed and its rows are in memory. The next epoch tries again.
@@ -127,9 +133,9 @@ class Paging:
 
     def drop(self) -> None:
         """Discard the blocks that a failed epoch fetched."""
-        for held in self._held:
-            if held.arrangement.pages is not None:
-                held.arrangement.pages.drop()
+        for rows_of_operator in self._spillable:
+            if rows_of_operator.arrangement.pages is not None:
+                rows_of_operator.arrangement.pages.drop()
 
     def close(self) -> None:
         """Stop the merge in the background."""
@@ -139,44 +145,47 @@ class Paging:
 
     def _write(self, taken: int) -> None:
         """Write rows of the operators with the most bytes in memory, until the rest fits."""
-        for held in sorted(self._held, key=lambda each: each.memory_bytes, reverse=True):
-            size = held.memory_bytes
+        for rows_of_operator in sorted(self._spillable, key=lambda each: each.memory_bytes, reverse=True):
+            size = rows_of_operator.memory_bytes
             if taken <= self._memory_bytes * _KEPT or not size:
                 break
-            if held.hash_keys is not None:
-                held.hash_keys()
+            if rows_of_operator.hash_keys is not None:
+                rows_of_operator.hash_keys()
             written = [
-                self._files.write(sorted_pieces(run, held.keys), is_sorted=True) for run in held.arrangement.memory
+                self._files.write(sorted_pieces(run, rows_of_operator.keys), is_sorted=True)
+                for run in rows_of_operator.arrangement.memory
             ]
-            fresh = [run for each in written for run in held.stored(each, self._files, self._cache)]
-            held.look_up_in([*held.runs, *fresh])
-            held.arrangement.memory = []
+            fresh = [run for each in written for run in rows_of_operator.stored(each, self._files, self._cache)]
+            rows_of_operator.look_up_in([*rows_of_operator.runs, *fresh])
+            rows_of_operator.arrangement.memory = []
             taken -= size
         self._begin_merge()
 
     def _keep(self) -> None:
         """Write the changed weights of rows on disk."""
         merging = [] if self._merge is None else self._merge[1].runs
-        runs = [run for held in self._held for run in held.runs]
+        runs = [run for rows_of_operator in self._spillable for run in rows_of_operator.runs]
         self._files.keep_only([*runs, *(run for run in merging if run not in runs)])
 
     def _begin_merge(self) -> None:
         if self._merge is not None:
             return
-        held, runs = max(((each, mergeable(each.runs)) for each in self._held), key=lambda pair: len(pair[1]))
+        rows_of_operator, runs = max(
+            ((each, mergeable(each.runs)) for each in self._spillable), key=lambda pair: len(pair[1])
+        )
         if runs:
             self._keep()
-            self._merge = held, Merge(runs, self._files.writer(is_sorted=True))
+            self._merge = rows_of_operator, Merge(runs, self._files.writer(is_sorted=True))
 
     def _end_merge(self) -> None:
         """Replace merged runs by their result, if a merge is done."""
         if self._merge is None or not self._merge[1].is_done:
             return
-        (held, merge), self._merge = self._merge, None
+        (rows_of_operator, merge), self._merge = self._merge, None
         written = self._files.take_in(merge.result())
-        fresh = held.stored(written, self._files, self._cache)
+        fresh = rows_of_operator.stored(written, self._files, self._cache)
         for run in fresh:
             merge.carry_over(run)
-        held.look_up_in([*(run for run in held.runs if run not in merge.runs), *fresh])
+        rows_of_operator.look_up_in([*(run for run in rows_of_operator.runs if run not in merge.runs), *fresh])
         self._keep()
         self._begin_merge()

@@ -53,14 +53,14 @@ _COMPARED = _BOUNDS | {"equal": "=", "not_equal": "<>"}
 class BuiltView:
     """The operators of a plan, each after its inputs.
 
-    By source: ``inputs`` accept changes, ``scans`` list the columns, and ``held`` has the rows.
+    By source: ``inputs`` accept changes, ``scans`` list the columns, and ``source_rows`` has the rows.
     """
 
     def __init__(self) -> None:
         self.operators: list[ViewOperator] = []
         self.inputs: dict[str, InputOperator] = {}
         self.scans: dict[str, ScanNode] = {}
-        self.held: dict[str, ArrangedOperator] = {}
+        self.source_rows: dict[str, ArrangedOperator] = {}
         self.domains: list[KeyDomain] = []
         self.answer: ArrangedOperator
 
@@ -76,9 +76,9 @@ def operators_of(plan: PlanNode, static: Collection[str]) -> BuiltView:
     for source, scan in built.scans.items():
         # Reuse an arrangement of the source by any key.
         arranged = [each for (node, _), each in builder.arrangements.items() if node == scan and each.keeps]
-        held = arranged[0] if arranged else builder.arranged(scan, built.inputs[source], (), f"rows of {source}")
-        held.keeps = True
-        built.held[source] = held
+        source_rows = arranged[0] if arranged else builder.arranged(scan, built.inputs[source], (), f"rows of {source}")
+        source_rows.keeps = True
+        built.source_rows[source] = source_rows
     return built
 
 
@@ -185,10 +185,10 @@ class _OperatorBuilder:
             label = "distinct" if not values else f"{label}: {', '.join(values)}"
             return GroupOperator(label, inputs[0], node.keys, node.aggregates)
         assert isinstance(node, TopNode)
-        held = self.arranged(node.input, inputs[0], ())
-        held.keeps = True
+        arranged = self.arranged(node.input, inputs[0], ())
+        arranged.keeps = True
         last = "" if node.limit is None else f" {node.limit:,}"
-        return TopOperator(f"top{last}", held, node.order, node.limit, node.offset)
+        return TopOperator(f"top{last}", arranged, node.order, node.limit, node.offset)
 
     def _is_choice(self, node: ProjectNode) -> bool:
         """Return whether a projection only selects columns of an input without other uses."""
@@ -214,17 +214,17 @@ class _OperatorBuilder:
         for delta_path in delta_paths:
             lookups.append([])
             for stage in delta_path.stages:
-                held = self._arranged(cluster.parts[stage.part], stage.by)
+                arranged = self._arranged(cluster.parts[stage.part], stage.by)
                 # Rows are looked up only if an input can change.
-                held.keeps |= not all(static)
+                arranged.keeps |= not all(static)
                 is_changed = place[stage.part] < place[delta_path.part]
-                lookups[-1].append(Lookup(stage.part, held, stage.keys, stage.condition, is_changed))
+                lookups[-1].append(Lookup(stage.part, arranged, stage.keys, stage.condition, is_changed))
         paths = [
             JoinPath(delta_path.part, self._start(cluster, delta_path), delta_path.condition, tuple(stages))
             for delta_path, stages in zip(delta_paths, lookups, strict=True)
         ]
         used = {path.part: path.start for path in paths}
-        used |= {each.part: each.held for path in paths for each in path.lookups}
+        used |= {each.part: each.arranged for path in paths for each in path.lookups}
         label = f"join on {_conditions(cluster)}" if cluster.conditions else "cross join"
         widths = [len(part.types) for part in cluster.parts]
         inputs = [used[part] for part in range(len(widths))]

@@ -71,12 +71,12 @@ def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
     """Yield the changes with deletes last, when the rows that they delete exist."""
     deletes: Flow = []
     for batch, weights in changes:
-        going = weights < 0
-        if not going.any():
+        is_delete = weights < 0
+        if not is_delete.any():
             yield batch, weights
             continue
         inserts: Flow = []
-        for mask, target in ((going, deletes), (~going, inserts)):
+        for mask, target in ((is_delete, deletes), (~is_delete, inserts)):
             rows = np.flatnonzero(mask)
             target.append((rows_of(batch, array_of(rows, pa.int64())), weights[rows]))
         yield from inserts

@@ -25,9 +25,9 @@ Places = Mapping[int, int]
 
 def pruned(node: PlanNode) -> PlanNode:
     """Return a plan with the same output that reads only needed columns. All uses of a source read the same ones."""
-    seen = _Pruner(None)
-    seen.exactly(node, range(len(node.types)))
-    return _Pruner(seen.read).exactly(node, range(len(node.types)))
+    collector = _Pruner(None)
+    collector.exactly(node, range(len(node.types)))
+    return _Pruner(collector.read).exactly(node, range(len(node.types)))
 
 
 class _Pruner:
@@ -39,13 +39,13 @@ class _Pruner:
 
     def exactly(self, node: PlanNode, wanted: Sequence[int]) -> PlanNode:
         """Return a plan with exactly these columns, in this order."""
-        made, places = self.some(node, frozenset(wanted))
-        if [places[each] for each in wanted] == list(range(len(made.types))):
-            return made
-        kept = tuple(made.every_column[places[each]] for each in wanted)
-        if isinstance(made, JoinNode):
-            return replace(made, output=tuple(made.shown[each.index] for each in kept))
-        return ProjectNode(made, kept)
+        pruned_node, places = self.some(node, frozenset(wanted))
+        if [places[each] for each in wanted] == list(range(len(pruned_node.types))):
+            return pruned_node
+        output = tuple(pruned_node.every_column[places[each]] for each in wanted)
+        if isinstance(pruned_node, JoinNode):
+            return replace(pruned_node, output=tuple(pruned_node.shown[each.index] for each in output))
+        return ProjectNode(pruned_node, output)
 
     def some(self, node: PlanNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         """Return a plan with at least these columns, and their positions."""
@@ -57,12 +57,12 @@ class _Pruner:
             return node, {place: place for place in wanted}
         if isinstance(node, ProjectNode):
             kept = sorted(wanted)
-            made, places = self.some(node.input, _read([node.columns[each] for each in kept]))
+            pruned_input, places = self.some(node.input, _read([node.columns[each] for each in kept]))
             made_columns = tuple(shifted(node.columns[each], places) for each in kept)
-            return _projected(made, made_columns), _numbered(kept)
+            return _projected(pruned_input, made_columns), _numbered(kept)
         if isinstance(node, FilterNode):
-            made, places = self.some(node.input, wanted | columns(node.condition))
-            return FilterNode(made, shifted(node.condition, places)), places
+            pruned_input, places = self.some(node.input, wanted | columns(node.condition))
+            return FilterNode(pruned_input, shifted(node.condition, places)), places
         if isinstance(node, JoinNode):
             return self._join(node, wanted)
         if isinstance(node, GroupNode):
@@ -80,8 +80,8 @@ class _Pruner:
         if self._sources is None:
             self.read.setdefault(node.source, set()).update(wanted)
             return node, {place: place for place in wanted}
-        kept = sorted(self._sources[node.source])
-        return ScanNode(node.source, tuple(node.columns[place] for place in kept)), _numbered(kept)
+        positions = sorted(self._sources[node.source])
+        return ScanNode(node.source, tuple(node.columns[place] for place in positions)), _numbered(positions)
 
     def _join(self, node: JoinNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         shown = {place: node.shown[place] for place in wanted}
@@ -99,7 +99,7 @@ class _Pruner:
         match = node.asof
         if match is not None:
             match = replace(match, left=shifted(match.left, at_left), right=shifted(match.right, at_right))
-        made = JoinNode(
+        joined = JoinNode(
             left,
             right,
             node.how,
@@ -107,7 +107,7 @@ class _Pruner:
             match,
             tuple(at[shown[place]] for place in sorted(wanted)),
         )
-        return made, _numbered(sorted(wanted))
+        return joined, _numbered(sorted(wanted))
 
     def _group(self, node: GroupNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         count = len(node.keys)
@@ -116,10 +116,10 @@ class _Pruner:
             kept = [0]
         aggregates = [node.aggregates[place] for place in kept]
         values = [each.value for each in aggregates if each.value is not None]
-        made, places = self.some(node.input, _read([*node.keys, *values]))
+        pruned_input, places = self.some(node.input, _read([*node.keys, *values]))
         keys = tuple(shifted(each, places) for each in node.keys)
         moved = tuple(_moved(each, places) for each in aggregates)
-        return GroupNode(made, keys, moved), {place: place for place in range(count)} | {
+        return GroupNode(pruned_input, keys, moved), {place: place for place in range(count)} | {
             place + count: number + count for number, place in enumerate(kept)
         }
 
@@ -128,17 +128,17 @@ def _moved(aggregate: GroupAggregate, places: Places) -> GroupAggregate:
     return aggregate if aggregate.value is None else replace(aggregate, value=shifted(aggregate.value, dict(places)))
 
 
-def _projected(node: PlanNode, made: tuple[Expression, ...]) -> PlanNode:
+def _projected(node: PlanNode, output: tuple[Expression, ...]) -> PlanNode:
     """Return a projection. A join that only selects columns does so itself."""
-    if isinstance(node, JoinNode) and all(each in node.every_column for each in made):
+    if isinstance(node, JoinNode) and all(each in node.every_column for each in output):
         at = {column: place for place, column in enumerate(node.every_column)}
-        places = [at[each] for each in made if isinstance(each, InputColumn)]
+        places = [at[each] for each in output if isinstance(each, InputColumn)]
         return replace(node, output=tuple(node.shown[place] for place in places))
-    return node if made == node.every_column else ProjectNode(node, made)
+    return node if output == node.every_column else ProjectNode(node, output)
 
 
-def _numbered(kept: Sequence[int]) -> dict[int, int]:
-    return {place: number for number, place in enumerate(kept)}
+def _numbered(positions: Sequence[int]) -> dict[int, int]:
+    return {place: number for number, place in enumerate(positions)}
 
 
 def _read(expressions: Sequence[Expression]) -> frozenset[int]:

@@ -43,7 +43,7 @@ def pushed(node: PlanNode, static: Collection[str]) -> PlanNode:
     """Return a plan with conditions pushed down, given the sources that never change after the first epoch."""
     first = _Pusher(frozenset(static), {})
     first.push(node, [])
-    return _Pusher(frozenset(static), first.asked).push(node, [])
+    return _Pusher(frozenset(static), first.key_conditions).push(node, [])
 
 
 def _is_never(condition: Expression) -> bool:
@@ -90,13 +90,13 @@ class _Part:
 class _Pusher:
     """Pushes conditions down.
 
-    ``known`` has the key conditions of each use of a group node from an earlier pass, and ``asked`` collects them.
+    ``known`` has the key conditions of each use of a group node from an earlier pass. ``key_conditions`` collects them.
     """
 
     def __init__(self, static: frozenset[str], known: Mapping[PlanNode, Collection[Conditions]]) -> None:
         self._static = static
         self._known = known
-        self.asked: dict[PlanNode, dict[Conditions, None]] = {}
+        self.key_conditions: dict[PlanNode, dict[Conditions, None]] = {}
 
     def push(self, node: PlanNode, conditions: list[Expression]) -> PlanNode:
         """Return a plan filtered by some conditions."""
@@ -109,8 +109,10 @@ class _Pusher:
             return self._project(node, conditions)
         if isinstance(node, UnionNode):
             parts = [self.push(part, conditions) for part in node.parts]
-            kept = [part for part in parts if not isinstance(part, EmptyNode)]
-            return kept[0] if len(kept) == 1 else UnionNode(tuple(kept)) if kept else EmptyNode(node.types)
+            nonempty = [part for part in parts if not isinstance(part, EmptyNode)]
+            return (
+                nonempty[0] if len(nonempty) == 1 else UnionNode(tuple(nonempty)) if nonempty else EmptyNode(node.types)
+            )
         if isinstance(node, GroupNode):
             return self._group(node, conditions)
         if isinstance(node, JoinNode):
@@ -135,20 +137,20 @@ class _Pusher:
     def _group(self, node: GroupNode, conditions: list[Expression]) -> PlanNode:
         # Conditions on keys alone keep or exclude whole groups. Without keys, the one group must stay.
         key_conditions = [each for each in conditions if columns(each) and max(columns(each)) < len(node.keys)]
-        self.asked.setdefault(node, {})[tuple(key_conditions)] = None
+        self.key_conditions.setdefault(node, {})[tuple(key_conditions)] = None
         uses = self._known.get(node, ())
         if len(uses) > 1 and tuple(key_conditions) in uses:
-            pushed_down, kept = _of_any(uses), conditions
+            pushed_down, remaining = _of_any(uses), conditions
         else:
-            pushed_down, kept = key_conditions, [each for each in conditions if each not in key_conditions]
+            pushed_down, remaining = key_conditions, [each for each in conditions if each not in key_conditions]
         below = [replaced(each, lambda column: node.keys[column.index]) for each in pushed_down]
         pushed_input = self.push(node.input, [part for each in below for part in conjuncts(each)])
-        made = (
+        grouped = (
             EmptyNode(node.types)
             if isinstance(pushed_input, EmptyNode) and node.keys
             else replace(node, input=pushed_input)
         )
-        return _filtered(made, kept)
+        return _filtered(grouped, remaining)
 
     def _join(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         if node.how == "inner" and node.asof is None:
@@ -161,7 +163,7 @@ class _Pusher:
             right_conditions = [each for each in conditions if columns(each) and min(columns(each)) >= width]
         else:
             right_conditions = []
-        left, right, kept = list(left_conditions), [shifted(each, -width) for each in right_conditions], []
+        left, right, on_conditions = list(left_conditions), [shifted(each, -width) for each in right_conditions], []
         for each in conjuncts(node.condition):
             # A row that fails has no match, so it can be filtered on the side whose unmatched rows are dropped.
             places = columns(each)
@@ -170,9 +172,9 @@ class _Pusher:
             elif places and max(places) < width and node.how == "right":
                 left.append(each)
             else:
-                kept.append(each)
+                on_conditions.append(each)
         sides = self.push(node.left, left), self.push(node.right, right)
-        joined = JoinNode(*sides, node.how, all_of(kept), node.asof)
+        joined = JoinNode(*sides, node.how, all_of(on_conditions), node.asof)
         return _filtered(
             joined, [each for each in conditions if each not in left_conditions and each not in right_conditions]
         )
@@ -184,10 +186,10 @@ class _Pusher:
 
     def _inner(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         parts: list[_Part] = []
-        asked = [*self._flatten(node, 0, parts), *conditions]
+        all_conditions = [*self._flatten(node, 0, parts), *conditions]
         own: dict[int, list[Expression]] = {part.first: [] for part in parts}
         shared = []
-        for each in asked:
+        for each in all_conditions:
             owner = next((part for part in parts if columns(each) and columns(each) <= part.places), None)
             if owner is None:
                 shared.append(each)
@@ -203,40 +205,44 @@ class _Pusher:
     def _flatten(self, node: PlanNode, first: int, parts: list[_Part]) -> list[Expression]:
         """Append the inputs of nested inner joins to ``parts``, and return their conditions."""
         if isinstance(node, FilterNode):
-            asked = [shifted(each, first) for each in conjuncts(node.condition)]
-            return [*self._flatten(node.input, first, parts), *asked]
+            own_conditions = [shifted(each, first) for each in conjuncts(node.condition)]
+            return [*self._flatten(node.input, first, parts), *own_conditions]
         if isinstance(node, JoinNode) and node.how == "inner" and node.asof is None:
-            asked = [shifted(each, first) for each in conjuncts(node.condition)]
+            own_conditions = [shifted(each, first) for each in conjuncts(node.condition)]
             left = self._flatten(node.left, first, parts)
-            return [*left, *self._flatten(node.right, first + len(node.left.types), parts), *asked]
+            return [*left, *self._flatten(node.right, first + len(node.left.types), parts), *own_conditions]
         parts.append(_Part(node, first))
         return []
 
-    def _in_order(self, node: PlanNode, parts: list[_Part], asked: list[Expression]) -> PlanNode:
+    def _in_order(self, node: PlanNode, parts: list[_Part], conditions: list[Expression]) -> PlanNode:
         """Return the joins, starting with the input that has the most conditions with others."""
-        links = {part.first: sum(bool(columns(each) & part.places) for each in asked) for part in parts}
+        links = {part.first: sum(bool(columns(each) & part.places) for each in conditions) for part in parts}
         start = max(parts, key=lambda part: (links[part.first], -part.first))
-        made, places = start.node, sorted(start.places)
-        rest, left = [part for part in parts if part is not start], list(asked)
+        joined, places = start.node, sorted(start.places)
+        rest, pending = [part for part in parts if part is not start], list(conditions)
         while rest:
-            chosen = min(rest, key=lambda part: self._rank(part, places, left))
+            chosen = min(rest, key=lambda part: self._rank(part, places, pending))
             rest.remove(chosen)
             places = [*places, *sorted(chosen.places)]
-            here = [each for each in left if columns(each) <= frozenset(places)]
-            left = [each for each in left if each not in here]
+            applicable = [each for each in pending if columns(each) <= frozenset(places)]
+            pending = [each for each in pending if each not in applicable]
             at = {place: number for number, place in enumerate(places)}
-            made = JoinNode(made, chosen.node, "inner", all_of([shifted(each, at) for each in here]))
-        made = _filtered(made, left)
+            joined = JoinNode(joined, chosen.node, "inner", all_of([shifted(each, at) for each in applicable]))
+        joined = _filtered(joined, pending)
         if places == sorted(places):
-            return made
+            return joined
         at = {place: number for number, place in enumerate(places)}
-        return ProjectNode(made, tuple(InputColumn(data_type, at[place]) for place, data_type in enumerate(node.types)))
+        return ProjectNode(
+            joined, tuple(InputColumn(data_type, at[place]) for place, data_type in enumerate(node.types))
+        )
 
-    def _rank(self, part: _Part, places: Sequence[int], asked: Sequence[Expression]) -> tuple[bool, bool, bool, int]:
+    def _rank(
+        self, part: _Part, places: Sequence[int], conditions: Sequence[Expression]
+    ) -> tuple[bool, bool, bool, int]:
         """Return a sort key: inputs with an equality key first, then static, filtered and earlier ones."""
         both = [*places, *sorted(part.places)]
         at = {place: number for number, place in enumerate(both)}
-        tied = [shifted(each, at) for each in asked if columns(each) <= frozenset(both)]
+        tied = [shifted(each, at) for each in conditions if columns(each) <= frozenset(both)]
         has_key = any(key_pair(each, len(places)) is not None for each in tied)
         return not has_key, not self._is_static(part.node), not isinstance(part.node, FilterNode), part.first
 

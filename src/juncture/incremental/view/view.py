@@ -67,6 +67,13 @@ class View:
     time in proportion to its changes and to the rows that they match. Memory grows with the rows of the tables, and
     with `state=` in a folder, rows beyond `memory=` are on disk. Use a view as a context manager, or call `close`.
 
+    Attributes
+    ----------
+    answer_schema : pyarrow.Schema
+        The columns of the result.
+    schema : pyarrow.Schema
+        The columns of the changes of the result.
+
     Examples
     --------
     >>> import juncture as jn
@@ -117,7 +124,7 @@ class View:
                 raise
 
     def _paged(self, store: ViewStore) -> Paging:
-        return Paging(store, self._memory_bytes, self._flow.held, lambda: self._flow.others_bytes)
+        return Paging(store, self._memory_bytes, self._flow.spillable, lambda: self._flow.others_bytes)
 
     def _restore(self, store: ViewStore) -> None:
         """Load the committed rows of a store."""
@@ -208,13 +215,13 @@ class View:
             epoch was written, the view is closed. Open it again, and read `epoch`.
         """
         self.check_open()
-        given = {self._source(name): each for name, each in changes.items() if each is not None}
+        changes_by_source = {self._source(name): each for name, each in changes.items() if each is not None}
         flows, missing = {}, dict(self._missing)
         if self._paging is not None:
             self._paging.check()
         self._is_whole = False
         try:
-            for source, each in given.items():
+            for source, each in changes_by_source.items():
                 flow = list(self._read(source, each))
                 if source in self._flow.built.inputs:
                     flows[source], count = self._located(source, flow)
@@ -274,7 +281,7 @@ class View:
                 name="JN-ALREADY-POPULATED",
             )
         self.check_open()
-        given = {self._source(name): each for name, each in tables.items() if each is not None}
+        tables_by_source = {self._source(name): each for name, each in tables.items() if each is not None}
         missing = dict(self._missing)
 
         def located(source: str, flow: Flow) -> Flow:
@@ -285,8 +292,10 @@ class View:
         self._is_whole = False
         try:
             # Small tables first, so that large ones find their matches.
-            smallest = sorted(given, key=lambda source: getattr(given[source], "num_rows", math.inf))
-            streams = {source: deletes_last(self._read(source, given[source])) for source in smallest}
+            smallest = sorted(
+                tables_by_source, key=lambda source: getattr(tables_by_source[source], "num_rows", math.inf)
+            )
+            streams = {source: deletes_last(self._read(source, tables_by_source[source])) for source in smallest}
             answer = self._written_changes(self._fill(streams, located))
             rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
             self._write_epoch(rows, missing, offset, answer)
@@ -311,7 +320,7 @@ class View:
             raise SpecError(f"Source {name!r} does not exist. {hint}", name="JN-ARGUMENT-UNKNOWN")
         return name.lower()
 
-    def _read(self, source: str, given: Any) -> Iterator[Change]:
+    def _read(self, source: str, changes: Any) -> Iterator[Change]:
         """Yield the changes of a source: the columns that the query reads, in their working types."""
         name = self._names[source]
         if self.setup.sources[name].static and self._epoch:
@@ -323,7 +332,7 @@ class View:
         schema = self.setup.sources[name].schema
         scan = self._flow.built.scans.get(source)
         lowered = {each.lower(): each for each in schema.names}
-        for batch, weights in read_changes(given, schema, name):
+        for batch, weights in read_changes(changes, schema, name):
             if scan is not None and batch.num_rows:
                 operator = self._flow.built.inputs[source]
                 arrays = [
@@ -397,7 +406,18 @@ class View:
         return pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
 
     def table(self, source: str) -> pa.Table:
-        """Return the current rows of a source, in no order, with the columns that the query reads."""
+        """Return the current rows of a source, in no order, with the columns that the query reads.
+
+        Parameters
+        ----------
+        source : str
+            The name of the source.
+
+        Raises
+        ------
+        SpecError
+            If the query does not read a source of this name.
+        """
         self.check_open()
         name = self._source(source)
         scan = self._flow.built.scans.get(name)

@@ -22,10 +22,10 @@ class Accumulator(ABC):
     """An aggregate of all groups.
 
     An epoch calls `begin` with the affected groups, `add` with values, and `commit` or `abandon`. In between, `before`
-    and `after` return the values of these groups. ``held`` has rows that may spill.
+    and `after` return the values of these groups. ``spillable`` has rows that may spill.
     """
 
-    held: tuple[SpillableRows, ...] = ()
+    spillable: tuple[SpillableRows, ...] = ()
 
     @abstractmethod
     def grow(self, groups: int) -> None:
@@ -102,26 +102,26 @@ class CountAccumulator(Accumulator):
 
 
 class SumAccumulator(Accumulator):
-    """Sums or averages of values of type ``of``, returned in type ``given``; null without values."""
+    """Sums or averages of values of type ``of``, returned in type ``result_type``; null without values."""
 
-    def __init__(self, of: pa.DataType, given: pa.DataType, *, average: bool) -> None:
+    def __init__(self, of: pa.DataType, result_type: pa.DataType, *, average: bool) -> None:
         self._exact = ExactSums(of)
-        self._given = given
+        self._result_type = result_type
         self._average = average
         self._counts = CountAccumulator()
         self._sums = self._exact.none(0)
         self._old = self._new = self._sums
         self._groups = np.zeros(0, np.int32)
         # Float results are slow to compute, so the current one of each group is cached.
-        self._held = np.zeros(0, np.float64) if average or pat.is_floating(of) else None
+        self._cached_floats = np.zeros(0, np.float64) if average or pat.is_floating(of) else None
         self._fresh: Floats | None = None
 
     def grow(self, groups: int) -> None:
         """Allocate room for more groups."""
         self._counts.grow(groups)
         self._sums.grow(groups)
-        if self._held is not None:
-            self._held = np.pad(self._held, (0, groups - len(self._held)))
+        if self._cached_floats is not None:
+            self._cached_floats = np.pad(self._cached_floats, (0, groups - len(self._cached_floats)))
 
     def begin(self, groups: Codes) -> None:
         """Begin an epoch with the affected groups."""
@@ -137,33 +137,37 @@ class SumAccumulator(Accumulator):
 
     def before(self) -> pa.Array:
         """Return the sums before the epoch."""
-        if self._held is not None:
-            return array_of(self._held[self._groups], pa.float64(), self._counts.old > 0)
+        if self._cached_floats is not None:
+            return array_of(self._cached_floats[self._groups], pa.float64(), self._counts.old > 0)
         return self._values(self._old, self._counts.old)
 
     def after(self) -> pa.Array:
         """Return the sums after the epoch."""
         sums = self._values(self._new, self._counts.new)
-        if self._held is not None:
+        if self._cached_floats is not None:
             self._fresh = raw_values(sums, np.float64)
         return sums
 
     def _values(self, sums: Sums, counts: Ints) -> pa.Array:
         if self._average:
             return self._exact.averages(sums, counts)
-        return self._exact.values(sums, counts > 0, self._given)
+        return self._exact.values(sums, counts > 0, self._result_type)
 
     def commit(self) -> None:
         """Commit the sums."""
         self._counts.commit()
         self._sums.put(self._groups, self._new)
-        if self._held is not None:
-            self._held[self._groups] = raw_values(self.after(), np.float64) if self._fresh is None else self._fresh
+        if self._cached_floats is not None:
+            self._cached_floats[self._groups] = (
+                raw_values(self.after(), np.float64) if self._fresh is None else self._fresh
+            )
 
     @property
     def nbytes(self) -> int:
         """Bytes of the sums."""
-        return self._counts.nbytes + self._sums.nbytes + (0 if self._held is None else self._held.nbytes)
+        return (
+            self._counts.nbytes + self._sums.nbytes + (0 if self._cached_floats is None else self._cached_floats.nbytes)
+        )
 
 
 class DistinctValues(Accumulator):
@@ -199,11 +203,11 @@ class DistinctValues(Accumulator):
         after = before.copy()
         np.add.at(after, index, weights)
         self._changed.append((used, after))
-        turned = (after > 0).astype(np.int64) - (before > 0)
-        some = np.flatnonzero(turned)
-        if len(some):
-            there = first[some]
-            self._inner.add(rows[there], rows_of(values, array_of(there, pa.int64())), turned[some])
+        appeared = (after > 0).astype(np.int64) - (before > 0)
+        changed = np.flatnonzero(appeared)
+        if len(changed):
+            first_rows = first[changed]
+            self._inner.add(rows[first_rows], rows_of(values, array_of(first_rows, pa.int64())), appeared[changed])
 
     def before(self) -> pa.Array:
         """Return the values before the epoch."""

@@ -132,7 +132,7 @@ class ArrangedOperator(ViewOperator):
         self.arrangement = Arrangement(self.schema, self.identity, 0)
         self.keeps = False
         self.notes_keys = False
-        self._seen: Mask = np.zeros(0, np.bool_)
+        self._recorded_keys: Mask = np.zeros(0, np.bool_)
         self.keys = keys
         self.domain = domain
         domain.members.append(self)
@@ -185,7 +185,7 @@ class ArrangedOperator(ViewOperator):
         if not len(self.delta):
             return []
         self.delta, self._places, missing = self.arrangement.locate(self.delta)
-        assert not missing.any(), f"{self.label} was given deletes of rows that it does not hold"
+        assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
         self._note()
         return [(self.delta.batch, self.delta.weights)]
 
@@ -198,9 +198,9 @@ class ArrangedOperator(ViewOperator):
 
     def _room(self) -> Mask:
         """Return the recorded keys, with a slot for each code. The last slot is for `EMPTY`, and False."""
-        if len(self._seen) <= self.domain.count:
-            self._seen = np.pad(self._seen, (0, 2 * self.domain.count + 1 - len(self._seen)))
-        return self._seen
+        if len(self._recorded_keys) <= self.domain.count:
+            self._recorded_keys = np.pad(self._recorded_keys, (0, 2 * self.domain.count + 1 - len(self._recorded_keys)))
+        return self._recorded_keys
 
     def may_have(self, keys: Codes) -> Mask | None:
         """Return which keys may have rows, including changes; None if all may. False positives are possible."""
@@ -209,7 +209,7 @@ class ArrangedOperator(ViewOperator):
     def rekey(self, mapping: Codes) -> None:
         """Map keys to new codes."""
         self.arrangement.rekey(mapping)
-        self._seen = self.arrangement.keys(self.domain.count) if self.notes_keys else self._seen
+        self._recorded_keys = self.arrangement.keys(self.domain.count) if self.notes_keys else self._recorded_keys
 
     def commit(self) -> None:
         """Apply the delta to the rows."""
@@ -225,7 +225,7 @@ class ArrangedOperator(ViewOperator):
         self._located = None
 
     @property
-    def held(self) -> tuple[SpillableRows, ...]:
+    def spillable(self) -> tuple[SpillableRows, ...]:
         """The rows, if they are stored."""
         if not self.keeps:
             return ()
@@ -239,4 +239,4 @@ class ArrangedOperator(ViewOperator):
     @property
     def fixed_bytes(self) -> int:
         """Bytes of the recorded keys."""
-        return self._seen.nbytes
+        return self._recorded_keys.nbytes

@@ -44,8 +44,8 @@ class ExtremeAccumulator(Accumulator):
         self._coded = _is_coded(of)
         schema = schema_of([pa.int32(), of])
         self._identity = identity_of(schema, "a MIN or MAX")
-        self._held = Arrangement(schema, self._identity, int(self._coded))
-        self.held = (SpillableRows(self._held, GroupKeys(), _groups_of, int(self._coded)),)
+        self._arrangement = Arrangement(schema, self._identity, int(self._coded))
+        self.spillable = (SpillableRows(self._arrangement, GroupKeys(), _groups_of, int(self._coded)),)
         self._groups = np.zeros(0, np.int32)
         self._before = pa.nulls(0, of)
         self._journal = Journal()
@@ -63,15 +63,15 @@ class ExtremeAccumulator(Accumulator):
         """Add or remove values."""
         assert values is not None
         groups = array_of(self._groups[rows], pa.int32())
-        batch = batch_of([groups, values], self._held.schema)
+        batch = batch_of([groups, values], self._arrangement.schema)
         batch, weights, hashes = self._identity.consolidated([batch], weights)
         keys = _groups_of(batch)
         codes = np.zeros((int(self._coded), len(weights)), np.int64)
         if self._coded:
             codes[0] = _codes(batch.column(1))
-        delta, places, missing = self._held.locate(Delta.of(batch, weights, keys, codes, hashes))
+        delta, places, missing = self._arrangement.locate(Delta.of(batch, weights, keys, codes, hashes))
         assert not missing.any()
-        self._held.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
+        self._arrangement.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
 
     def before(self) -> pa.Array:
         """Return the values before the epoch."""
@@ -84,7 +84,7 @@ class ExtremeAccumulator(Accumulator):
     def commit(self) -> None:
         """Commit the values."""
         self._journal = Journal()
-        self._held.compact()
+        self._arrangement.compact()
 
     def abandon(self) -> None:
         """Restore the values before the epoch."""
@@ -98,27 +98,29 @@ class ExtremeAccumulator(Accumulator):
         codes = np.full(len(self._groups), start)
         best = np.full(len(self._groups), farthest)
         exists = np.zeros(len(self._groups), np.bool_)
-        for run in self._held.memory:
-            held = np.ascontiguousarray(run.codes[0])
+        for run in self._arrangement.memory:
+            order_codes = np.ascontiguousarray(run.codes[0])
             own = np.full(len(self._groups), farthest)
-            nth_neighbours(self._groups, codes, run.groups, run.starts, held, run.weights, 1, not self._greatest, own)
+            nth_neighbours(
+                self._groups, codes, run.groups, run.starts, order_codes, run.weights, 1, not self._greatest, own
+            )
             best = np.maximum(best, own) if self._greatest else np.minimum(best, own)
-        if self._held.pages is not None:
-            self._held.pages.neighbours(self._groups, codes, 1, best, forward=not self._greatest)
+        if self._arrangement.pages is not None:
+            self._arrangement.pages.neighbours(self._groups, codes, 1, best, forward=not self._greatest)
             # The extreme code also marks groups without values, so check whether the value exists.
             last = np.flatnonzero(best == farthest)
-            self._held.pages.fetch_between(self._groups[last], best[last], best[last])
-        for run in self._held.runs:
+            self._arrangement.pages.fetch_between(self._groups[last], best[last], best[last])
+        for run in self._arrangement.runs:
             exists |= _has(run.groups, run.starts, run.weights, self._groups)
         return _values(best, self._type, exists)
 
     def _scanned(self) -> pa.Array:
         order = np.argsort(self._groups)
         none = np.zeros(len(order), np.int64)
-        asked = Delta(
-            pa.RecordBatch.from_pylist([], self._held.schema), none, self._groups[order], none[None][:0], none
+        probe = Delta(
+            pa.RecordBatch.from_pylist([], self._arrangement.schema), none, self._groups[order], none[None][:0], none
         )
-        batches = [run.taken(positions) for run, _, positions in self._held.matching_rows(asked)]
+        batches = [run.taken(positions) for run, _, positions in self._arrangement.matching_rows(probe)]
         if not batches:
             return pa.nulls(len(order), self._type)
         table = pa.Table.from_batches([joined_batches(batches)])

@@ -86,15 +86,19 @@ class GroupOperator(ViewOperator):
         values = evaluate(value, batch.columns, batch.num_rows)
         valid = validity(values)
         if valid is not None:
-            there = np.flatnonzero(valid)
-            values, rows, weights = rows_of(values, array_of(there, pa.int64())), rows[there], weights[there]
+            valid_rows = np.flatnonzero(valid)
+            values, rows, weights = (
+                rows_of(values, array_of(valid_rows, pa.int64())),
+                rows[valid_rows],
+                weights[valid_rows],
+            )
         if len(rows):
             accumulator.add(rows, values, weights)
 
     def _changed(self, keys: list[pa.Array], firsts: Ints) -> Flow:
         """Return the retracted and emitted rows. ``firsts`` has the first input row of each affected group."""
         was, now = self._sizes.old > 0, self._sizes.new > 0
-        assert (self._sizes.new >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
+        assert (self._sizes.new >= 0).all(), f"{self.label} received deletes of rows that it does not store"
         if not self._keys:
             was, now = np.array([self._has_given]), np.array([True])
         before = [each.before() for each in self._accumulators]
@@ -102,15 +106,15 @@ class GroupOperator(ViewOperator):
         same = was & now
         for pair in zip(before, after, strict=True):
             same[true_rows(FUNCTIONS["distinct_from"](pair, None))] = False
-        gone, come = np.flatnonzero(was & ~same), np.flatnonzero(now & ~same)
-        if not len(gone) + len(come):
+        retracted, emitted = np.flatnonzero(was & ~same), np.flatnonzero(now & ~same)
+        if not len(retracted) + len(emitted):
             return []
         # One batch, because the cost downstream is mostly per batch.
-        groups = array_of(firsts[np.concatenate([gone, come])] if keys else np.zeros(0, np.int64), pa.int64())
-        values = array_of(np.concatenate([gone, come + len(was)]), pa.int64())
+        groups = array_of(firsts[np.concatenate([retracted, emitted])] if keys else np.zeros(0, np.int64), pa.int64())
+        values = array_of(np.concatenate([retracted, emitted + len(was)]), pa.int64())
         arrays = [rows_of(each, groups) for each in keys]
         arrays += [rows_of(concatenated(pair), values) for pair in zip(before, after, strict=True)]
-        weights = np.repeat(np.array([-1, 1], np.int64), [len(gone), len(come)])
+        weights = np.repeat(np.array([-1, 1], np.int64), [len(retracted), len(emitted)])
         return [(batch_of(arrays, self.schema), weights)]
 
     def commit(self) -> None:
@@ -134,9 +138,9 @@ class GroupOperator(ViewOperator):
         return self._codes.count if self._keys else 1
 
     @property
-    def held(self) -> tuple[SpillableRows, ...]:
+    def spillable(self) -> tuple[SpillableRows, ...]:
         """The stored values of MIN and MAX."""
-        return tuple(held for each in self._accumulators for held in each.held)
+        return tuple(rows for each in self._accumulators for rows in each.spillable)
 
     @property
     def fixed_bytes(self) -> int:

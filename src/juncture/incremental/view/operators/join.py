@@ -40,7 +40,7 @@ class Lookup:
     """
 
     part: int
-    held: ArrangedOperator
+    arranged: ArrangedOperator
     keys: tuple[Expression, ...]
     condition: Expression
     is_changed: bool
@@ -106,8 +106,8 @@ class JoinOperator(ViewOperator):
         self._shown = shown
         self._paths = [(path, self._read_by(path), self._prefilters(path)) for path in paths]
 
-    def _keys_of(self, part: int, held: ArrangedOperator) -> KnownKeys:
-        return held.domain, tuple(shifted(key, self._first[part]) for key in held.keys)
+    def _keys_of(self, part: int, arranged: ArrangedOperator) -> KnownKeys:
+        return arranged.domain, tuple(shifted(key, self._first[part]) for key in arranged.keys)
 
     def _prefilters(self, path: JoinPath) -> list[ArrangedOperator]:
         """Return the arrangements that are looked up by the key of the changes. Changes that miss one are skipped.
@@ -117,13 +117,13 @@ class JoinOperator(ViewOperator):
         equal = {self._keys_of(path.part, path.start)}
         arrangements = []
         for each in path.lookups:
-            if (each.held.domain, each.keys) in equal:
-                equal.add(self._keys_of(each.part, each.held))
-                arrangements.append(each.held)
-        if arrangements == [path.lookups[0].held]:
+            if (each.arranged.domain, each.keys) in equal:
+                equal.add(self._keys_of(each.part, each.arranged))
+                arrangements.append(each.arranged)
+        if arrangements == [path.lookups[0].arranged]:
             return []
-        for held in arrangements:
-            held.notes_keys = True
+        for arranged in arrangements:
+            arranged.notes_keys = True
         return arrangements
 
     def _read_by(self, path: JoinPath) -> dict[int, list[int]]:
@@ -131,10 +131,10 @@ class JoinOperator(ViewOperator):
         known = {self._keys_of(path.part, path.start)}
         read = {*self._shown, *columns(path.condition)}
         for each in path.lookups:
-            own = each.held.domain, each.keys
+            own = each.arranged.domain, each.keys
             if own not in known:
                 read |= each.read_by_keys
-            known |= {own, self._keys_of(each.part, each.held)}
+            known |= {own, self._keys_of(each.part, each.arranged)}
             read |= columns(each.condition)
         return {
             part: [place for place in range(first, end) if place in read]
@@ -144,8 +144,8 @@ class JoinOperator(ViewOperator):
     def step(self, _flows: Sequence[Flow]) -> Flow:
         """Return the inserted and deleted rows of the join."""
         changes: Flow = []
-        for path, read, asked in self._paths:
-            delta = _may_match(path.start.delta, asked)
+        for path, read, prefilters in self._paths:
+            delta = _may_match(path.start.delta, prefilters)
             if delta is None:
                 continue
             for first in range(0, len(delta), _CHUNK_ROWS):
@@ -170,43 +170,43 @@ class JoinOperator(ViewOperator):
             yield from self._joined(self._where(matches, lookups[0].condition, read), lookups[1:], read)
 
     def _output(self, rows: _Joined, read: Mapping[int, list[int]]) -> pa.RecordBatch:
-        made: dict[int, pa.Array] = {}
+        arrays: dict[int, pa.Array] = {}
         for part, places in read.items():
             wanted = [place for place in places if place in self._shown]
             if wanted:
                 batch = rows.of(part, [places.index(place) for place in wanted])
-                made |= dict(zip(wanted, batch.columns, strict=True))
-        return batch_of([made[place] for place in self._shown], self.schema)
+                arrays |= dict(zip(wanted, batch.columns, strict=True))
+        return batch_of([arrays[place] for place in self._shown], self.schema)
 
     def _columns(self, rows: _Joined, wanted: Iterable[int], read: Mapping[int, list[int]]) -> list[pa.Array | None]:
         """Return a list with the wanted columns at their positions, and None elsewhere."""
-        made: list[pa.Array | None] = [None] * len(self._owner)
+        arrays: list[pa.Array | None] = [None] * len(self._owner)
         for place in wanted:
             part = self._owner[place]
-            made[place] = rows.of(part, [read[part].index(place)]).column(0)
-        return made
+            arrays[place] = rows.of(part, [read[part].index(place)]).column(0)
+        return arrays
 
     def _where(self, rows: _Joined, condition: Expression, read: Mapping[int, list[int]]) -> _Joined:
         """Return the rows for which a condition is true."""
         if condition == TRUE or not len(rows.weights):
             return rows
         arrays = self._columns(rows, columns(condition), read)
-        kept = true_rows(evaluate(condition, arrays, len(rows.weights)))
-        return rows if len(kept) == len(rows.weights) else rows.some(kept)
+        matching_rows = true_rows(evaluate(condition, arrays, len(rows.weights)))
+        return rows if len(matching_rows) == len(rows.weights) else rows.some(matching_rows)
 
     def _lookup_matches(self, rows: _Joined, lookup: Lookup, read: Mapping[int, list[int]]) -> Iterator[_Joined]:
         """Yield rows with their matches in an arrangement, about ``_CHUNK_ROWS`` at a time."""
-        held, own = lookup.held, (lookup.held.domain, lookup.keys)
+        arranged, own = lookup.arranged, (lookup.arranged.domain, lookup.keys)
         codes = rows.codes.get(own)
         if codes is None:
             arrays = self._columns(rows, lookup.read_by_keys, read)
             count = len(rows.weights)
-            codes = held.domain.find([evaluate(key, arrays, count) for key in lookup.keys], count)
+            codes = arranged.domain.find([evaluate(key, arrays, count) for key in lookup.keys], count)
             rows = _Joined(rows.weights, rows.batches, rows.rows, {**rows.codes, own: codes})
         places = [place - self._first[lookup.part] for place in read[lookup.part]]
         pieces: list[Piece] = []
         waiting = 0
-        for piece in _matches_of(codes, held, is_changed=lookup.is_changed):
+        for piece in _matches_of(codes, arranged, is_changed=lookup.is_changed):
             pieces.append(piece)
             waiting += len(piece[0])
             if waiting >= _CHUNK_ROWS:
@@ -225,7 +225,7 @@ class JoinOperator(ViewOperator):
             batch, index = joined_batches(copies), None
         codes = {
             **left_rows.codes,
-            self._keys_of(lookup.part, lookup.held): left_rows.codes[lookup.held.domain, lookup.keys],
+            self._keys_of(lookup.part, lookup.arranged): left_rows.codes[lookup.arranged.domain, lookup.keys],
         }
         return _Joined(
             left_rows.weights * np.concatenate([weights for *_, weights in pieces]),
@@ -235,11 +235,11 @@ class JoinOperator(ViewOperator):
         )
 
 
-def _may_match(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
+def _may_match(delta: Delta, prefilters: Sequence[ArrangedOperator]) -> Delta | None:
     """Return the changes whose keys may have rows in all of some arrangements; None if there are none."""
     rows, keys = np.arange(len(delta)), delta.keys
-    for held in asked:
-        mask = held.may_have(keys)
+    for arranged in prefilters:
+        mask = arranged.may_have(keys)
         if mask is not None:
             rows, keys = rows[mask], keys[mask]
         if not len(rows):
@@ -247,7 +247,7 @@ def _may_match(delta: Delta, asked: Sequence[ArrangedOperator]) -> Delta | None:
     return delta.some(rows)
 
 
-def _matches_of(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
+def _matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
     """Yield the rows with matches in an arrangement and the positions of the matches, in pieces."""
     order = np.flatnonzero(codes != EMPTY)
     if len(order) < len(codes):
@@ -256,11 +256,11 @@ def _matches_of(codes: Codes, held: ArrangedOperator, *, is_changed: bool) -> It
         by_code = np.argsort(codes, kind="stable")
         order, codes = order[by_code], codes[by_code]
     no_codes = np.zeros((0, len(codes)), np.int64)
-    if held.arrangement.pages is not None:
-        held.arrangement.pages.fetch_matches(codes, no_codes)
-    runs = [(run, run.weights) for run in held.arrangement.runs]
-    if is_changed and len(held.delta):
-        runs.append((_as_run(held.delta), held.delta.weights))
+    if arranged.arrangement.pages is not None:
+        arranged.arrangement.pages.fetch_matches(codes, no_codes)
+    runs = [(run, run.weights) for run in arranged.arrangement.runs]
+    if is_changed and len(arranged.delta):
+        runs.append((_as_run(arranged.delta), arranged.delta.weights))
     for run, weights in runs:
         for rows, positions in run.find(codes, no_codes):
             if len(rows):

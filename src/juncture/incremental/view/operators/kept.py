@@ -50,11 +50,11 @@ class KeptJoinOperator(ViewOperator):
         }
         self._texts = texts
         with self._readable_errors():
-            given = spec.resolve(schemas["left"], schemas["right"])
-            join = streaming_join(given)
+            resolved = spec.resolve(schemas["left"], schemas["right"])
+            join = streaming_join(resolved)
         self._shown = shown
-        self._output = Output(join, given.given_back(schemas["left"], schemas["right"]))
-        self._kept: KeptJoin = kept_join(join, self._output)
+        self._output = Output(join, resolved.given_back(schemas["left"], schemas["right"]))
+        self._runtime: KeptJoin = kept_join(join, self._output)
         self._schemas = schemas
         self._journal = Journal()
         self._worked = False
@@ -67,18 +67,18 @@ class KeptJoinOperator(ViewOperator):
         if not any(len(delta) for delta, _ in deltas.values()):
             return []
         self._journal, changes, self._worked = Journal(), Changes(), True
-        take = self._kept.operator.apply if self.rows else self._kept.operator.populate
+        take = self._runtime.operator.apply if self.rows else self._runtime.operator.populate
         take(deltas, self._journal, changes)
         result = []
         for batch, weights in changes.gathered():
             start = 0
-            for given in self._output.finished([batch]):
+            for finished in self._output.finished([batch]):
                 arrays = [
-                    _in_type(given.column(name), field.type)
+                    _in_type(finished.column(name), field.type)
                     for name, field in zip(self._shown, self.schema, strict=True)
                 ]
-                result.append((batch_of(arrays, self.schema), weights[start : start + given.num_rows]))
-                start += given.num_rows
+                result.append((batch_of(arrays, self.schema), weights[start : start + finished.num_rows]))
+                start += finished.num_rows
         return result
 
     @contextmanager
@@ -93,15 +93,15 @@ class KeptJoinOperator(ViewOperator):
             raise type(error)(text, name=error.name) from None
 
     def _located(self, side: Side, flow: Flow) -> tuple[Delta, list[Place]]:
-        arrangement = self._kept.arrangements[side]
+        arrangement = self._runtime.arrangements[side]
         if not flow:
-            return self._kept.nothing(side), []
+            return self._runtime.nothing(side), []
         batches = [to_streaming(self._worked_out(side, batch), arrangement.schema) for batch, _ in flow]
         weights = np.concatenate([weights for _, weights in flow])
         delta, places, missing = arrangement.locate(
-            self._kept.delta(side, *arrangement.identity.consolidated(batches, weights))
+            self._runtime.delta(side, *arrangement.identity.consolidated(batches, weights))
         )
-        assert not missing.any(), f"{self.label} was given deletes of rows that it does not hold"
+        assert not missing.any(), f"{self.label} received deletes of rows that it does not store"
         return delta, places
 
     def _worked_out(self, side: Side, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -112,7 +112,7 @@ class KeptJoinOperator(ViewOperator):
         """Commit the rows of both sides."""
         self._journal = Journal()
         if self._worked:
-            self._kept.compact()
+            self._runtime.compact()
         self._worked = False
 
     def abandon(self) -> None:
@@ -121,18 +121,18 @@ class KeptJoinOperator(ViewOperator):
         self._worked = False
 
     @property
-    def held(self) -> tuple[SpillableRows, ...]:
+    def spillable(self) -> tuple[SpillableRows, ...]:
         """The rows of both sides."""
-        kept = self._kept
+        runtime = self._runtime
         return tuple(
-            SpillableRows(held, kept.keys, partial(kept.keys_of, side), len(kept.nothing(side).codes))
-            for side, held in kept.arrangements.items()
+            SpillableRows(arrangement, runtime.keys, partial(runtime.keys_of, side), len(runtime.nothing(side).codes))
+            for side, arrangement in runtime.arrangements.items()
         )
 
     @property
     def rows(self) -> int:
         """Number of distinct rows of both sides."""
-        return sum(arrangement.rows for arrangement in self._kept.arrangements.values())
+        return sum(arrangement.rows for arrangement in self._runtime.arrangements.values())
 
 
 def _in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:

@@ -19,14 +19,14 @@ Flow = list[Change]
 
 
 class ViewOperator:
-    """A node of a dataflow. ``given`` counts the emitted rows, and ``seconds`` the time of all epochs."""
+    """A node of a dataflow. ``emitted_rows`` and ``seconds`` cover all epochs."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
         self.schema = schema_of(types)
         self.inputs = tuple(inputs)
         self.seconds = 0.0
-        self.given = 0
+        self.emitted_rows = 0
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the output changes for the changes of each input. `abandon` must be able to undo the step."""
@@ -44,7 +44,7 @@ class ViewOperator:
         """Undo the last step."""
 
     @property
-    def held(self) -> tuple[SpillableRows, ...]:
+    def spillable(self) -> tuple[SpillableRows, ...]:
         """Stored rows that may spill."""
         return ()
 
@@ -56,7 +56,7 @@ class ViewOperator:
     @property
     def rows_on_disk(self) -> int:
         """Number of stored rows on disk."""
-        pages = [held.arrangement.pages for held in self.held]
+        pages = [rows.arrangement.pages for rows in self.spillable]
         return sum(0 if each is None else each.rows for each in pages)
 
     @property
@@ -67,7 +67,7 @@ class ViewOperator:
     @property
     def nbytes(self) -> int:
         """Bytes of memory in total."""
-        return self.fixed_bytes + sum(held.arrangement.nbytes for held in self.held)
+        return self.fixed_bytes + sum(rows.arrangement.nbytes for rows in self.spillable)
 
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:

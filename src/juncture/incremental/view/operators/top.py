@@ -73,58 +73,58 @@ class TopOperator(ViewOperator):
         self._next = self._best, self._has_all
         if not len(delta):
             return []
-        batch, weights, whole = self._changed(self._best, self._has_all, delta)
-        if not whole and (self._end is None or weights.sum() < self._end):
-            batch, weights, whole = self._changed(
-                *self._anew(going=-int(delta.weights[delta.weights < 0].sum())), delta
+        batch, weights, has_all = self._changed(self._best, self._has_all, delta)
+        if not has_all and (self._end is None or weights.sum() < self._end):
+            batch, weights, has_all = self._changed(
+                *self._anew(deletes=-int(delta.weights[delta.weights < 0].sum())), delta
             )
-        self._next = (batch, weights), whole
-        gone, come = self._shown(*self._best), self._shown(batch, weights)
-        return [each for each in ((gone[0], -gone[1]), come) if each[0].num_rows]
+        self._next = (batch, weights), has_all
+        old_rows, new_rows = self._shown(*self._best), self._shown(batch, weights)
+        return [each for each in ((old_rows[0], -old_rows[1]), new_rows) if each[0].num_rows]
 
     def _changed(self, best: Best, has_all: bool, delta: Delta) -> tuple[pa.RecordBatch, Ints, bool]:
         """Return the best rows after some changes, and whether they are all rows."""
-        held, own = best
-        parts = joined_batches([held, delta.batch])
-        total = np.concatenate([own, delta.weights])
+        cached, cached_weights = best
+        parts = joined_batches([cached, delta.batch])
+        total = np.concatenate([cached_weights, delta.weights])
         order = sorted_rows(parts, self._order)
-        if not has_all and held.num_rows:
+        if not has_all and cached.num_rows:
             # Rows after the last cached one may be incomplete, so drop them, except for rows equal to it.
-            last = int(np.flatnonzero(order == held.num_rows - 1)[0])
+            last = int(np.flatnonzero(order == cached.num_rows - 1)[0])
             behind = order[last + 1 :]
-            kept = order[: last + 1]
+            complete = order[: last + 1]
             equal = self._source.identity.same(
-                some_rows(parts, behind), some_rows(parts, np.full(len(behind), held.num_rows - 1))
+                some_rows(parts, behind), some_rows(parts, np.full(len(behind), cached.num_rows - 1))
             )
-            order = np.concatenate([kept, behind[equal]])
+            order = np.concatenate([complete, behind[equal]])
         elif not has_all:
             order = order[:0]
         return self._cut(some_rows(parts, order), total[order], has_all)
 
-    def _anew(self, going: int) -> tuple[Best, bool]:
-        """Return the best rows before the epoch, plus ``going`` rows for its deletes, and whether they are all rows.
+    def _anew(self, deletes: int) -> tuple[Best, bool]:
+        """Return the best rows before the epoch, plus ``deletes`` spare rows, and whether they are all rows.
 
         Rows are scanned in pieces, since they may be on disk.
         """
-        best, own, whole = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64), True
+        best, weights, has_all = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64), True
         for rows, count in self._source.arrangement.living():
-            parts, total = joined_batches([best, rows]), np.concatenate([own, count])
+            parts, total = joined_batches([best, rows]), np.concatenate([weights, count])
             order = sorted_rows(parts, self._order)
-            best, own, whole = self._cut(some_rows(parts, order), total[order], whole, going)
-        return (best, own), whole
+            best, weights, has_all = self._cut(some_rows(parts, order), total[order], has_all, deletes)
+        return (best, weights), has_all
 
     def _cut(
-        self, batch: pa.RecordBatch, weights: Ints, whole: bool, more: int = 0
+        self, batch: pa.RecordBatch, weights: Ints, has_all: bool, more: int = 0
     ) -> tuple[pa.RecordBatch, Ints, bool]:
         """Return the first rows and ``more`` extra ones, with equal rows merged, and whether they are all rows."""
         batch, weights = self._summed(batch, weights)
         if self._end is None:
-            return batch, weights, whole
+            return batch, weights, has_all
         room = self._end + max(_SPARE, self._end) + more
         count = int(np.searchsorted(np.cumsum(weights), room)) + 1
         if count < batch.num_rows:
             return batch.slice(0, count), weights[:count], False
-        return batch, weights, whole
+        return batch, weights, has_all
 
     def _summed(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
         """Return adjacent equal rows merged, without rows of weight zero."""
@@ -134,17 +134,17 @@ class TopOperator(ViewOperator):
         same = self._source.identity.same(batch.slice(1), batch.slice(0, batch.num_rows - 1))
         starts = np.flatnonzero(np.concatenate([[True], ~same]))
         total = np.add.reduceat(weights, starts)
-        assert (total >= 0).all(), f"{self.label} was given deletes of rows that it does not hold"
-        kept = np.flatnonzero(total)
-        return some_rows(batch, starts[kept]), total[kept]
+        assert (total >= 0).all(), f"{self.label} received deletes of rows that it does not store"
+        present = np.flatnonzero(total)
+        return some_rows(batch, starts[present]), total[present]
 
     def _shown(self, batch: pa.RecordBatch, weights: Ints) -> tuple[pa.RecordBatch, Ints]:
         """Return the rows between offset and limit with their weights."""
         ends = np.cumsum(weights)
         most = ends if self._end is None else np.minimum(ends, self._end)
-        shown = most - np.maximum(ends - weights, self._offset)
-        rows = np.flatnonzero(shown > 0)
-        return some_rows(batch, rows), shown[rows]
+        copies = most - np.maximum(ends - weights, self._offset)
+        rows = np.flatnonzero(copies > 0)
+        return some_rows(batch, rows), copies[rows]
 
     def commit(self) -> None:
         """Commit the best rows."""
