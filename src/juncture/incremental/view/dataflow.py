@@ -29,13 +29,7 @@ class Dataflow:
         return self.built.source_rows[source].located(flow)
 
     def run(self, changes: Mapping[str, Flow]) -> Flow:
-        """Compute an epoch, and return the changes of the result. `commit` or `abandon` must follow.
-
-        Raises
-        ------
-        DataError
-            If an expression fails for a value.
-        """
+        """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
         for source, entry in self.built.inputs.items():
             entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
         outputs: dict[int, Flow] = {}

@@ -54,10 +54,7 @@ def narrower(values: pa.Array | pa.Scalar, precision: int) -> pa.Array | pa.Scal
 
 
 def rounded(values: pa.Array | pa.Scalar, digits: int, rounding: str) -> pa.Array | pa.Scalar:
-    """Return decimals rounded to ``digits`` after the point, with room for one more digit before it.
-
-    Negative ``digits`` round before the point. ``rounding`` is a rounding mode of Arrow.
-    """
+    """Return decimals rounded to ``digits`` after (or, if negative, before) the point, with room for a carry."""
     source = values.type
     # In the original precision, Arrow returns zero for values that carry into another digit, if there are nulls.
     wide = values.cast(pa.decimal256(_MOST_WIDE_DIGITS, source.scale))

@@ -89,13 +89,7 @@ def call(function: str, *operands: Expression, option: Any = None, data_type: pa
 
 
 def evaluate(expression: Expression, arrays: Sequence[pa.Array], rows: int) -> pa.Array:
-    """Return the values of an expression for ``rows`` rows of columns.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If a value cannot be computed: an overflow, an integer division by zero, or text that is not a number.
-    """
+    """Return the values of an expression; raises `pyarrow.ArrowException` for overflows and similar errors."""
     value = _value(expression, arrays, rows)
     if isinstance(value, pa.Scalar):
         value = pa.repeat(value, rows)

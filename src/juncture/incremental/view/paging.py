@@ -42,10 +42,9 @@ _CHANGED = 1 / 8
 
 @dataclass
 class SpillableRows:
-    """The rows of an operator, in memory and in runs on disk.
+    """The rows of an operator, in memory and in runs on disk, which are sorted by the hashes of ``keys``.
 
-    ``keys`` has the hashes by which rows are sorted on disk, and ``hash_keys`` makes it compute them. ``lines`` is the
-    number of rows in the array of order codes.
+    ``hash_keys`` makes ``keys`` compute hashes. ``lines`` is the number of rows in the array of order codes.
     """
 
     arrangement: Arrangement
@@ -94,13 +93,7 @@ class Paging:
         return int(self._memory_bytes * _AT_ONCE)
 
     def check(self) -> None:
-        """Check that groups and keys fit in memory.
-
-        Raises
-        ------
-        StateError
-            If groups and keys alone exceed the memory.
-        """
+        """Raise `StateError` if groups and keys alone exceed the memory."""
         taken = self._others_bytes()
         if taken > self._memory_bytes:
             raise StateError(
@@ -109,21 +102,21 @@ class Paging:
                 name="JN-MEMORY-LIMIT",
             )
 
-    def settle(self) -> None:
+    def after_epoch(self) -> None:
         """Update rows on disk after an epoch, and write rows that exceed the memory."""
-        for rows_of_operator in self._spillable:
-            if rows_of_operator.arrangement.pages is not None:
-                rows_of_operator.arrangement.pages.settle()
+        for state in self._spillable:
+            if state.arrangement.pages is not None:
+                state.arrangement.pages.settle()
         try:
             self._end_merge()
             others, rows = (
                 self._others_bytes(),
-                sum(rows_of_operator.memory_bytes for rows_of_operator in self._spillable),
+                sum(state.memory_bytes for state in self._spillable),
             )
             if rows and others + rows > self._memory_bytes * _IN_MEMORY:
                 self._write(others + rows)
             if (
-                sum(run.changed_bytes for rows_of_operator in self._spillable for run in rows_of_operator.runs)
+                sum(run.changed_bytes for state in self._spillable for run in state.runs)
                 > self._memory_bytes * _CHANGED
             ):
                 self._keep()
@@ -133,9 +126,9 @@ class Paging:
 
     def drop(self) -> None:
         """Discard the blocks that a failed epoch fetched."""
-        for rows_of_operator in self._spillable:
-            if rows_of_operator.arrangement.pages is not None:
-                rows_of_operator.arrangement.pages.drop()
+        for state in self._spillable:
+            if state.arrangement.pages is not None:
+                state.arrangement.pages.drop()
 
     def close(self) -> None:
         """Stop the merge in the background."""
@@ -145,47 +138,44 @@ class Paging:
 
     def _write(self, taken: int) -> None:
         """Write rows of the operators with the most bytes in memory, until the rest fits."""
-        for rows_of_operator in sorted(self._spillable, key=lambda each: each.memory_bytes, reverse=True):
-            size = rows_of_operator.memory_bytes
+        for state in sorted(self._spillable, key=lambda each: each.memory_bytes, reverse=True):
+            size = state.memory_bytes
             if taken <= self._memory_bytes * _KEPT or not size:
                 break
-            if rows_of_operator.hash_keys is not None:
-                rows_of_operator.hash_keys()
+            if state.hash_keys is not None:
+                state.hash_keys()
             written = [
-                self._files.write(sorted_pieces(run, rows_of_operator.keys), is_sorted=True)
-                for run in rows_of_operator.arrangement.memory
+                self._files.write(sorted_pieces(run, state.keys), is_sorted=True) for run in state.arrangement.memory
             ]
-            fresh = [run for each in written for run in rows_of_operator.stored(each, self._files, self._cache)]
-            rows_of_operator.look_up_in([*rows_of_operator.runs, *fresh])
-            rows_of_operator.arrangement.memory = []
+            fresh = [run for each in written for run in state.stored(each, self._files, self._cache)]
+            state.look_up_in([*state.runs, *fresh])
+            state.arrangement.memory = []
             taken -= size
         self._begin_merge()
 
     def _keep(self) -> None:
         """Write the changed weights of rows on disk."""
         merging = [] if self._merge is None else self._merge[1].runs
-        runs = [run for rows_of_operator in self._spillable for run in rows_of_operator.runs]
+        runs = [run for state in self._spillable for run in state.runs]
         self._files.keep_only([*runs, *(run for run in merging if run not in runs)])
 
     def _begin_merge(self) -> None:
         if self._merge is not None:
             return
-        rows_of_operator, runs = max(
-            ((each, mergeable(each.runs)) for each in self._spillable), key=lambda pair: len(pair[1])
-        )
+        state, runs = max(((each, mergeable(each.runs)) for each in self._spillable), key=lambda pair: len(pair[1]))
         if runs:
             self._keep()
-            self._merge = rows_of_operator, Merge(runs, self._files.writer(is_sorted=True))
+            self._merge = state, Merge(runs, self._files.writer(is_sorted=True))
 
     def _end_merge(self) -> None:
         """Replace merged runs by their result, if a merge is done."""
         if self._merge is None or not self._merge[1].is_done:
             return
-        (rows_of_operator, merge), self._merge = self._merge, None
+        (state, merge), self._merge = self._merge, None
         written = self._files.take_in(merge.result())
-        fresh = rows_of_operator.stored(written, self._files, self._cache)
+        fresh = state.stored(written, self._files, self._cache)
         for run in fresh:
             merge.carry_over(run)
-        rows_of_operator.look_up_in([*(run for run in rows_of_operator.runs if run not in merge.runs), *fresh])
+        state.look_up_in([*(run for run in state.runs if run not in merge.runs), *fresh])
         self._keep()
         self._begin_merge()

@@ -52,14 +52,9 @@ class ViewPosition:
 
 
 class ViewStore(RunFiles):
-    """The state of one view in a folder, which is created if it does not exist.
+    """The state of one view in a folder; raises `StateError` if the folder is damaged, locked, or has other contents.
 
     ``view`` is the identity of the view as JSON data. ``schemas`` has the stored columns of each source.
-
-    Raises
-    ------
-    StateError
-        If the folder has other files or other state, is open in another process, or is damaged.
     """
 
     kind = "view"
@@ -189,10 +184,7 @@ class ViewStore(RunFiles):
         return blocks, count
 
     def keep_only(self, runs: Sequence[StoredRun]) -> None:
-        """Write the changed weights of some runs, and remove all other runs.
-
-        The write is not synced, because runs are needed only while the view is open.
-        """
+        """Write the changed weights of some runs, unsynced as runs serve this process only, and remove other runs."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         for run in runs:
             for block, state in run.changed.items():

@@ -163,7 +163,7 @@ class View:
         """Commit the operators, and spill rows that exceed the memory."""
         self._flow.commit()
         if self._paging is not None:
-            self._paging.settle()
+            self._paging.after_epoch()
 
     def _set_position(self, position: ViewPosition) -> None:
         self._epoch, self._offset, self._missing = position.epoch, position.offset, dict(position.missing)

@@ -143,15 +143,7 @@ class ArrangedOperator(ViewOperator):
         self._located: tuple[Delta, list[Place]] | None = None
 
     def located(self, flow: Flow) -> tuple[Delta, Ints]:
-        """Return the applicable changes of the input, which the next step then uses.
-
-        Returns
-        -------
-        delta
-            The changes, each once, without unmatched deletes.
-        missing
-            The number of unmatched deletes of each row.
-        """
+        """Return distinct changes without unmatched deletes, for the next step, and the unmatched deletes per row."""
         batch, weights = as_one(flow, self.schema)
         delta, places, missing = self.arrangement.locate(self.delta_of(*self.identity.consolidated([batch], weights)))
         self._located = delta, places

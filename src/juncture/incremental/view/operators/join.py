@@ -63,10 +63,7 @@ class JoinPath:
 
 @dataclass(frozen=True)
 class _Joined:
-    """Joined rows of some inputs.
-
-    ``rows`` has the row numbers in the batch of each input; None for all rows in order. ``codes`` caches key codes.
-    """
+    """Joined rows of inputs. ``rows`` has row numbers per input; None for all in order. ``codes`` caches key codes."""
 
     weights: Ints
     batches: Mapping[int, pa.RecordBatch]
