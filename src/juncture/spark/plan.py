@@ -1,4 +1,4 @@
-"""Plans of joins on Spark: the inputs, and for each kind of join what makes the choice and the query."""
+"""Plans of joins on Spark: opens the inputs, resolves the join, and runs the planning of its kind."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PLANNINGS: dict[type, Callable[[PlanRequest], Planning]] = {
     Where: InequalityPlanning,
     Equi: EquiPlanning,
 }
-"""What plans each kind of join."""
+"""The planning class of each kind of join."""
 
 
 @spark_errors()
@@ -62,19 +62,9 @@ def plan(
     lazy: bool = False,
     stats: Stats | None = None,
 ) -> Plan:
-    """Plan a join of DataFrames, or of Parquet files that Spark's tasks read.
+    """Plan a join of DataFrames, or of Parquet files that Spark's tasks read; `session` defaults to a DataFrame's.
 
-    Parameters
-    ----------
-    spec, left, right, algorithm, lazy, stats
-        As for `juncture.plan`. Sides may have been looked at before, and are `FileSide` or `FrameSide` then.
-    session
-        Whose tasks read files; that of a DataFrame if None.
-
-    Raises
-    ------
-    SchemaError, PlanError, DataError
-        As `juncture.plan` does.
+    A side may already be open, as a `FileSide` or a `FrameSide`.
     """
     session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
     resources = resources_of(session)
@@ -119,13 +109,7 @@ def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True)
 class Query:
-    """A result that Spark computes when an action asks for it. It lives where its session does.
-
-    Attributes
-    ----------
-    frame
-        The result.
-    """
+    """A result that Spark computes at the next action, bound to its session."""
 
     frame: DataFrame
 
@@ -135,17 +119,11 @@ class Query:
 
     @spark_errors()
     def measure(self, _report: Report | None, keep: bool) -> tuple[Measured, Any]:
-        """Compute the result, and return what happened, and the result if it is to be kept."""
+        """Compute the result; return its measurements, and the result if `keep`."""
         return measure(self.frame), self.frame if keep else None
 
     def __reduce__(self) -> NoReturn:
-        """Refuse to be pickled or copied.
-
-        Raises
-        ------
-        PlanError
-            Always.
-        """
+        """Raise, since a plan is bound to its session."""
         raise PlanError(
             "Plans on Spark cannot be pickled or copied, since they need the session. Pass plan.join.spec instead, "
             "and plan it again where a session exists.",
@@ -154,21 +132,21 @@ class Query:
 
 
 def _schema_given(table: Any, side: SparkSide) -> pa.Schema:
-    """Return the schema that a table was given in: of files that a path names, with encodings that Spark has not."""
+    """Return the schema of a table as passed: files may have encodings that Spark lacks."""
     return side.given_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
 
 
 def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:
-    """Return a join of the schemas that tasks see, which passes the checks of those that were given, too."""
+    """Return the join resolved against the schemas of tasks, after validating it against the schemas passed."""
     join: Resolved = spec.resolve(*given)
     return join if given == schemas else spec.resolve(*schemas)
 
 
 def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:
-    """Return a join and its inputs, in which columns of the null type have the type that the join takes them for."""
+    """Return a join and its inputs, with columns of the null type cast to the type that the join assumes."""
     if (join.left_schema, join.right_schema) == (left.schema, right.schema):
         return join, left, right
-    # Tasks would read the files as they are.
+    # Tasks that read files do not cast.
     join, ours, theirs = in_sql(join, left, right)
     return join, ours.typed(join.left_schema), theirs.typed(join.right_schema)
 

@@ -1,4 +1,4 @@
-"""What the making of all plans on Spark has in common: one loop that chooses, and learns what the choice needs."""
+"""The common part of all plans on Spark: a loop that chooses an algorithm and measures the facts that it needs."""
 
 from __future__ import annotations
 
@@ -21,24 +21,12 @@ from juncture.spark.workers import check_workers
 from juncture.spec.schema import Side
 
 _WORTH_A_WORD_S = 1.0
-"""What a setting has to cost before a plan speaks of it."""
+"""The least cost of a setting, in seconds, that a plan mentions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRequest:
-    """What a plan is to be made for.
-
-    Attributes
-    ----------
-    join, left, right
-        The resolved join and its inputs.
-    given
-        What the caller knows of them.
-    resources
-        What may be used.
-    lazy
-        Whether jobs at build time are forbidden.
-    """
+    """The resolved join, its inputs, the caller's statistics (`given`) and the resources; `lazy` forbids jobs."""
 
     join: Any
     left: SparkSide
@@ -49,18 +37,7 @@ class PlanRequest:
 
 
 class Planning(ABC):
-    """The making of one plan, which learns no more of the inputs than the choice needs.
-
-    Parameters
-    ----------
-    request
-        What it is made for.
-
-    Attributes
-    ----------
-    statistics
-        What is known of the inputs.
-    """
+    """The planning of one join. It measures no more of the inputs than the choice needs."""
 
     statistics: Statistics
     _measured_sides: ClassVar[tuple[Side, ...]] = ("left", "right")
@@ -76,13 +53,7 @@ class Planning(ABC):
         self._learners: dict[Fact, Callable[[Algorithm], bool]] = {"size": self._count_held}
 
     def check(self, named: str) -> None:
-        """Refuse algorithms that Spark's workers cannot run.
-
-        Raises
-        ------
-        PlanError
-            If the named one is such, or ``"auto"`` may choose one.
-        """
+        """Raise `PlanError` if the named algorithm, or with ``"auto"`` every algorithm, cannot run on the workers."""
         in_python = [name for name, algorithm in self._algorithms.items() if algorithm.in_python]
         # It takes a job to find out.
         if self._lazy or not in_python or named not in ("auto", *in_python):
@@ -90,7 +61,7 @@ class Planning(ABC):
         check_workers(self._left.session, [name for name in self._algorithms if name not in in_python])
 
     def run(self, named: str) -> tuple[Choice, BuiltJoin]:
-        """Choose and build."""
+        """Choose an algorithm and build its query."""
         self._named = named
         self._prepare()
         choice = choose(self._input(), named)
@@ -102,7 +73,7 @@ class Planning(ABC):
         return choice, replace(built, details=(*left_out, *built.details, *self._slowed_by(choice.algorithm)))
 
     def _slowed_by(self, algorithm: str) -> tuple[tuple[str, str], ...]:
-        """Say which setting of the session's makes Spark slow to hand rows to an algorithm in Python, if it matters."""
+        """Return a warning if a session setting makes the transfer of rows to Python slow."""
         if not self._algorithms[algorithm].in_python:
             return ()
         names: tuple[Side, Side] = ("left", "right")
@@ -115,21 +86,21 @@ class Planning(ABC):
         return (("to Python", f"{advice} {BATCH_BYTES} is {BATCH_BYTES_UNLIMITED}"),)
 
     def _learn(self, algorithm: Algorithm) -> bool:
-        """Learn the first fact that an algorithm needs and that is not known; tell whether there was one."""
+        """Measure the first unknown fact that an algorithm needs; return whether there was one."""
         needs = (need for need in algorithm.needs if self._named == "auto" or not need.unnamed)
         return any(self._learners[need.fact](algorithm) for need in needs if need.fact != "counts")
 
     def _prepare(self) -> None:
-        """Count the rows of both sides where they are not known, unless what was named can do without."""
+        """Count both sides where unknown, unless the named algorithm needs no counts."""
         if not self._lazy and (self._named == "auto" or Need("counts") in self._algorithms[self._named].needs):
             self.statistics.count(*self._measured_sides)
 
     def _count_held(self, algorithm: Algorithm) -> bool:
-        """Count the side that is held if its size is known by nothing but a word; tell whether that was done."""
+        """Count the side to buffer if only the caller states its size; return whether it was counted."""
         return self.statistics.check(held_side(self._input(), algorithm))
 
     def _input(self) -> PlanningInput:
-        """Return what the choice depends on, as far as it is known."""
+        """Return the planner's input from all known facts."""
         return PlanningInput(
             join=self._join,
             engine="spark",
@@ -148,4 +119,4 @@ class Planning(ABC):
 
     @abstractmethod
     def _build(self, algorithm: str) -> BuiltJoin:
-        """Build the join with what has been learnt."""
+        """Build the join from the measured facts."""

@@ -1,4 +1,4 @@
-"""Queries that joins of all kinds become: what Spark runs, in how many partitions."""
+"""Built joins on Spark, and the number of their partitions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,12 @@ if TYPE_CHECKING:
 _PARTITIONS_PER_CORE = 2
 
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-"""Spark's setting of how many partitions a shuffle makes."""
+"""Spark's setting for the number of shuffle partitions."""
 
 
 @dataclass(frozen=True)
 class BuiltJoin:
-    """A join that Spark can run.
-
-    Attributes
-    ----------
-    frame
-        Its result, computed when an action asks for it.
-    jobs
-        The jobs that ran while it was built, in words.
-    details
-        What `explain` says of it, as pairs of a heading and a text.
-    """
+    """A result, the jobs that ran while it was built, and what `explain` adds (pairs of heading and text)."""
 
     frame: DataFrame
     jobs: tuple[str, ...] = ()
@@ -36,14 +26,9 @@ class BuiltJoin:
 
 
 def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int) -> int:
-    """Return into how many partitions the rows of a join are shuffled.
+    """Return the number of shuffle partitions: each takes at most a quarter of a task's memory.
 
-    Parameters
-    ----------
-    stats, resources
-        A partition is to take at most a quarter of what a task may hold.
-    shuffle_partitions
-        What the session makes of any other shuffle: it decides where nobody has counted the rows.
+    Without row counts it is `shuffle_partitions`, the session's setting.
 
     Examples
     --------

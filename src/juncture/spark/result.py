@@ -1,4 +1,4 @@
-"""The columns of a result on Spark: their types while it is made, and what users are given back."""
+"""The columns of a result on Spark: their types inside the query, and their types and metadata in the result."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.StructType:
-    """Return the schema of the result in Spark's types: those of the inputs, and of aggregates."""
+    """Return the schema of the result in Spark's types."""
     types = {"left": left.spark_schema, "right": right.spark_schema}
     fields = []
     for column in join.output:
         data_type = types[column.side][column.source].dataType
-        # A value of the right side may stand in a left column, and have nulls inside where that has none.
+        # A right value may fill a left column, and contain nulls where left values do not.
         fields.append(st.StructField(column.name, nullable(data_type) if column.filled_from else data_type))
     made = spark_schema(pa.schema([(each.name, each.type) for each in join.aggregates])).fields
     for each, field in zip(join.aggregates, made, strict=True):
@@ -40,7 +40,7 @@ def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.Struc
 
 
 def task_output(schema: st.StructType) -> TaskOutput:
-    """Return what the last tasks make of their rows, whose columns go by number."""
+    """Return the output schema of the last tasks, whose columns are numbered."""
     wire = arrow_schema(schema, "left")
     return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
 
@@ -48,20 +48,9 @@ def task_output(schema: st.StructType) -> TaskOutput:
 def given_back(
     frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide, more: Sequence[str] = ()
 ) -> DataFrame:
-    """Return a result as users get it: its columns have the metadata of the inputs, as in Spark's own joins.
+    """Return a result with the metadata and null types of the inputs, as Spark's own joins do.
 
-    What was of the null type is so again.
-
-    Parameters
-    ----------
-    frame
-        The result as it was made.
-    join
-        The join.
-    left, right
-        The inputs as they were given.
-    more
-        Columns that follow those of the join.
+    `more` names columns that follow those of the join.
     """
     inputs = {"left": left.spark_schema, "right": right.spark_schema}
     metadata = [inputs[column.side][column.source].metadata for column in join.output] + [{}] * len(join.aggregates)

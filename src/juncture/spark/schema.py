@@ -1,8 +1,7 @@
-"""Spark's types and Arrow's, each in terms of the other.
+"""Conversion between Spark's types and Arrow's.
 
-A join is resolved against Arrow schemas, so a DataFrame's schema is turned into one; and what a task returns has to
-have exactly the Arrow types that Spark expects of a column of its type, its *wire* types. Whether nulls may occur is
-left out on both ways.
+Joins are resolved against Arrow schemas. The rows that a task returns must have exactly the Arrow types that Spark
+expects, the *wire* types. Nullability is ignored in both directions.
 """
 
 from __future__ import annotations
@@ -23,19 +22,7 @@ _SPARK_PRECISION_MAX = 38
 
 
 def arrow_schema(schema: StructType, side: Literal["left", "right"]) -> pa.Schema:
-    """Return the Arrow schema in which a DataFrame's rows reach Python.
-
-    Parameters
-    ----------
-    schema
-        Of the DataFrame.
-    side
-        Which table an error is about.
-
-    Raises
-    ------
-    SchemaError
-        If a column has a type that Arrow, or Spark's transport of it, does not have.
+    """Return the Arrow schema in which a DataFrame's rows reach Python; errors name `side`.
 
     Examples
     --------
@@ -95,17 +82,9 @@ def _arrow_type(data_type: DataType) -> pa.DataType | None:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the schema of a DataFrame that holds rows of an Arrow schema.
+    """Return the DataFrame schema for rows of an Arrow schema.
 
-    Parameters
-    ----------
-    schema
-        Any Arrow schema.
-
-    Raises
-    ------
-    SchemaError
-        If a column's values do not all exist in Spark: unsigned 64-bit integers, nanoseconds, very wide decimals.
+    Raises `SchemaError` for unsigned 64-bit integers, nanoseconds and decimals beyond 38 digits.
 
     Examples
     --------
@@ -172,7 +151,7 @@ def _spark_type(data_type: pa.DataType, name: str) -> DataType:
 
 
 def wire_schema(schema: pa.Schema, side: Literal["left", "right"] = "left") -> pa.Schema:
-    """Return the Arrow schema in which Spark wants the rows of a schema, whatever their types were.
+    """Return the Arrow schema that Spark expects for rows of an Arrow schema.
 
     Examples
     --------
@@ -183,7 +162,7 @@ def wire_schema(schema: pa.Schema, side: Literal["left", "right"] = "left") -> p
 
 
 def nullable(data_type: DataType) -> DataType:
-    """Return a type of which every part may be null.
+    """Return a type with all parts nullable.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""What is known of the inputs before a join runs, and the jobs that it takes to know more.
+"""Statistics of the inputs, and the jobs that measure them.
 
-Nothing is looked at twice: what the caller gives, or files say in their footers, is not gathered again. But before a
-side is held by the driver or by tasks on nothing but the caller's word, or because they named the algorithm, it is
-counted.
+Nothing is measured twice, and figures from the caller or from footers are not measured. But a side is counted before
+it is buffered if only the caller states its size or the algorithm was named.
 """
 
 from __future__ import annotations
@@ -32,32 +31,22 @@ from juncture.spark.tasks.sample import Pick
 from juncture.spec.schema import Side
 
 SAMPLE_ROWS = 20_000
-"""How many rows of a side are looked at, unless many partitions ask for more."""
+"""Sampled rows of a side, unless many partitions need more."""
 
 FOOTERS = "Parquet footers"
-"""The source of what files say about themselves."""
+"""The source of figures from Parquet footers."""
 
 _SAMPLE_ROWS_PER_PARTITION = 200
 _TIMES_MOST = 4
-"""Were there far more rows than someone said, the driver would get no more than so many times what it asked for."""
+"""Limit of a sample, as a multiple of its size, in case the caller's row count is far too low."""
 
 _VARIABLE_BYTES = 20
-"""Bytes of a string or a nested value that nobody has measured: Spark's own guess."""
+"""Assumed bytes of a string or a nested value: Spark's own default."""
 
 
 @dataclass(frozen=True)
 class SampledRanges:
-    """A sample of where the rows of a side lie.
-
-    Attributes
-    ----------
-    ranges
-        Where the picked rows lie that can match.
-    picked
-        How many rows were picked.
-    weight
-        How many rows each of them stands for.
-    """
+    """The key ranges of sampled rows that can match, the number of sampled rows, and the rows each stands for."""
 
     ranges: KeyRanges
     picked: int
@@ -65,22 +54,7 @@ class SampledRanges:
 
 
 class Statistics:
-    """What is known of two inputs so far.
-
-    Parameters
-    ----------
-    left, right
-        The inputs.
-    given
-        What the caller knows.
-
-    Attributes
-    ----------
-    stats
-        What is known.
-    jobs
-        The jobs that have run for it, in words.
-    """
+    """The statistics of two inputs, and the jobs that measured them; `given` are the caller's."""
 
     def __init__(self, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
         self.sides: dict[Side, SparkSide] = {"left": left, "right": right}
@@ -89,11 +63,11 @@ class Statistics:
         self.jobs: list[str] = []
 
     def of(self, name: Side) -> SideStats:
-        """Return what is known of a side."""
+        """Return the statistics of a side."""
         return self.stats.left if name == "left" else self.stats.right
 
     def count(self, *closely: Side) -> None:
-        """Count the rows of both sides where they are not known, and look closer at some sides, in one job."""
+        """Count both sides where unknown in one job, and measure the sizes of some (`closely`)."""
         unknown = [name for name in self.sides if self.of(name).rows is None]
         if not unknown:
             return
@@ -104,10 +78,10 @@ class Statistics:
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
     def check(self, name: Side) -> bool:
-        """Count a side whose size nobody knows, or on the caller's word only, in one job; tell whether that was done.
+        """Count a side of unknown size, or of a size that only the caller states; return whether a job ran.
 
-        To be called before the side is held somewhere: what a wrong word would cost there is the driver or a task. Rows
-        that the driver holds already are not counted, unless someone has said how many there are.
+        Call this before a side is buffered: a wrong size would exhaust the memory of the driver or a task. Local
+        DataFrames are counted only if the caller states a size.
         """
         known, side = self.of(name), self.sides[name]
         is_given = known.is_given("rows") or known.is_given("row_bytes")
@@ -122,13 +96,13 @@ class Statistics:
         return True
 
     def totals(self, closely: Mapping[Side, bool]) -> DataFrame:
-        """Return one row with the figures of some sides, which are gone through together: one stage, and one more."""
+        """Return one row with the figures of some sides, from one scan of both."""
         parts: list[DataFrame] = []
         figures: list[Column] = []
         for name, is_close in closely.items():
             side = self.sides[name]
             assert isinstance(side, FrameSide)
-            # Rows of the other side have nulls there.
+            # These columns are null in rows of the other side.
             frame = side.frame.toDF(*(_column(name, i) for i in range(len(side.schema))))
             parts.append(frame.select("*", F.lit(1).alias(_here(name))))
             asked = self.figures(name, closely=is_close)
@@ -137,7 +111,7 @@ class Statistics:
         return together.agg(*figures)
 
     def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
-        """Return what a count asks of a side: rows, if closely bytes."""
+        """Return the aggregates that measure a side: rows, and bytes if `closely`."""
         here = _here(name)
         if not closely:
             return {"rows": F.count(here)}
@@ -147,11 +121,11 @@ class Statistics:
         return {"rows": F.count(here), "bytes": reduce(Column.__add__, sums, F.lit(0))}
 
     def column(self, name: Side, place: int) -> Column:
-        """Return a column of a side, as `figures` may ask for it."""
+        """Return a column of a side, for use in `figures`."""
         return F.col(_column(name, place))
 
     def learn_totals(self, name: Side, totals: pa.Table) -> None:
-        """Learn from figures of a side that were asked for."""
+        """Record the figures of a side from `totals`."""
         is_sure = self.of(name).sources.get("row_bytes") not in ("assumed", GIVEN)
         if f"{name}_bytes" in totals.column_names and not is_sure:
             rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
@@ -160,14 +134,14 @@ class Statistics:
             self.learn(name, "measured", row_bytes=fixed + -(-size // max(rows, 1)))
 
     def learn(self, name: Side, source: str, **figures: Any) -> None:
-        """Note figures of a side, and where they come from."""
+        """Record figures of a side and their source."""
         side = self.of(name)
         said = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
         sources = {**side.sources, **{figure: against(source, figures[figure], said[figure]) for figure in figures}}
         self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
 
     def learn_keys(self, name: Side, hashes: npt.NDArray[Any], picked: int) -> None:
-        """Learn from the hashes of the keys of some rows, picked by chance, of which those with a null have none."""
+        """Record key statistics from the key hashes of sampled rows; rows with a null key have no hash."""
         side = self.of(name)
         if side.rows is None:
             return
@@ -179,7 +153,7 @@ class Statistics:
                 self.learn(name, sources[figure], **{figure: value})
 
     def some(self, name: Side, frame: DataFrame, wanted: int) -> DataFrame:
-        """Return about so many rows of a side by chance: never far more, even if a caller was wrong about its size."""
+        """Return a random sample of about `wanted` rows, limited in case the caller's row count is too low."""
         fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
         picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
         return picked.limit(_TIMES_MOST * wanted) if self.of(name).is_given("rows") else picked
@@ -191,21 +165,9 @@ class Statistics:
         *,
         coded: Mapping[Side, Sequence[str]] | None = None,
     ) -> dict[Side, list[pa.Table]]:
-        """Return some rows of both sides, which have been counted, in one job.
+        """Return sampled rows of both sides, already counted, for balancing partitions, in one job.
 
-        Parameters
-        ----------
-        columns
-            What is needed of each side.
-        partitions
-            How many are to be balanced by these rows.
-        coded
-            Columns that may come as dictionaries.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
+        Columns in `coded` may be dictionaries.
         """
         wanted = sample_rows(partitions)
         left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
@@ -219,24 +181,12 @@ class Statistics:
     def key_ranges(
         self, placements: tuple[Placement, Placement], partitions: int, *, coded: Sequence[Sequence[str]] = ((), ())
     ) -> tuple[SampledRanges, SampledRanges]:
-        """Sample where the rows of both sides lie as tasks see them, in one job.
+        """Sample the key ranges of both sides as tasks compute them, in one job.
 
-        Parameters
-        ----------
-        placements
-            What tells where the rows of each side lie.
-        partitions
-            How many are to be balanced by the sample.
-        coded
-            Columns of each side that may come as dictionaries.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read, or an interval starts after its end.
+        Raises `DataError` if a file cannot be read or an interval starts after its end.
         """
         by_side = dict(zip(self.sides, placements, strict=True))
-        # Without a column there would be no rows to tell apart.
+        # Spark sends no rows without a column.
         columns = {name: list(each.decisive) or self.sides[name].schema.names[:1] for name, each in by_side.items()}
         found = self.pick(columns, partitions, coded=dict(zip(self.sides, coded, strict=True)))
         left, right = (self._sampled_ranges(name, by_side[name], tables) for name, tables in found.items())
@@ -258,20 +208,12 @@ class Statistics:
 
 
 def sample_rows(partitions: int) -> int:
-    """Return how many rows of a side are picked to balance so many partitions."""
+    """Return the number of rows of a side to sample for balancing partitions."""
     return max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_PARTITION * partitions)
 
 
 def balanced_by(left: SampledRanges, right: SampledRanges, *, left_weight: float = 1.0) -> Sample:
-    """Return the rows that partitions are balanced by, where each starts.
-
-    Parameters
-    ----------
-    left, right
-        Where some rows of both sides lie.
-    left_weight
-        What a left row costs in a partition, in right rows.
-    """
+    """Return the weighted start positions that balance partitions; a left row costs `left_weight` right rows."""
     sides = ((left.ranges, left.weight * left_weight), (right.ranges, right.weight))
     return Sample(
         np.concatenate([ranges.hashes for ranges, _ in sides]),
@@ -281,17 +223,17 @@ def balanced_by(left: SampledRanges, right: SampledRanges, *, left_weight: float
 
 
 def _column(name: Side, place: int) -> str:
-    """Return what a count calls a column of a side, whose own name may hold dots, or be the other side's too."""
+    """Return a column's name in a count: own names may contain dots or occur on both sides."""
     return f"{name}{place}"
 
 
 def _here(name: Side) -> str:
-    """Return what a count calls the column that is not null in the rows of a side."""
+    """Return the name of the marker column that is not null in rows of a side."""
     return f"{name}_here"
 
 
 def _known(side: SparkSide, given: SideStats) -> SideStats:
-    """Return what is known of an input without a job."""
+    """Return the statistics of an input that need no job."""
     variable = any(_is_variable(field.type) for field in side.schema)
     row_bytes = sum(_width(field.type) for field in side.schema)
     if not isinstance(side, FileSide):
@@ -305,12 +247,12 @@ def _known(side: SparkSide, given: SideStats) -> SideStats:
 
 
 def _width(data_type: pa.DataType) -> int:
-    """Return about how many bytes a value takes."""
+    """Return the approximate bytes of a value."""
     return _VARIABLE_BYTES if _is_variable(data_type) else max(1, int(data_type.bit_width) // 8)
 
 
 def _is_variable(data_type: pa.DataType) -> bool:
-    """Tell types whose values differ in size."""
+    """Return whether values of a type differ in size."""
     try:
         return bool(pat.is_nested(data_type) or pat.is_dictionary(data_type) or data_type.bit_width < 0)
     except ValueError:
@@ -318,6 +260,6 @@ def _is_variable(data_type: pa.DataType) -> bool:
 
 
 def _size(value: Column, data_type: pa.DataType) -> Column:
-    """Return the bytes of a value whose size varies."""
+    """Return the bytes of a value of variable size."""
     text = F.to_json(F.struct(value)) if pat.is_nested(data_type) else value
     return F.octet_length(text).cast("long")

@@ -1,4 +1,4 @@
-"""What a join may not do with Spark's types, though Arrow's types of the same columns allow it."""
+"""Restrictions of joins in Spark's types that the equivalent Arrow types do not have."""
 
 from __future__ import annotations
 
@@ -26,25 +26,10 @@ _OLD_INTERVALS = "spark.sql.legacy.interval.enabled"
 
 
 def check_types(join: Resolved, left: StructType, right: StructType) -> None:
-    """Refuse columns whose types in Spark do not fit what a join does with them.
+    """Raise `SchemaError` for collated text that decides matches, and for filled columns of two types.
 
-    Parameters
-    ----------
-    join
-        The join, whose Arrow types have been found to fit.
-    left, right
-        The schemas of the inputs in Spark's types.
-
-    Raises
-    ------
-    SchemaError
-        If text with a collation would decide which rows match, or which of them is taken, or a column would have to
-        hold two types.
-
-    Notes
-    -----
-    Tasks compare text by its bytes, and the answer never depends on the algorithm. So no collation is left to Spark's
-    own operators either. A result may hold such text, in its type.
+    Tasks compare text by its bytes and results must not depend on the algorithm, so Spark's own operators do not use
+    collations either. The result may contain collated text.
     """
     types: dict[Side, dict[str, DataType]] = {
         "left": {field.name: field.dataType for field in left.fields},
@@ -64,7 +49,7 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
         if column.filled_from is not None:
             ours, theirs = types["left"][column.source], types["right"][column.filled_from]
             names = ours.simpleString(), theirs.simpleString()
-            # A column without a type takes any.
+            # A column of the null type can be filled with any type.
             if names[0] != names[1] and "void" not in names:
                 raise SchemaError(
                     f"how={join.how!r} fills the left column {column.source!r} ({names[0]}) from the right column "
@@ -75,13 +60,7 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
 
 
 def check_times(left: StructType, right: StructType, session: SparkSession) -> None:
-    """Refuse columns of Spark's ``TIME``, which files may have, where the session has that type switched off.
-
-    Raises
-    ------
-    SchemaError
-        If there is one.
-    """
+    """Raise `SchemaError` for columns of type ``TIME`` from files if the session disables that type."""
     if (setting(session, _TIMES) or "").lower() != "false":
         return
     for side, schema in (("left", left), ("right", right)):
@@ -95,13 +74,7 @@ def check_times(left: StructType, right: StructType, session: SparkSession) -> N
 
 
 def check_intervals(join: Resolved, session: SparkSession) -> None:
-    """Refuse a join in SQL whose session has intervals of a kind that it cannot compare times by.
-
-    Raises
-    ------
-    PlanError
-        If it has.
-    """
+    """Raise `PlanError` for a join in SQL that needs time intervals in a session with legacy intervals."""
     if (setting(session, _OLD_INTERVALS) or "").lower() == "true" and _makes_intervals(join):
         raise PlanError(
             f"{_OLD_INTERVALS} is true, but the join needs time differences as numbers. Set it to false for this join.",
@@ -110,19 +83,19 @@ def check_intervals(join: Resolved, session: SparkSession) -> None:
 
 
 def _makes_intervals(join: Resolved) -> bool:
-    """Tell whether a join, in SQL, makes intervals of times."""
+    """Return whether a join in SQL computes intervals between times."""
     types = [join.left_schema.field(name).type for name in join.compared("left")]
     types += [join.right_schema.field(name).type for name in join.compared("right")]
     if isinstance(join, ResolvedEqui):
         return join.predicate is not None and any(map(pat.is_temporal, types))
     if isinstance(join, ResolvedWhere):
         return any(map(pat.is_temporal, types))
-    # Of times with a zone, their microseconds are taken.
+    # Times with a zone are compared by their microseconds.
     return any(pat.is_timestamp(each) and each.tz is None for each in types)
 
 
 def is_collated(data_type: DataType) -> bool:
-    """Tell whether a type is, or holds, text that is not compared by its bytes.
+    """Return whether a type contains text that is not compared by bytes.
 
     Examples
     --------
@@ -142,7 +115,7 @@ def is_collated(data_type: DataType) -> bool:
 
 
 def _deciding(join: Resolved, side: Side) -> dict[str, str]:
-    """Return the columns of a side that decide, with the argument that names each."""
+    """Return the columns of a side that decide matches, with the argument that names each."""
     schema = join.left_schema if side == "left" else join.right_schema
     named = dict[str, str]()
     for name in join.compared(side):

@@ -1,7 +1,7 @@
-"""Finds out whether Spark's workers can run the tasks of a join, before anything else runs.
+"""Check whether Spark's Python workers can run tasks, before anything else runs.
 
-Which Python a worker starts is Spark's choice: what ``PYSPARK_PYTHON`` names where Spark was started, or any
-``python3``. It may have no Juncture, or another one, and a task would end in a traceback about it.
+Spark chooses the workers' Python: ``PYSPARK_PYTHON`` at the start of Spark, or any ``python3``. It may lack Juncture
+or have another version, and a task would fail with an import traceback.
 """
 
 from __future__ import annotations
@@ -21,22 +21,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SESSIONS = 4
-"""Of how many sessions it is remembered that their workers serve."""
+"""Number of sessions whose successful check is cached."""
 
 
 @dataclass(frozen=True)
 class Worker:
-    """The Python of a worker.
-
-    Attributes
-    ----------
-    executable
-        Its path.
-    version
-        Of the Juncture that it has; empty if it has none.
-    missing
-        The packages that tasks need and that it cannot import.
-    """
+    """A worker's Python: its path, its version of Juncture (empty if none), and missing packages."""
 
     executable: str
     version: str
@@ -44,7 +34,7 @@ class Worker:
 
     @property
     def problem(self) -> str | None:
-        """What keeps it from running tasks, in a sentence; None if nothing does.
+        """Return why it cannot run tasks, or None.
 
         Examples
         --------
@@ -59,23 +49,9 @@ class Worker:
 
 
 def check_workers(session: SparkSession, others: Sequence[str]) -> None:
-    """Refuse to start tasks in Python that its workers cannot run. One small job, once in a session.
+    """Raise `PlanError` if Python workers cannot run tasks; `others` are algorithms without Python.
 
-    Parameters
-    ----------
-    session
-        The session.
-    others
-        The algorithms that need no Python on the workers, if there are any.
-
-    Raises
-    ------
-    PlanError
-        If they cannot, with what to do.
-
-    Notes
-    -----
-    One worker is asked: others may have another Python, if machines of a cluster differ.
+    Runs one small job per session, on one worker: machines of a cluster may differ.
     """
     try:
         check_session(session)
@@ -91,13 +67,7 @@ def check_workers(session: SparkSession, others: Sequence[str]) -> None:
 
 @lru_cache(_SESSIONS)
 def check_session(session: SparkSession) -> None:
-    """Ask a worker of a session whether it can run tasks. Only that it can is remembered: what it lacks may come.
-
-    Raises
-    ------
-    PlanError
-        If it cannot.
-    """
+    """Raise `PlanError` if a worker cannot run tasks. Only success is cached."""
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
     # Without Arrow, which may be what is missing.
@@ -112,7 +82,7 @@ def check_session(session: SparkSession) -> None:
 
 
 def _question() -> Callable[[int], str]:
-    """Return what a worker is asked. It goes there as code, since there may be no module to find it in."""
+    """Return the check as code, since a worker may lack the module."""
 
     def answer(_: int) -> str:
         import json
@@ -132,12 +102,12 @@ def _question() -> Callable[[int], str]:
 
 
 def _version() -> str:
-    """Return the version of Juncture in this process."""
+    """Return this process's version of Juncture."""
     return str(import_module("juncture").__version__)
 
 
 def no_answer(message: str) -> str:
-    """Say why a worker gave no answer, in a sentence made of Spark's message.
+    """Return one sentence from Spark's message for a worker that did not answer.
 
     Examples
     --------
@@ -150,6 +120,6 @@ def no_answer(message: str) -> str:
     missing = re.search(r'Cannot run program "([^"]+)"', message)
     if missing:
         return f"Spark would start {missing[1]} for its tasks, which is not there."
-    # The last line of Python's own traceback, which stands amid those of the JVM.
+    # The last line of Python's traceback, which is inside the JVM's.
     said = re.findall(r"^\w+(?:Error|Exception): .*$", message, re.MULTILINE) or [message.strip().partition("\n")[0]]
     return f"Spark cannot run Python in its tasks: {said[-1].rstrip('.')}."

@@ -1,7 +1,7 @@
-"""As-of joins that send the left side to every task: ``broadcast_left``.
+"""As-of joins that broadcast the left side: ``broadcast_left``.
 
-Each task probes it with its own part of the right side, and sends on what is best for each left row; one shuffle of
-these brings the candidates of a left row together, and the best of them wins.
+Each task probes its right rows with the whole left side and sends its best candidates. One shuffle brings the
+candidates of a left row together, and the best one matches.
 """
 
 from __future__ import annotations
@@ -32,18 +32,15 @@ if TYPE_CHECKING:
 def join_candidates(
     join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
 ) -> tuple[DataFrame, list[str]]:
-    """Return the result of a join whose left side goes to every task, and the jobs that this took.
+    """Return the result of a join with a broadcast left side, and the jobs that ran.
 
-    Raises
-    ------
-    PlanError
-        If the left side is too large to be sent.
+    Raises `PlanError` if the left side is too large.
     """
     table, jobs = broadcast_side(left, left.schema.names, "left")
     probe, choose = probe_stages(join, table, task_output(schema), resources)
     frame, feed = right.rows(needed_right(join).names, join.right_by)
     cores = resources.cores
-    # Partitions that nothing was found for have to speak for their left rows, too.
+    # A partition without candidates must still return its left rows.
     sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
     return finish(shuffled(sent, cores), choose(feed.schema), schema), jobs
 
@@ -51,7 +48,7 @@ def join_candidates(
 def probe_stages(
     join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, resources: Resources
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
-    """Return what the tasks of ``broadcast_left`` do, given where right rows come from, and what they look like."""
+    """Return the two stages of ``broadcast_left``, given the left table and the result's schema."""
     seen = task_join(join)
     matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
     names = tuple(column.name for column in join.output)

@@ -1,9 +1,8 @@
-"""OnDistances between values of ``on``, as Spark columns that compare exactly.
+"""Distances between values of ``on``, as Spark columns that compare exactly.
 
-A value is a list of *words*, compared one after the other. Nearly always it is the single one of
-`juncture.spark.sql.order_encoding`. Decimals that share no
-type of Spark's own, because their digits before and after the point are more than 37 together, have three: the whole
-part divided by 10²⁰, the rest of that, and the fraction. All are cut towards zero, so that they keep the order.
+A value is a list of *words* that compare lexicographically, nearly always the single word of
+`juncture.spark.sql.order_encoding`. Decimals with more than 37 digits in total have three: the whole part divided by
+10²⁰, the rest of the whole part, and the fraction. All are truncated towards zero, so they keep the order.
 """
 
 from __future__ import annotations
@@ -25,22 +24,12 @@ if TYPE_CHECKING:
 
 _LOW = Decimal(10) ** 20
 _DIGITS_MAX = 37
-"""Decimals of so many digits can be subtracted: the difference has one more."""
+"""Decimals up to this many digits can be subtracted: the difference has one more."""
 
 
 @dataclass(frozen=True)
 class OnDistances:
-    """How the ``on`` columns of a join are compared in SQL.
-
-    Attributes
-    ----------
-    order
-        Their values.
-    data_type
-        The type of the left one.
-    digits
-        Of decimals, the digits that hold the values of both sides.
-    """
+    """The ``on`` columns in SQL: `order` encodes them, `digits` (of decimals) hold the values of both sides."""
 
     order: OrderEncoding
     data_type: pa.DataType
@@ -48,13 +37,7 @@ class OnDistances:
 
     @classmethod
     def of(cls, join: ResolvedAsof) -> OnDistances:
-        """Return the distances of a join.
-
-        Raises
-        ------
-        PlanError
-            If SQL cannot subtract such decimals.
-        """
+        """Return the distances of a join; raise `PlanError` for decimals that SQL cannot subtract."""
         sides = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
         scale, digits = join.domain.scale, 0
         if join.domain.kind == "decimal":
@@ -69,12 +52,12 @@ class OnDistances:
 
     @property
     def kind(self) -> str:
-        """What the values are."""
+        """The kind of values."""
         return self.order.domain.kind
 
     @property
     def scale(self) -> int:
-        """Of decimals, the digits after the point."""
+        """Digits after the point, for decimals."""
         return self.order.domain.scale
 
     @property
@@ -82,15 +65,15 @@ class OnDistances:
         return self.digits > _DIGITS_MAX
 
     def words(self, on: Column) -> list[Column]:
-        """Return a value as words in its order, null where it is null or NaN."""
+        """Return a value as words, null for null and NaN."""
         if self.kind != "decimal":
             return [self.order.word(on, self.data_type)]
         return _split(on) if self._is_wide else [on.cast(f"decimal({self.digits},{self.scale})")]
 
     def distance(self, more: list[Column], less: list[Column]) -> list[Column]:
-        """Return how far a value is above another that is not greater, as words."""
+        """Return `more` minus `less` as words, where `more` is not less than `less`."""
         if self.kind == "float":
-            # Infinities are at distance 0 from themselves, and their difference is NaN.
+            # The distance between equal infinities is 0, but their difference is NaN.
             return [F.when(more[0] == less[0], 0.0).otherwise(more[0] - less[0])]
         if self.kind in ("integer", "timestamp"):
             return [more[0].cast("decimal(20,0)") - less[0].cast("decimal(20,0)")]
@@ -107,7 +90,7 @@ class OnDistances:
         )
 
     def within(self, distance: list[Column], constant: int | float) -> Column:
-        """Tell whether a distance does not exceed a number of steps."""
+        """Return whether a distance is at most a number of steps."""
         if self.kind == "float":
             return distance[0] <= F.lit(float(constant))
         with localcontext(prec=100):
@@ -123,7 +106,7 @@ class OnDistances:
         return distance[0] <= F.lit(limit)
 
     def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:
-        """Tell whether a distance does not exceed a row's own limit, which may be of any type that the spec allows."""
+        """Return whether a distance is at most the limit in a column of any supported type."""
         import pyarrow.types as pat
 
         if pat.is_duration(data_type):
@@ -133,7 +116,7 @@ class OnDistances:
         if pat.is_floating(data_type):
             return ~F.isnan(limit) & (limit >= 0) & (distance[0] <= limit.cast("double"))
         if self.kind == "float":
-            # The nearest float may be more than the limit, and the distance just that.
+            # Rounded to a float, the limit could grow to the distance.
             near = limit.cast("double")
             exceeds = near.cast("decimal(20,0)") > limit.cast("decimal(20,0)")
             return (limit >= 0) & ((distance[0] < near) | ((distance[0] == near) & ~exceeds))
@@ -144,12 +127,12 @@ class OnDistances:
 
 
 def _split(value: Column) -> list[Column]:
-    """Return a decimal, or an integer, as three words."""
+    """Return a decimal or an integer as three words."""
     fraction = value % F.lit(Decimal(1))
     whole = (value - fraction).cast("decimal(38,0)")
     return _words(F.call_function("div", whole, F.lit(_LOW)), whole % F.lit(_LOW), fraction)
 
 
 def _words(high: Column, low: Column, fraction: Column) -> list[Column]:
-    """Return three words in types that all of them can be compared in."""
+    """Return three words in common types."""
     return [high.cast("long"), low.cast("decimal(23,0)"), fraction.cast("decimal(38,37)")]

@@ -1,7 +1,7 @@
-"""Spark's own as-of join, made exact where that is possible.
+"""Spark's own as-of join, where it can be made exact.
 
-Of right rows that tie it takes any, so these are first brought down to the one that wins. It is there to compare with:
-it goes through a key's right rows from their start for every left row.
+Spark breaks ties arbitrarily, so tied right rows are first reduced to the winner. This algorithm exists for comparison:
+for each left row, Spark scans the right rows of its key from their start.
 """
 
 from __future__ import annotations
@@ -23,19 +23,13 @@ _SETTING = "spark.sql.join.asofJoin.enabled"
 
 
 def has_native(session: SparkSession) -> bool:
-    """Tell whether the user has switched Spark's own as-of join on. Versions before 4.3 do not have it."""
+    """Return whether the session enables Spark's own as-of join (4.3 or newer)."""
     major, minor = (int(part) for part in session.version.split(".")[:2])
     return (major, minor) >= (4, 3) and (setting(session, _SETTING) or "").lower() == "true"
 
 
 def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
-    """Return the result of a join by Spark's own as-of join.
-
-    Raises
-    ------
-    PlanError
-        If Spark's own would give other rows than ours.
-    """
+    """Return the result of Spark's own as-of join; raise `PlanError` if its result would differ."""
     sql = SqlJoin(join, left, right)
     refusal = _refusal(sql)
     if refusal:
@@ -51,7 +45,7 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
         winner = taken("found", F.struct(*sql.ties)).alias("found")
         theirs = theirs.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
     sign = ("<" if join.spec.direction == "forward" else ">") + ("=" if join.spec.allow_exact_matches else "")
-    # In structs, a null equals a null.
+    # Nulls in structs are equal.
     own, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
     keys = " AND ".join(f"{own.format(name)} = {other.format(name)}" for name in sql.keys)
     query = f"SELECT * FROM {{ours}} l LEFT ASOF JOIN {{theirs}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)" + (
@@ -62,7 +56,7 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
 
 
 def _refusal(sql: SqlJoin) -> str | None:
-    """Say why Spark's own join would be wrong."""
+    """Return why Spark's own join would return other rows, or None."""
     spec = sql.join.spec
     if spec.direction == "nearest":
         return "Spark's own nearest is wrong when an earlier right value repeats."

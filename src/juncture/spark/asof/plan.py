@@ -1,4 +1,4 @@
-"""The plan of an as-of join on Spark: what is known of the inputs, the choice, and the query."""
+"""The planning of an as-of join on Spark."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from juncture.spec.asof import ResolvedAsof
 
 
 class AsofPlanning(Planning):
-    """The making of one plan of an as-of join."""
+    """The planning of one as-of join."""
 
     statistics: AsofStatistics
-    # A side that is small enough to be sent is measured first, and limits the other one: mostly the left.
+    # A side that is small enough to broadcast is measured first, and limits the other one: mostly the left.
     _measured_sides = ("left",)
 
     def __init__(self, request: PlanRequest) -> None:
@@ -37,21 +37,21 @@ class AsofPlanning(Planning):
         self.statistics = AsofStatistics(request.join, request.left, request.right, request.given)
 
     def _prepare(self) -> None:
-        """Count, and leave out right rows that no left row can match."""
+        """Count, and exclude right rows that no left row can match."""
         super()._prepare()
         left = self.statistics.stats.left
-        # Rows are not left out on a caller's word: were it wrong, so would be the answer.
+        # A wrong extent from the caller would exclude rows that match, so only measured extents are used.
         if left.extent is None or left.is_given("extent") or self._join.how in ("right", "full"):
             return
         self._right, self._left_out = reachable(self._join, left.extent, self._right)
         self.statistics.narrow("right", self._right)
 
     def _measure_text(self, algorithm: Algorithm) -> bool:
-        """Measure the strings of the side that is to be sent; tell whether that was done."""
+        """Measure the strings of the side to broadcast; return whether a job ran."""
         return self.statistics.measure(held_side(self._input(), algorithm))
 
     def _take_sample(self, _: Algorithm) -> bool:
-        """Sample keys and order of both sides, to balance partitions; tell whether that was done."""
+        """Sample keys and order of both sides to balance partitions; return whether a job ran."""
         if self._sample is not None:
             return False
         self._sample = self.statistics.sample(self._partitions())
@@ -80,13 +80,7 @@ class AsofPlanning(Planning):
 
 
 def check_table_order(join: ResolvedAsof) -> None:
-    """Refuse joins in which the order of a table decides, which has none on Spark.
-
-    Raises
-    ------
-    PlanError
-        If one is such.
-    """
+    """Raise `PlanError` if ``ties`` depends on a table order, which Spark does not have."""
     ties = join.spec.ties
     if join.goes_by_table_order and join.spec.how not in ("semi", "anti"):
         raise PlanError(

@@ -22,39 +22,19 @@ _COUNTED = (*REASONS, "matched")
 _QUANTILES = [0.5, 0.9, 0.99]
 _QUANTILE_ACCURACY = 10_000
 _DECIMAL_LIMIT = Decimal(10) ** 38
-"""Beyond what Spark can hold as a number; every distance is within it."""
+"""A decimal above every distance."""
 
 
 Joined = Callable[[Asof, DataFrame, DataFrame], DataFrame]
 
 
 def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: Joined) -> MatchReport:
-    """Count what becomes of the left rows of an as-of join.
+    """Count the matched and unmatched left rows of an as-of join; `joined` runs an as-of join.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the schemas of the inputs. Which rows it keeps, and how many for each left row, is
-        without effect.
-    left, right
-        The inputs.
-    joined
-        Runs an as-of join.
-
-    Returns
-    -------
-    MatchReport
-        With more than ten thousand different distances, quantiles are off by at most a ten-thousandth of the rows.
-
-    Raises
-    ------
-    JunctureError
-        As planning the join does.
-
-    Notes
-    -----
-    Costs two jobs, and those that planning may take. Right rows are counted by key and ``on`` first; then the left keys
-    are joined to these counts without a tolerance, so that rows beyond it can be told from rows with nothing to match.
+    Costs two jobs and those of planning. Right rows are first counted by key and ``on``. The left keys are joined to
+    these counts without a tolerance, to separate rows beyond the tolerance from rows without a candidate. The join's
+    ``how`` and ``matches`` have no effect. With more than 10,000 distinct distances, quantiles are off by at most a
+    ten-thousandth of the rows.
     """
     if join.where is not None:
         raise PlanError(
@@ -89,7 +69,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
 
 
 def _renamed(frame: DataFrame, schema: pa.Schema, names: dict[str, str]) -> DataFrame:
-    """Return columns under other names. They are found by position: names may hold dots, or differ in case only."""
+    """Return columns under other names, found by position: names may contain dots or differ only in case."""
     safe = frame.toDF(*(f"c{position}" for position in range(len(schema))))
     return safe.select(*(F.col(f"c{schema.get_field_index(name)}").alias(new) for new, name in names.items()))
 
@@ -100,27 +80,27 @@ def _keys(join: ResolvedAsof, side: str) -> list[str]:
 
 
 def _ordered_by(join: ResolvedAsof, side: Side) -> dict[str, str]:
-    """Return the columns that order a side, by names that cannot clash."""
+    """Return the columns that order a side, under names that cannot clash."""
     schema, on = (join.left_schema, join.left_on) if side == "left" else (join.right_schema, join.right_on)
     first, *others = parts_of(schema.field(on)) or (on,)
     return {f"{side}_on": first, **{f"{side}_on{place}": part for place, part in enumerate(others, 1)}}
 
 
 def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
-    """Return the right rows that can match at all, once for each key and ``on``, with how many there are."""
+    """Return the right rows that can match, one for each key and ``on``, with their count."""
     keys = _keys(join, "right")
     names = {**_ordered_by(join, "right"), **dict(zip(keys, join.right_by, strict=True))}
     usable = _is_usable(join, "right")
     for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
     if join.known is not None:
-        # Rows that are never known match nothing, but their keys are there.
+        # Rows without a time of availability match nothing, but their keys exist.
         names["right_known"] = join.known.right
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
 def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined: Joined) -> DataFrame:
-    """Return each left row's keys with the candidate that is nearest on the wanted side, however far."""
+    """Return each left row's keys and its nearest candidate at any distance."""
     names = {**_ordered_by(join, "left"), **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
         names["tolerance"] = join.tolerance.column
@@ -141,7 +121,7 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
 
 
 def _with_known_keys(join: ResolvedAsof, nearest: DataFrame, candidates: DataFrame) -> DataFrame:
-    """Add a column that is null where no candidate has the left row's keys."""
+    """Add a column that is null if no candidate has the left row's keys."""
     if not join.left_by:
         return nearest.withColumn("known", F.lit(True))
     known = candidates.select(*_keys(join, "right")).distinct().withColumn("known", F.lit(True))
@@ -154,7 +134,7 @@ def _with_known_keys(join: ResolvedAsof, nearest: DataFrame, candidates: DataFra
 
 
 def _named_alike(data_type: DataType, names: DataType) -> DataType:
-    """Return a type with the fields named as in another, since Spark compares structs of the same names only."""
+    """Return a type with the field names of another, as Spark compares only structs of equal names."""
     if isinstance(data_type, StructType) and isinstance(names, StructType):
         pairs = zip(data_type.fields, names.fields, strict=True)
         return StructType([StructField(b.name, _named_alike(a.dataType, b.dataType)) for a, b in pairs])
@@ -164,7 +144,7 @@ def _named_alike(data_type: DataType, names: DataType) -> DataType:
 
 
 def _is_usable(join: ResolvedAsof, side: Side) -> Column:
-    """Say whether an ``on`` can match: it is not null and not NaN, nor is any part of it."""
+    """Return whether an ``on`` can match: no part is null or NaN."""
     usable = F.lit(True)
     for name, domain in zip(_ordered_by(join, side), join.domain.parts or [join.domain], strict=True):
         on = F.col(name)
@@ -173,7 +153,7 @@ def _is_usable(join: ResolvedAsof, side: Side) -> Column:
 
 
 def _reason(join: ResolvedAsof) -> Column:
-    """Name what became of a left row."""
+    """Return the outcome of a left row: matched, or the reason why not."""
     null_key = F.lit(False)
     for key in [] if join.nulls_equal else _keys(join, "left"):
         null_key = null_key | F.col(key).isNull()
@@ -188,7 +168,7 @@ def _reason(join: ResolvedAsof) -> Column:
 
 
 def _is_near(join: ResolvedAsof) -> Column:
-    """Say whether the candidate is within the tolerance; null if the row has none."""
+    """Return whether the candidate is within the tolerance, null without a candidate."""
     tolerance, domain = join.tolerance, join.domain
     if tolerance is None:
         return F.lit(True)
@@ -207,14 +187,14 @@ def _is_near(join: ResolvedAsof) -> Column:
         else:
             return F.lit(True)
     if domain.kind == "decimal":
-        # A distance that decimals cannot hold is compared as it can be.
+        # A distance beyond the range of decimals is compared in its own type.
         exact = F.try_subtract(F.col("left_on"), F.col("right_on"))
         return F.coalesce(F.abs(exact) <= limit, _distance(join) <= limit.cast("double"))
     return _distance(join) <= limit
 
 
 def _distance(join: ResolvedAsof) -> Column:
-    """Return how far the two ``on`` columns are apart: days, microseconds, or their own unit; null if not at all."""
+    """Return the distance of both ``on`` values in days, microseconds or their own unit, or null."""
     left, right = F.col("left_on"), F.col("right_on")
     if join.domain.is_ranked:
         return F.lit(None).cast("double")
@@ -229,17 +209,17 @@ def _distance(join: ResolvedAsof) -> Column:
     rounded = F.abs(left.cast("double") - right.cast("double"))
     if join.domain.kind == "decimal":
         return F.coalesce(F.abs(F.try_subtract(left, right)).cast("double"), rounded)
-    # Infinities are at distance 0 from themselves, though their difference is NaN.
+    # The distance between equal infinities is 0, but their difference is NaN.
     return F.when(left == right, 0.0).otherwise(rounded)
 
 
 def _micros(interval: Column) -> Column:
-    """Return an interval's microseconds."""
+    """Return an interval in microseconds."""
     return (interval.cast("interval second").cast("decimal(20,6)") * 1_000_000).cast("long")
 
 
 def _aggregates() -> list[Column]:
-    """Return what is counted and measured."""
+    """Return the aggregates of the report."""
     matched = F.col("reason") == "matched"
     distance = F.when(matched, F.col("distance"))
     return [

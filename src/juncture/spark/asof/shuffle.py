@@ -1,9 +1,8 @@
 """As-of joins with one shuffle: ``hash`` and ``range``.
 
-Tasks read both sides once, and cut their rows into packets for the partitions that they go to: ranges of (key hash,
-``on``), which divide a sample evenly. With ``hash`` all cuts fall between keys. With ``range`` a hot key spans many
-partitions; then each task also sends the boundary rows that these have to know of one another, found in the same
-pass (see `juncture.spark.tasks.asof.boundary`).
+Tasks read both sides once and split their rows into packets for partitions, which are ranges of (key hash, ``on``) of
+even size by a sample. With ``hash`` all cuts fall between keys. With ``range`` a hot key spans several partitions, and
+tasks also send the boundary rows that those need (`juncture.spark.tasks.asof.boundary`), in the same pass.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _SEEN: dict[str, tuple[Seen, ...]] = {
 
 
 def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
-    """Return what tells tasks where the rows of both sides lie."""
+    """Return the placement of left and right rows."""
     ours, theirs = ((Limit(on, upper=False), Limit(on, upper=True)) for on in (join.left_on, join.right_on))
     interval = MatchInterval(ours, theirs, join.domain)
     return (
@@ -42,13 +41,13 @@ def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Plac
 
 
 def task_join(join: ResolvedAsof) -> ResolvedAsof:
-    """Return the join as tasks take it, which see the needed right columns only, and rows in any order."""
-    # Columns that are equal in a tie decide none.
+    """Return the join for tasks, which see only the needed right columns, with rows in any order."""
+    # Columns that are equal in every tie do not break it.
     spec = replace(join.spec, order_by=[name for name in join.spec.order_columns() if name in join.tie_columns])
     if join.how in ("semi", "anti"):
         spec = replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
     elif spec.ties == "first":
-        # What decides may be left out of what they see; that some column does must not.
+        # Deciding columns may be dropped from the payload, but at least one must stay.
         spec = replace(spec, order_by=(*spec.order_columns(), join.right_on))
     elif spec.ties == "last":
         spec = replace(spec, ties="greatest")
@@ -58,25 +57,13 @@ def task_join(join: ResolvedAsof) -> ResolvedAsof:
 def asof_stages(
     join: ResolvedAsof, coding: Coding, cuts: Cuts, output: TaskOutput, resources: Resources
 ) -> ShuffledJoin:
-    """Return what the tasks of a join do.
-
-    Parameters
-    ----------
-    join
-        The join.
-    coding, cuts
-        How rows are placed.
-    output
-        What Spark expects of the last stage.
-    resources
-        What a task may hold, among others.
-    """
+    """Return the stages of the join's tasks, given the placement of rows and the result's schema."""
     in_packets, placements = task_join(join).over(*packet_schemas(join)), asof_placements(join, coding)
     spec, memory_bytes = in_packets.spec, resources.memory_bytes
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
     if len(cuts.split_hashes) == 0:
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
-    # One row more than are taken shows whether a tie had to be decided.
+    # One more row than needed reveals a tie.
     count = spec.matches + (spec.ties == "error")
     carryover = Carryover(
         join.right_by,

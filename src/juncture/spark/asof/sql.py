@@ -1,7 +1,6 @@
-"""What as-of joins in SQL share: both sides in columns whose names and types are known, and the result made of them.
+"""The common part of as-of joins in SQL: both sides with known column names and types, and the result.
 
-The columns of the inputs go by number, ``l0``, ``r0`` and so on, since names may hold dots and backticks, or differ in
-case only.
+Input columns are numbered (``l0``, ``r0``, …), since names may contain dots and backticks or differ only in case.
 """
 
 from __future__ import annotations
@@ -23,23 +22,9 @@ if TYPE_CHECKING:
 
 
 class SqlJoin:
-    """An as-of join in terms of SQL.
+    """An as-of join in SQL. Raises `PlanError` if a pair of columns has no common type.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs.
-
-    Raises
-    ------
-    PlanError
-        If a pair of columns has no common type in SQL.
-
-    Attributes
-    ----------
-    keys, words, ties
-        The names of columns: the key, and ``on``, in types that both sides share; and what decides between right rows
-        at the same ``on``.
+    `keys`, `words` and `ties` name its columns: the keys and ``on`` in common types, and the tie-breaking columns.
     """
 
     def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
@@ -59,7 +44,7 @@ class SqlJoin:
         self.ties = [f"tie{i}" for i in range(len(self._ties))]
 
     def left_rows(self) -> DataFrame:
-        """Return the left rows: ``row``, its key and ``on``, and whether it is ``usable``, so that it may match."""
+        """Return the left rows with ``row``, keys, ``on``, and whether the row is ``usable`` (can match)."""
         on = F.col(self._l[self.join.left_on])
         by = [F.col(self._l[name]) for name in self.join.left_by]
         usable = self._distances.words(on)[0].isNotNull()
@@ -69,7 +54,7 @@ class SqlJoin:
         return self._left.select(row, usable.alias("usable"), *self._named_keys(by), *self._named_words(on))
 
     def right_rows(self) -> DataFrame:
-        """Return the right rows that may match: what is needed of them as ``found``, key and ``on``, and the ties."""
+        """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
         on = F.col(self._r[self.join.right_on])
         by = [F.col(self._r[name]) for name in self.join.right_by]
         rows = self._right.where(self._distances.words(on)[0].isNotNull())
@@ -89,13 +74,13 @@ class SqlJoin:
         return [word.alias(name) for name, word in zip(self.words, self._distances.words(on), strict=True)]
 
     def distance(self, found: str, *, ahead: bool) -> list[Column]:
-        """Return how far a left row is from a right one that was found."""
+        """Return the distance between a left row and a candidate."""
         theirs = self._distances.words(F.col(found).getField(self._r[self.join.right_on]))
         ours = [F.col(name) for name in self.words]
         return self._distances.distance(theirs, ours) if ahead else self._distances.distance(ours, theirs)
 
     def if_within(self, found: str, *, ahead: bool) -> Column:
-        """Return a right row that was found, or null if it is too far."""
+        """Return a candidate, or null if it is beyond the tolerance."""
         tolerance = self.join.tolerance
         if tolerance is None:
             return F.col(found)
@@ -108,7 +93,7 @@ class SqlJoin:
         return F.when(self._distances.within_row(distance, limit, data_type), F.col(found))
 
     def result(self, rows: DataFrame, found: Column) -> DataFrame:
-        """Return the result, given left rows with the right row that each matches, or null."""
+        """Return the result from left rows with their match or null."""
         rows = rows.withColumn("match", found)
         how, matched = self.join.spec.how, F.col("match").isNotNull()
         if how in ("inner", "semi"):
@@ -126,10 +111,7 @@ class SqlJoin:
 
 
 def _order_form(value: Column, data_type: st.DataType) -> Column:
-    """Return a value in a type that SQL orders as joins do: maps become their entries, sorted by key.
-
-    Text with a collation becomes text without.
-    """
+    """Return a value in a type that SQL orders as joins do: maps as sorted entries, text without collation."""
     if not has_map(data_type) and not is_collated(data_type):
         return value
     if isinstance(data_type, st.StringType):

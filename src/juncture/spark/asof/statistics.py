@@ -1,4 +1,4 @@
-"""What is known of the inputs of an as-of join, and the jobs that it takes to know more."""
+"""Statistics of the inputs of an as-of join, and the jobs that measure them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,11 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 
 LEFT_WEIGHT = 2.0
-"""What a left row costs in a partition, in right rows: it is sorted, and it comes out again."""
+"""The cost of a left row in right rows: it is sorted, and written to the result."""
 
 
 class AsofStatistics(Statistics):
-    """What is known of two inputs so far.
-
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs.
-    given
-        What the caller knows.
-    """
+    """The statistics of the inputs of an as-of join."""
 
     def __init__(self, join: ResolvedAsof, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
         super().__init__(left, right, given)
@@ -41,7 +33,7 @@ class AsofStatistics(Statistics):
                 self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
 
     def measure(self, name: Side) -> bool:
-        """Measure strings and nested values of a side if their size is assumed, in one job; tell if that was done."""
+        """Measure strings and nested values of a side if their size is assumed; return whether a job ran."""
         if not isinstance(self.sides[name], FrameSide) or self.of(name).sources.get("row_bytes") != "assumed":
             return False
         self.learn_totals(name, self.totals({name: True}).toArrow())
@@ -49,13 +41,13 @@ class AsofStatistics(Statistics):
         return True
 
     def narrow(self, name: Side, side: SparkSide) -> None:
-        """Take note that some rows of a side have been left out."""
+        """Replace a side by one with fewer rows."""
         self.sides[name] = side
         if isinstance(side, FileSide):
             self.learn(name, FOOTERS, rows=side.footers.num_rows)
 
     def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
-        """Return what a count asks of a side: if closely, the ends of ``on`` too."""
+        """Return the aggregates that measure a side, with the extent of ``on`` if `closely`."""
         figures = super().figures(name, closely=closely)
         if closely and not self._join.domain.is_ranked:
             on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
@@ -64,25 +56,14 @@ class AsofStatistics(Statistics):
         return figures
 
     def learn_totals(self, name: Side, totals: pa.Table) -> None:
-        """Learn from figures of a side that were asked for."""
+        """Record the figures of a side from `totals`."""
         super().learn_totals(name, totals)
         if f"{name}_least" in totals.column_names and self.of(name).extent is None:
             ends = pa.concat_arrays([totals[f"{name}_{end}"].combine_chunks() for end in ("least", "greatest")])
             self.learn(name, "measured", extent=extent_of(ends, self._join.domain))
 
     def sample(self, partitions: int) -> Sample:
-        """Sample keys and ``on`` of both sides, whose rows have been counted, in one job.
-
-        Parameters
-        ----------
-        partitions
-            How many are to be balanced by it.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
-        """
+        """Sample keys and ``on`` of both sides, already counted, in one job."""
         placements = asof_placements(self._join, Coding.of(self._join))
         left, right = self.key_ranges(placements, partitions, coded=[placement.by for placement in placements])
         for name, placement, sampled in zip(self.sides, placements, (left, right), strict=True):

@@ -1,7 +1,7 @@
-"""As-of joins by a union and a window, in SQL alone: no Python worker is started.
+"""As-of joins by a union and a window function, in SQL only, without Python workers.
 
-Both sides are put into one table, and ordered by key and ``on``. The last right row so far, kept as a whole, is what a
-left row matches. Right rows at the same ``on`` are ordered by what decides ties, so that the last is the one to take.
+Both sides are combined in one table and sorted by key and ``on``. The last right row so far, as a struct, matches a
+left row. Right rows at the same ``on`` are sorted by the tie-breaking columns, so the last one wins.
 """
 
 from __future__ import annotations
@@ -19,20 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _SALTS = 1_024
-"""Into how many groups the left rows are cut that can match nothing: their keys may all be null."""
+"""Number of groups for left rows that cannot match: their keys may all be null."""
 
 
 def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
-    """Return the result of a join by a window over both sides.
+    """Return the result of a join by a window over both sides; raise `PlanError` without common types.
 
-    Raises
-    ------
-    PlanError
-        If a pair of columns has no common type in SQL.
-
-    Notes
-    -----
-    One shuffle of all rows, and a sort, or two for ``nearest``. A key is never cut.
+    Costs one shuffle of all rows and a sort, or two for ``nearest``. A key is never split.
     """
     sql = SqlJoin(join, left, right)
     spread = F.pmod(F.monotonically_increasing_id(), F.lit(_SALTS)).cast("int") + 1
@@ -51,7 +44,7 @@ def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
 def _last(sql: SqlJoin, *, ahead: bool) -> Column:
     """Return the last right row before each row, or the first one after it."""
     spec = sql.join.spec
-    # Looking both ways, equal values are found behind.
+    # For nearest, equal values are found by the backward search.
     strict = not spec.allow_exact_matches or (ahead and spec.direction == "nearest")
     order = [F.col(word).desc() if ahead else F.col(word).asc() for word in sql.words]
     order.append(F.col("is_left").desc() if strict else F.col("is_left").asc())
@@ -63,7 +56,7 @@ def _last(sql: SqlJoin, *, ahead: bool) -> Column:
 
 
 def _choice(sql: SqlJoin) -> Column:
-    """Return the right row that a left row matches, or null."""
+    """Return the match of a left row, or null."""
     direction = sql.join.spec.direction
     if direction == "backward":
         return sql.if_within("behind", ahead=False)

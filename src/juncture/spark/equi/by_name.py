@@ -1,8 +1,8 @@
-"""Equality joins that Spark is told of by the names that the columns have, in a few words of SQL.
+"""Equality joins in SQL text with the columns' own names.
 
-In general the columns of a join go by number (`juncture.spark.sql.join`). That takes a call of the JVM for each, and
-several operations on a DataFrame, with each of which Spark looks at all that comes before. In a pipeline of joins of
-wide tables it takes longer than the joins.
+In general the columns of a join are numbered (`juncture.spark.sql.join`). That costs a JVM call per column and several
+DataFrame operations that each analyze the whole plan. In a pipeline of joins of wide tables, planning would take longer
+than the joins.
 """
 
 from __future__ import annotations
@@ -24,26 +24,18 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _NAMELESS = st.ArrayType | st.StructType | st.MapType
-"""Types of keys that have others within, whose names may be anything."""
+"""Key types with nested types, whose names may contain anything."""
 
 
 def goes_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> bool:
-    """Tell whether a join can be told that way: by keys alone, of types that have a name."""
+    """Return whether a join can be written by name: keys only, of types with a name in SQL."""
     sides = ((left, join.left_by), (right, join.right_by))
     types = (side.spark_schema[key].dataType for side, keys in sides for key in keys)
     return join.predicate is None and not any(isinstance(each, _NAMELESS) for each in types)
 
 
 def joined_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide, hint: Hint) -> DataFrame:
-    """Return the result of a join by key.
-
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs, of which `goes_by_name` is true.
-    hint
-        Which operator Spark is to take.
-    """
+    """Return the result of a join for which `goes_by_name` is true, with Spark's operator chosen by `hint`."""
     ours, theirs = _Named(left, "left"), _Named(right, "right")
     equals = "<=>" if join.nulls_equal else "="
     keys = []
@@ -56,7 +48,7 @@ def joined_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide, hint: 
 
 
 class _Named:
-    """An input, and what its columns are called in SQL: by number where names differ in case only."""
+    """An input and its column names in SQL: numbered if names differ only in case."""
 
     def __init__(self, given_side: FrameSide, side: Side) -> None:
         given = given_side.schema.names
@@ -69,13 +61,13 @@ class _Named:
         self.names = {name: f"{side[0]}.{_quoted(each)}" for name, each in zip(given, inside, strict=True)}
 
     def cast(self, name: str, wanted: st.DataType) -> str:
-        """Return a column in a type."""
+        """Return a column cast to a type."""
         column = self.names[name]
         return column if self.types[name] == wanted else f"CAST({column} AS {wanted.simpleString()})"
 
 
 def _shown(output: tuple[OutputColumn, ...], ours: _Named, theirs: _Named) -> Iterator[str]:
-    """Yield the columns of the result: those of a side at once, where they come in their order and as they are."""
+    """Yield the result's columns; all columns of a side in their order are one ``*``."""
     for named, of_side in ((named, [c for c in output if c.side == named.side]) for named in (ours, theirs)):
         left_out = [name for name in named.names if name not in {column.source for column in of_side}]
         as_they_are = [OutputColumn(name, named.side, name) for name in named.names if name not in left_out]

@@ -1,7 +1,6 @@
 """Equality joins on Spark, by its own operators: ``broadcast``, ``broadcast_left``, ``shuffle_hash``, ``sort_merge``.
 
-Spark is told by a hint which of them to take, and the rows of keys that would keep one task busy are divided among
-several (`juncture.spark.equi.salt`).
+A hint selects the operator, and hot keys are split across tasks (`juncture.spark.equi.salt`).
 
 Source: "Understanding Join Algorithms", and the hints of Spark's SQL reference.
 """
@@ -24,32 +23,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Hint:
-    """Which operator Spark is to take.
-
-    Attributes
-    ----------
-    name
-        What Spark calls the hint.
-    side
-        The side that is sent everywhere, or that tables are made of. Sorting is the same for both.
-    """
+    """The name of Spark's hint, and the side to broadcast or to build hash tables of."""
 
     name: str
     side: Side = "right"
 
     def give(self, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
-        """Return both sides, one of them with the hint."""
+        """Return both sides, with the hint on one."""
         return (left.hint(self.name), right) if self.side == "left" else (left, right.hint(self.name))
 
 
 def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:
-    """Return an equality join in terms of SQL.
-
-    Raises
-    ------
-    PlanError
-        If a pair of key columns has no common type in SQL.
-    """
+    """Return an equality join in SQL; raise `PlanError` if a pair of keys has no common type."""
     sides = SqlSides(join, left, right)
     if join.predicate is None:
         return Pairs.of(sides, None, ((), ()), nulls_equal=join.nulls_equal)

@@ -1,4 +1,4 @@
-"""The plan of an equality join on Spark: what is known of the inputs, the choice, and the query."""
+"""The planning of an equality join on Spark."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _HINTS = {
     "shuffle_hash": "shuffle_hash",
     "sort_merge": "merge",
 }
-"""What Spark calls the operator of each algorithm."""
+"""Spark's hint for each algorithm."""
 
 
 class EquiPlanning(Planning):
-    """The making of one plan of an equality join."""
+    """The planning of one equality join."""
 
     statistics: EquiStatistics
 
@@ -42,7 +42,7 @@ class EquiPlanning(Planning):
         return equi_pairs(*self._in_sql)
 
     def _sample_keys(self, _: Algorithm) -> bool:
-        """Sample the keys of both sides where one may keep a task busy alone; tell whether that was done."""
+        """Sample the keys of both sides if a hot key could dominate; return whether a job ran."""
         planning = self._input()
         is_uneven = may_be_uneven(planning.left_rows, planning.right_rows, self._resources.constants)
         if self._sampled or not is_uneven:
@@ -67,7 +67,7 @@ class EquiPlanning(Planning):
         return BuiltJoin(frame, details=(partitions, *details, ("hot keys", self._salting())))
 
     def _salting(self) -> str:
-        """Say which keys are divided, into how many parts, and how many rows have to be repeated for it."""
+        """Return which keys are split, into how many parts, and how many rows are replicated."""
         if not self._sampled:
             return f"not looked for: {'lazy=True forbids it' if self._lazy else 'there are few rows'}"
         if not self._hot:

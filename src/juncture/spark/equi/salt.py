@@ -1,11 +1,11 @@
-"""Joins by key in which hot keys are divided: salting.
+"""Joins by key in which hot keys are split: salting.
 
-A shuffle brings all rows of a key to one task. The rows of a hot key get a number beside it, the salt, on the side that
-has more of them; the other side's rows of that key are repeated, once with each salt. So each pair of rows is still
-made once. A row that is repeated has only some of its matches in each place: where the join keeps rows by whether they
-have a match, the repeated ones are left to a join of their own, of which each takes part once.
+A shuffle brings all rows of a key to one task. Rows of a hot key get a number, the salt, on the side with more rows.
+The other side's rows of that key are replicated, once per salt, so each pair still occurs once. A replicated row sees
+only some of its matches in each partition. Where the join keeps rows by whether they match, replicated rows are
+therefore joined separately, once each.
 
-Keys are told by their hash. Equal keys have equal hashes, so that nothing depends on how good the sample was.
+Keys are identified by hash. Equal keys have equal hashes, so correctness does not depend on the sample.
 
 Source of the idea: the answers to skew in Spark's tuning guide, and to hot keys in "Understanding Join Algorithms".
 """
@@ -33,24 +33,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _SAMPLED_LEAST = 50
-"""So many rows of a key have to be in a sample to tell that it is hot."""
+"""Least number of sampled rows that makes a key hot."""
 _KEYS_MOST = 16
 _PARTS_MOST = 32
 
 
 @dataclass(frozen=True)
 class HotKey:
-    """A key that would keep one task busy when all others are done.
-
-    Attributes
-    ----------
-    key
-        Its hash.
-    divided
-        The side whose rows are divided. Those of the other are repeated.
-    parts
-        Into how many parts.
-    """
+    """The hash of a key that would dominate one task, the side whose rows are split, and the number of parts."""
 
     key: int
     divided: Side
@@ -59,21 +49,13 @@ class HotKey:
 
 @dataclass(frozen=True)
 class SampledKeys:
-    """The keys of some rows of a side, picked by chance.
-
-    Attributes
-    ----------
-    hashes
-        Of the key of each row.
-    rows
-        How many rows they stand for.
-    """
+    """Key hashes of sampled rows, and the number of rows that the sample stands for."""
 
     hashes: npt.NDArray[np.int64]
     rows: float
 
     def rows_of(self, keys: npt.NDArray[np.int64]) -> Floats:
-        """Return about how many rows each key has."""
+        """Return the approximate number of rows of each key."""
         known, counts = np.unique(self.hashes, return_counts=True)
         if not len(known):
             return np.zeros(len(keys))
@@ -82,7 +64,7 @@ class SampledKeys:
 
 
 def keeps_unmatched(how: How, side: Side) -> bool:
-    """Tell whether it matters of a side's rows if they have a match, beside what they match.
+    """Return whether the join keeps or drops a side's rows by whether they match.
 
     Examples
     --------
@@ -93,12 +75,12 @@ def keeps_unmatched(how: How, side: Side) -> bool:
 
 
 def _cost_s(left: Floats, right: Floats, c: Constants) -> Floats:
-    """Return what it takes one task to join keys with so many rows each."""
+    """Return one task's seconds for keys with these numbers of rows."""
     return ((left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.made_ns) / 1e9
 
 
 def may_be_uneven(left_rows: int, right_rows: int, constants: Constants) -> bool:
-    """Tell whether it would matter if all rows had one key: what is done sooner than a stage starts needs no other.
+    """Return whether it would matter if all rows had one key: small inputs take less than starting a stage.
 
     Examples
     --------
@@ -110,14 +92,7 @@ def may_be_uneven(left_rows: int, right_rows: int, constants: Constants) -> bool
 
 
 def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources) -> tuple[HotKey, ...]:
-    """Return the keys that would keep one task busy when all others are done.
-
-    Parameters
-    ----------
-    left, right
-        Samples of both sides.
-    resources
-        How many tasks run at once, and what a row costs them.
+    """Return the keys that would keep one task running after all others have ended.
 
     Examples
     --------
@@ -145,26 +120,14 @@ def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources)
 
 
 def copied_rows(hot: tuple[HotKey, ...], side: Side, sampled: SampledKeys) -> float:
-    """Return about how many copies the rows of a side get."""
+    """Return the approximate number of replicated rows of a side."""
     repeated = [key for key in hot if key.divided != side]
     rows = sampled.rows_of(np.array([key.key for key in repeated], np.int64))
     return float(sum(count * (key.parts - 1) for count, key in zip(rows, repeated, strict=True)))
 
 
 def join_salted(pairs: Pairs, how: How, hot: tuple[HotKey, ...], hint: Hint) -> DataFrame:
-    """Return the result of a join by key, in which hot keys are divided.
-
-    Parameters
-    ----------
-    pairs
-        The join, with keys.
-    how
-        Which rows it keeps.
-    hot
-        The keys that are divided; none may be.
-    hint
-        Which operator Spark is to take.
-    """
+    """Return the result of a join by key with hot keys split; `hot` may be empty."""
     if not hot:
         return pairs.result(_joined(pairs, pairs.left, pairs.right, how, hint))
     salted = _Salted(pairs, hot, hint)
@@ -187,8 +150,7 @@ def _joined(pairs: Pairs, left: DataFrame, right: DataFrame, how: str, hint: Hin
 class _Salted:
     """Both sides with their salts.
 
-    Beside the columns of a side, there are ``lhash``, ``lcopied`` that tells whether a row is repeated, and ``lsalt``;
-    ``rhash`` and so on.
+    Each side has three more columns: ``lhash``, ``lcopied`` (whether a row is replicated) and ``lsalt``; ``rhash`` etc.
     """
 
     def __init__(self, pairs: Pairs, hot: tuple[HotKey, ...], hint: Hint) -> None:
@@ -197,17 +159,17 @@ class _Salted:
         self._parts: dict[Side, DataFrame] = {side: self._salted(side) for side in self._rows}
 
     def joined(self, how: str) -> DataFrame:
-        """Return all pairs that match, and rows without a match, of which copies are wrong."""
+        """Return all matching pairs and unmatched rows; unmatched replicated rows are wrong."""
         return _joined(self._pairs, self._parts["left"], self._parts["right"], how, self._hint, self._same_salt())
 
     def without_unmatched_copies(self, rows: DataFrame, side: Side) -> DataFrame:
-        """Leave out copies of a side's rows that have no match where they are."""
+        """Drop copies of a side's rows that have no match in their partition."""
         other = "r" if side == "left" else "l"
         unmatched = F.col(f"{other}salt").isNull() & F.coalesce(F.col(f"{side[0]}copied"), F.lit(False))
         return rows.where(~unmatched)
 
     def left_by_match(self, how: str) -> DataFrame:
-        """Return the left rows that have a match (``semi``), or those that have none (``anti``)."""
+        """Return the left rows with a match (``semi``) or without one (``anti``)."""
         once = self._parts["left"].where(~F.col("lcopied"))
         rows = _joined(self._pairs, once, self._parts["right"], how, self._hint, self._same_salt())
         if not self._divided("right"):
@@ -215,10 +177,10 @@ class _Salted:
         return rows.unionByName(self.repeated_by_match("left", how), allowMissingColumns=True)
 
     def repeated_by_match(self, side: Side, how: str) -> DataFrame:
-        """Return the rows of a side that others repeat and that have a match (``semi``), or that have none (``anti``).
+        """Return the replicated rows of a side with a match (``semi``) or without one (``anti``).
 
-        Without a condition beside the key, one row of each key tells. With one, of the rows that agree in all that
-        decides, all have a match or none has.
+        Without a residual condition, one row per key decides. With one, all rows that agree in the deciding columns
+        decide alike.
         """
         pairs, other = self._pairs, _other(side)
         rows = self._rows[side].where(F.col(f"{side[0]}copied"))
@@ -232,7 +194,7 @@ class _Salted:
         return pairs.by_marks(rows, side, matched.select(*decisive).distinct(), how)
 
     def _flagged(self, side: Side) -> DataFrame:
-        """Tell of each row of a side whether it is repeated. One that can match nothing never is."""
+        """Add to each row of a side whether it is replicated; rows that cannot match never are."""
         rows = self._pairs.left if side == "left" else self._pairs.right
         keys = self._keys(side)
         rows = rows.withColumn(f"{side[0]}hash", key_hash(keys))
@@ -242,9 +204,10 @@ class _Salted:
         return rows.withColumn(f"{side[0]}copied", copied)
 
     def _salted(self, side: Side) -> DataFrame:
-        """Give each row of a side its salt, or repeat it with all of them."""
+        """Give each row of a side its salt, or replicate it with all salts."""
         name, key = f"{side[0]}salt", F.col(f"{side[0]}hash")
-        # The content alone would keep rows together that are the same, and a random number may differ in a retry.
+        # By content alone, equal rows would share a salt; a random number could differ when a task is retried.
+        
         hashable = self._pairs.hashable[0 if side == "left" else 1]
         content, salt = F.xxhash64(*hashable, F.spark_partition_id()), F.lit(0)
         for hot in self._divided(side):
@@ -259,7 +222,7 @@ class _Salted:
         return rows.withColumn(name, F.explode(every))
 
     def _divided(self, side: Side) -> list[HotKey]:
-        """Return the keys whose rows of a side are divided."""
+        """Return the keys whose rows of a side are split."""
         return [key for key in self._hot if key.divided == side]
 
     def _keys(self, side: Side) -> list[str]:

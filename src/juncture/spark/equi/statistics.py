@@ -1,4 +1,4 @@
-"""What is known of the inputs of an equality join, and the jobs that it takes to know more."""
+"""Statistics of the inputs of an equality join, and the jobs that measure them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SAMPLE_ROWS_PER_CORE = 200
 
 
 class EquiStatistics(Statistics):
-    """What is known of two inputs so far, and of their keys."""
+    """The statistics of two inputs and of their keys."""
 
     def keys(self, pairs: Pairs, how: How, cores: int) -> dict[Side, SampledKeys]:
-        """Sample the keys of both sides, in one job of Spark's SQL, and learn what share the hottest has.
+        """Sample the keys of both sides in one SQL job, and record the share of the hottest.
 
-        Rows that Spark leaves out before it shuffles, since a null in their key matches nothing, are left out here too.
+        Rows with a null key that matches nothing are excluded, as Spark drops them before the shuffle.
         """
         wanted = max(SAMPLE_ROWS, _SAMPLE_ROWS_PER_CORE * cores)
         table = reduce(DataFrame.unionAll, (self._hashed(name, pairs, how, wanted) for name in self.sides)).toArrow()
@@ -37,7 +37,7 @@ class EquiStatistics(Statistics):
         return sampled
 
     def _hashed(self, name: Side, pairs: Pairs, how: How, wanted: int) -> DataFrame:
-        """Return the hashes of the keys of some rows, null where a row takes no part."""
+        """Return the key hashes of sampled rows, null for rows that cannot match."""
         frame = pairs.left if name == "left" else pairs.right
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
         key = key_hash(keys)

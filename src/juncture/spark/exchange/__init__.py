@@ -1,1 +1,1 @@
-"""Shuffles of packets between stages, and into which partition each row goes."""
+"""Shuffles of packets between stages, and the partition of each row."""

@@ -1,7 +1,7 @@
-"""Joins in tasks that send one side to every task, and shuffle nothing: ``broadcast`` and ``broadcast_left``.
+"""Joins in tasks that broadcast one side and shuffle nothing: ``broadcast`` and ``broadcast_left``.
 
-A small DataFrame is collected when the join is built, and goes along with the tasks' code; a small table in files is
-read by each task.
+A small DataFrame is collected when the join is built and sent with the tasks' code. A small table in files is read by
+each task.
 """
 
 from __future__ import annotations
@@ -25,25 +25,9 @@ if TYPE_CHECKING:
 def join_broadcast(
     join: Resolved, sent: Side, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
 ) -> tuple[DataFrame, list[str]]:
-    """Return the result of a join of which one side goes to every task, and the jobs that this took.
+    """Return the result of a join with one side broadcast, and the jobs that ran.
 
-    Parameters
-    ----------
-    join
-        The join. Of the right side, its schema has what tasks have to see.
-    sent
-        The side that is sent.
-    left, right
-        The inputs.
-    schema
-        Of the result.
-    resources
-        What a task may hold, among others.
-
-    Raises
-    ------
-    PlanError
-        If the side is too large to be sent.
+    The join's right schema has only the columns that tasks need. Raises `PlanError` if the side is too large.
     """
     names = join.right_schema.names
     if sent == "left":

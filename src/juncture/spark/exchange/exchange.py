@@ -1,4 +1,4 @@
-"""Packets between Spark's stages, the last stage's way back to a DataFrame, and rows on their way to the driver."""
+"""Packets between Spark's stages, the last stage's output as a DataFrame, and rows collected by the driver."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 def packets(frame: DataFrame, stage: PacketStage) -> DataFrame:
-    """Return what tasks make of a DataFrame's partitions, as packets."""
-    # Types as text would have to be parsed by the JVM, which takes longer than all else that is done here.
+    """Return the packets that tasks make of a DataFrame's partitions."""
+    # The JVM would have to parse types given as text, which takes longer than the rest of this function.
     return frame.mapInArrow(stage, spark_schema(PACKET_SCHEMA))
 
 
 def shuffled(frame: DataFrame, partitions: int) -> DataFrame:
-    """Send each packet to the partition that it names."""
+    """Send each packet to its target partition."""
     return frame.repartitionById(partitions, "target")
 
 
 def placeholders(session: SparkSession, partitions: int) -> DataFrame:
-    """Return a packet with nothing in it for each partition, so that each has a task that knows its number."""
+    """Return an empty packet for each partition, so that each has a task that knows its number."""
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
     columns = {
@@ -40,9 +40,9 @@ def placeholders(session: SparkSession, partitions: int) -> DataFrame:
 
 
 def finish(frame: DataFrame, stage: OutputStage, schema: StructType) -> DataFrame:
-    """Return what the last tasks make of their partitions, under the names of the result.
+    """Return the rows of the last tasks under the names of the result.
 
-    An error that a task met is a row of its own, which becomes Spark's own error for a query that gives up.
+    An error row from a task becomes Spark's error of the query.
     """
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
     from pyspark.sql.types import StringType, StructField, StructType
@@ -54,9 +54,9 @@ def finish(frame: DataFrame, stage: OutputStage, schema: StructType) -> DataFram
 
 
 def collected(frame: DataFrame) -> pa.Table:
-    """Return the rows of a DataFrame whose names hold neither dots nor backticks.
+    """Return a DataFrame's rows; its names contain neither dots nor backticks.
 
-    PySpark cannot hand over a null that stands for a struct whose fields are never null, so no type promises that.
+    PySpark cannot convert null structs with non-nullable fields, so all types are made nullable.
     """
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 

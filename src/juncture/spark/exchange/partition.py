@@ -1,8 +1,8 @@
-"""Where each row goes: partitions as ranges of (key hash, code of ``on``), cut so that they weigh the same.
+"""Partitions as ranges of (key hash, code of ``on``) of even weight.
 
-A cut between two keys costs nothing. A cut within a key, which only a hot key needs, splits it by ``on``, so that every
-later partition has to be told the key's last rows before it, and every earlier one the first rows after it. A join by
-hash alone has the same partitions with all cuts between keys.
+A cut between two keys costs nothing. A cut within a key, needed only for a hot key, splits it by ``on``. Every later
+partition then needs the key's last rows before it, and every earlier one the first rows after it. A join by hash has
+the same partitions with all cuts between keys.
 """
 
 from __future__ import annotations
@@ -17,24 +17,19 @@ from juncture.kernels.array_types import Floats, Ints, Words
 Partitions = npt.NDArray[np.int64]
 
 BEFORE_ALL = -(2**63)
-"""The code of a cut in front of all rows of its hash."""
+"""The code of a cut before all rows of its hash."""
 
 _FEW = 16
-"""How many cuts are few."""
+"""Up to this number, cuts are compared one by one."""
 _SLACK = 0.1
-"""How far, as a share of a partition, a cut may move to fall between two keys."""
+"""Largest move of a cut to a boundary between keys, as a share of a partition."""
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """The lower bounds of all partitions but the first, in order.
+    """The lower bounds (hash, code) of all partitions but the first, in order.
 
-    A row belongs to the partition after the last cut that is not above it.
-
-    Attributes
-    ----------
-    hashes, codes
-        The bounds. A code of `BEFORE_ALL` cuts in front of the hash.
+    A row belongs to the partition after the last cut that is not above it. The code `BEFORE_ALL` cuts before the hash.
     """
 
     hashes: Words
@@ -42,17 +37,17 @@ class Cuts:
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are."""
+        """Number of partitions."""
         return len(self.hashes) + 1
 
     @property
     def split_hashes(self) -> Words:
-        """The hashes whose rows lie in more than one partition, in order."""
+        """The hashes in more than one partition, in order."""
         return np.unique(self.hashes[self.codes > BEFORE_ALL])
 
     @property
     def described(self) -> str:
-        """How many partitions there are, and how many keys are split, in words."""
+        """The number of partitions and of split keys, in words."""
         split = len(self.split_hashes)
         keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
         return f"{self.partitions}; {keys} split among several"
@@ -62,13 +57,13 @@ class Cuts:
         if len(self.hashes) == 0:
             return np.zeros(len(hashes), np.int64)
         if len(self.hashes) <= _FEW:
-            # Comparing with all of them is faster than searching.
+            # Comparing with all cuts is faster than a binary search.
             parts = np.zeros(len(hashes), np.int64)
             for cut in self.hashes:
                 parts += hashes > cut
         else:
             parts = np.searchsorted(self.hashes, hashes, side="left")
-        # Most rows lie between cuts. Those whose hash is cut go on by their code, one hash after the other.
+        # Most rows are in hashes without a cut. Rows of split hashes are assigned by their code, one hash at a time.
         rows = np.flatnonzero(self.hashes[np.minimum(parts, len(self.hashes) - 1)] == hashes)
         rows = rows[np.argsort(parts[rows], kind="stable")]
         cut_ones, starts = np.unique(parts[rows], return_index=True)
@@ -78,7 +73,7 @@ class Cuts:
         return parts
 
     def span(self, hashed: int) -> tuple[int, int]:
-        """Return the first and the last partition that hold rows of a hash."""
+        """Return the first and the last partition with rows of a hash."""
         cuts = self.hashes == np.uint64(hashed)
         first = int(np.searchsorted(self.hashes, np.uint64(hashed), side="left"))
         in_front = int(np.count_nonzero(cuts & (self.codes == BEFORE_ALL)))
@@ -87,7 +82,7 @@ class Cuts:
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows of both sides, each with the number of rows that it stands for."""
+    """Rows of both sides with weights."""
 
     hashes: Words
     codes: Ints
@@ -95,7 +90,7 @@ class Sample:
 
 
 def even_cuts(partitions: int) -> Cuts:
-    """Return cuts that divide the hashes evenly, all of them between keys.
+    """Return cuts that divide the hashes evenly, all between keys.
 
     Examples
     --------
@@ -107,20 +102,10 @@ def even_cuts(partitions: int) -> Cuts:
 
 
 def balanced_cuts(sample: Sample, partitions: int, *, split_keys: bool = True) -> Cuts:
-    """Return cuts that divide the rows that a sample stands for evenly.
+    """Return cuts that divide the weight of a sample evenly; within keys only if `split_keys`.
 
-    Parameters
-    ----------
-    sample
-        Rows that have a key and an ``on``.
-    partitions
-        How many to make. There are fewer if many rows share both key and ``on``.
-    split_keys
-        Whether a cut may fall within a key.
-
-    Notes
-    -----
-    A cut falls between two keys if that makes no partition weigh more than `_SLACK` above the average.
+    A cut moves to a boundary between keys if no partition then exceeds the average by more than `_SLACK`. There are
+    fewer partitions than requested if many rows share both key and ``on``.
     """
     if len(sample.hashes) == 0 or partitions == 1:
         return even_cuts(partitions)

@@ -1,4 +1,4 @@
-"""Joins in tasks with one shuffle of both sides, and a second one of what a partition cannot know alone."""
+"""Joins in tasks with one shuffle of both sides, and a second one for rows that a partition cannot resolve alone."""
 
 from __future__ import annotations
 
@@ -24,22 +24,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledJoin:
-    """What tasks do, stage by stage.
+    """The stages of the tasks.
 
-    Attributes
-    ----------
-    join
-        The join.
-    placements, cuts
-        Where the rows of both sides lie, and where partitions end.
-    memory_bytes
-        What a task may hold.
-    joined
-        What a partition gives at once; None where all has to wait.
-    marked, resolved
-        What a partition sends on, and what becomes of that after a second shuffle; None where nothing is left.
-    scatter_right
-        What sends right rows to their partitions.
+    `joined` returns final rows after the first shuffle, None if all must wait. `marked` sends on the rows that wait,
+    and `resolved` returns them after the second shuffle; both are None if no rows wait. `scatter_right` sends right
+    rows.
     """
 
     join: Resolved
@@ -52,13 +41,13 @@ class ShuffledJoin:
     scatter_right: Callable[..., Scatter] = Scatter
 
     def left(self, feed: Feed) -> Scatter:
-        """Return what sends left rows to their partitions, given where they come from."""
+        """Return the stage that sends left rows to their partitions."""
         keeps = self.join.how in ("left", "full", "anti")
         place, budget = self.placements[0], self.memory_bytes
         return Scatter(feed, "left", self.join.left_by, place, self.cuts, keeps, memory_bytes=budget)
 
     def right(self, feed: Feed) -> Scatter:
-        """Return what sends right rows to their partitions, given where they come from."""
+        """Return the stage that sends right rows to their partitions."""
         keeps = self.join.how in ("right", "full")
         place, budget = self.placements[1], self.memory_bytes
         return self.scatter_right(feed, "right", self.join.right_by, place, self.cuts, keeps, memory_bytes=budget)
@@ -77,11 +66,11 @@ class ShuffledJoin:
 
 
 def needed_right(join: Resolved) -> pa.Schema:
-    """Return the right columns that tasks have to see."""
+    """Return the right columns that tasks need."""
     needed = join.needed("right")
     return pa.schema([field for field in join.right_schema if field.name in needed])
 
 
 def packet_schemas(join: Resolved) -> tuple[pa.Schema, pa.Schema]:
-    """Return the schemas of both sides as their rows come in packets."""
+    """Return the schemas of both sides inside packets."""
     return encoded(join.left_schema, join.left_by), encoded(needed_right(join), join.right_by)

@@ -1,7 +1,7 @@
-"""The bins of a join by bins: how wide they are, on how many levels, and which are split, by a sample of both sides.
+"""The bins of a join: their widths, their levels, and which are split, from a sample of both sides.
 
-A bin of level *k* is 2ᵏ wide. A row lies on the lowest level where it spans few bins, so that rows of any length are
-in a few bins each. Two rows meet on the higher one of their levels.
+A bin of level *k* is 2ᵏ wide. A row is on the lowest level where it spans few bins, so rows of any length are in few
+bins each. Two rows are compared on the higher of their levels.
 """
 
 from __future__ import annotations
@@ -22,27 +22,15 @@ _HOT_ROWS_MIN = 50
 _HOT_BINS_MAX = 16
 _SALTS_MAX = 32
 _NEAR_LEVELS = 3
-"""Levels that are no further apart than this are better one."""
+"""Levels at most this far apart are merged."""
 _LEVEL_MAX = 63
 _LOWEST, _HIGHEST = -1_000, 1_000
-"""Levels between which bins are as wide as a float can say."""
+"""The range of levels whose widths a float can represent."""
 
 
 @dataclass(frozen=True)
 class SampledSide:
-    """Rows of one side, picked by chance.
-
-    Attributes
-    ----------
-    keys
-        The hash of each one's key.
-    first, last
-        Where it starts and ends.
-    rows
-        How many rows they stand for.
-    widest
-        The length of the longest of all rows, not only of these.
-    """
+    """Sampled rows of a side: key hashes, first and last value, total rows, and the length of its longest row."""
 
     keys: Ints
     first: Floats
@@ -52,29 +40,19 @@ class SampledSide:
 
     @property
     def weight(self) -> float:
-        """How many rows each of them stands for."""
+        """Rows that each sampled row stands for."""
         return self.rows / max(len(self.keys), 1)
 
     @property
     def lengths(self) -> Floats:
-        """How long each one is; from an infinity to itself, not at all."""
+        """Length of each row; 0 between equal infinities."""
         with np.errstate(invalid="ignore", over="ignore"):
             return np.asarray(np.where(self.last > self.first, self.last - self.first, 0.0), np.float64)
 
 
 @dataclass(frozen=True)
 class HotBin:
-    """A bin whose left rows are divided among several tasks, each with all of its right rows.
-
-    Attributes
-    ----------
-    key
-        The hash of the key that it belongs to.
-    level, number
-        Which of the key's bins it is.
-    parts
-        Into how many it is divided.
-    """
+    """A bin (key hash, level, number) whose left rows are split into parts, each with all of its right rows."""
 
     key: int
     level: int
@@ -84,26 +62,13 @@ class HotBin:
 
 @dataclass(frozen=True)
 class Bins:
-    """How rows are put into bins.
+    """The assignment of rows to bins.
 
-    Attributes
-    ----------
-    left, right
-        The levels that left and right rows lie on, in order. None for right rows that are points, which are below all
-        levels.
-    reach
-        How many bins a row spans at most on its level, beyond the first.
-    unit
-        The level whose bins are numbered; those above group them.
-    hot
-        The bins that are divided.
-    left_copies, right_copies
-        In how many bins a row is, on average.
-    candidates
-        How many pairs are compared for each left row, on average.
-    is_spread
-        Whether both sides are shuffled, however small: it costs more to compare their rows than to move them. Spark
-        would make a task or two of a small file, and send the other side there.
+    Attributes ---------- left, right Levels of left and right rows, ascending. A right level of None holds points,
+    below all levels. reach Most bins that a row spans on its level, beyond the first. unit The level whose bins are
+    numbered; higher levels group them. left_copies, right_copies Average number of bins of a row. candidates Average
+    number of pairs compared for each left row. is_spread Whether both sides are shuffled even if small, since comparing
+    their rows costs more than moving them. Spark would otherwise use a task or two and broadcast the other side.
     """
 
     left: tuple[int, ...]
@@ -118,19 +83,19 @@ class Bins:
 
     @property
     def above(self) -> tuple[int, ...]:
-        """The levels of right rows on which they meet left rows of lower ones."""
+        """The levels of right rows that are compared with left rows of lower levels."""
         return tuple(level for level in self.right if level > self.left[0])
 
 
 class _Neighbours:
-    """Counts the right rows of a key near a place."""
+    """Counts the right rows of a key around a value."""
 
     def __init__(self, left: SampledSide, right: SampledSide) -> None:
         keys = np.unique(right.keys)
         ends = np.concatenate([right.first, left.first, left.last, [0.0]])
         ends = ends[np.isfinite(ends)]
         self._low, extent = float(ends.min()), float(np.ptp(ends))
-        # Keys are laid one after the other on one line, with room between them.
+        # Keys are placed one after the other on one axis, with gaps between them.
         self._scale = 0.25 / extent if extent else 1.0
         self._keys = keys
         self._places = np.sort(np.searchsorted(keys, right.keys) + self._place(right.first))
@@ -141,7 +106,7 @@ class _Neighbours:
             return np.clip((values - self._low) * self._scale, -0.25, 0.5)
 
     def count(self, keys: Ints, low: Floats, high: Floats) -> Floats:
-        """Return about how many rows of each key lie between two places."""
+        """Return the approximate number of rows of each key between two values."""
         at = np.searchsorted(self._keys, keys)
         known = (
             self._keys[np.minimum(at, len(self._keys) - 1)] == keys if len(self._keys) else np.zeros(len(keys), bool)
@@ -152,13 +117,7 @@ class _Neighbours:
 
 
 def estimated_pairs(left: SampledSide, right: SampledSide) -> float:
-    """Return about how many pairs of rows share a point.
-
-    Parameters
-    ----------
-    left, right
-        The sides. Right rows count where they start, so that long ones are underrated.
-    """
+    """Return the approximate number of overlapping pairs; right rows count at their start, so long ones are underrated."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return 0.0
     inside = _Neighbours(left, right).count(left.keys, left.first, left.last)
@@ -169,7 +128,7 @@ def estimated_pairs(left: SampledSide, right: SampledSide) -> float:
 
 
 def equal_key_pairs(left: SampledSide, right: SampledSide) -> float:
-    """Return about how many pairs of rows have equal keys."""
+    """Return the approximate number of pairs with equal keys."""
     keys, counts = np.unique(left.keys, return_counts=True)
     others, other_counts = np.unique(right.keys, return_counts=True)
     _, ours, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
@@ -179,18 +138,10 @@ def equal_key_pairs(left: SampledSide, right: SampledSide) -> float:
 def choose_bins(
     left: SampledSide, right: SampledSide, *, is_real: bool, are_points: bool, resources: Resources
 ) -> Bins:
-    """Return the bins that should cost the least.
+    """Return the bins of least estimated cost.
 
-    Parameters
-    ----------
-    left, right
-        The sides.
-    is_real
-        Whether places are numbers with fractions, so that bins may be narrower than one.
-    are_points
-        Whether right rows have no length, and so no levels.
-    resources
-        How many tasks run at once, and what a row costs.
+    With `is_real` values have fractions, so bins may be narrower than 1. With `are_points` right rows have no length
+    and no level.
     """
     tried = _subsample(left)
     neighbours = _Neighbours(tried, right) if len(tried.keys) and len(right.keys) else None
@@ -214,7 +165,7 @@ def choose_bins(
 
 
 def _copy_ns(constants: Constants) -> float:
-    """Return what a row costs in a bin: it is copied, shuffled and sorted."""
+    """Return the cost of a row in a bin: copied, shuffled and sorted."""
     return constants.shuffle_ns + constants.sort_ns
 
 
@@ -224,7 +175,7 @@ def _subsample(side: SampledSide) -> SampledSide:
 
 
 def _lowest_level(left: SampledSide, right: SampledSide) -> int:
-    """Return a level so low that nothing is gained below."""
+    """Return a level below which nothing improves."""
     ends = np.concatenate([left.first, left.last, right.first, right.last])
     ends = np.abs(ends[np.isfinite(ends)])
     most = float(ends.max(initial=0.0))
@@ -232,16 +183,16 @@ def _lowest_level(left: SampledSide, right: SampledSide) -> int:
 
 
 def _needs(widths: Floats, reach: int, lowest: int) -> Ints:
-    """Return the level on which a row of a width surely spans no more than ``reach`` further bins."""
+    """Return the level on which a row of a width surely spans at most ``reach`` further bins."""
     with np.errstate(divide="ignore", over="ignore"):
-        # A window that ends before it starts matches nothing, on any level.
+        # A window that ends before it starts matches nothing on any level.
         finite = np.nextafter(np.maximum(np.nan_to_num(widths, nan=0.0), 0.0), np.inf)
         levels = np.ceil(np.log2(finite / reach))
     return np.asarray(np.clip(levels, lowest, lowest + _LEVEL_MAX), np.int64)
 
 
 def _used(levels: Sequence[int], needs: Ints) -> tuple[int, ...]:
-    """Return the levels on which some row lies."""
+    """Return the levels that contain rows."""
     ordered = np.array(levels)
     return tuple(np.unique(ordered[np.minimum(np.searchsorted(ordered, needs), len(ordered) - 1)]).tolist())
 
@@ -257,7 +208,7 @@ def _cheapest(
     top: int,
     constants: Constants,
 ) -> tuple[float, list[int]]:
-    """Return the levels for which copies and comparisons cost the least, the highest of them being ``top``."""
+    """Return the levels of least cost of copies and comparisons, with ``top`` as the highest."""
     levels = np.unique(np.concatenate([[top], left_needs, right_needs, [max(lowest, top - 3)]]))
     levels = levels[levels <= top]
     copy = (right.rows * (reach + 1) + (left.rows if len(right_needs) else 0)) * _copy_ns(constants)
@@ -271,7 +222,7 @@ def _cheapest(
             below = levels[j] if j >= 0 else -(2**40)
             own = (left_needs > below) & (left_needs <= level)
             pairs = float(seen[own].sum()) * left.weight
-            # A right row on this level is compared with the left rows around it: as many, by symmetry.
+            # By symmetry, a right row on this level is compared with as many left rows around it.
             pairs += (
                 float(np.mean(seen) if len(seen) else 0.0)
                 * left.rows
@@ -289,16 +240,16 @@ def _cheapest(
 
 
 def _seen(neighbours: _Neighbours | None, side: SampledSide, width: float | Floats, reach: int) -> Floats:
-    """Return how many rows share the bins that each row sees."""
+    """Return how many rows share the bins of each row."""
     if neighbours is None:
         return np.zeros(len(side.keys))
-    # What overflows lies beyond all others, as infinity does.
+    # An overflow is beyond all other values, like infinity.
     with np.errstate(over="ignore"):
         return neighbours.count(side.keys, side.first - width / 2, side.first + (reach + 0.5) * width)
 
 
 def _near(bins: Bins) -> Bins:
-    """Lift left rows to the levels of right ones that are not much higher: then no left row has to be copied."""
+    """Raise left rows to slightly higher levels of right rows, so that no left row is copied."""
     if not bins.above or bins.above[-1] - bins.left[0] > _NEAR_LEVELS:
         return bins
     highest = bins.above[-1]
@@ -314,7 +265,7 @@ def _described(
     neighbours: _Neighbours | None,
     resources: Resources,
 ) -> Bins:
-    """Return bins with what they come to, and with the hot ones."""
+    """Return bins with their estimates and their hot bins."""
     needs = _needs(tried.lengths, bins.reach, min(bins.left))
     own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
     width = 2.0 ** own.astype(np.float64)
@@ -339,7 +290,7 @@ def _described(
 
 
 def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources) -> tuple[HotBin, ...]:
-    """Return the bins that would keep one task busy when all others are done."""
+    """Return the bins that would keep one task running after all others have ended."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return ()
     needs = _needs(left.lengths, bins.reach, min(bins.left))

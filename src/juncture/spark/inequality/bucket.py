@@ -1,11 +1,10 @@
-"""Joins by bins, all in Spark's SQL: only rows that share a bin are compared.
+"""Joins by bins, entirely in Spark SQL: only rows that share a bin are compared.
 
-Each left row is in one bin of its level, the one that it starts in. A right row is in all bins of that level in which a
-left row may start that shares a point with it: those that it touches, and a few before. So each pair of rows meets in
-exactly one bin, and left rows are not copied, which leaves it to Spark's own kinds of join what becomes of those
-without a match. Where right rows are longer than left ones, they meet on the level of the right row, with the roles
-swapped; then left rows are copied too, and who has no match is found by match marks: the values that decide it, for of
-the rows that agree in them, all have a match or none has. No row needs a number.
+Each left row is in one bin of its level, the one where it starts. A right row is in all bins of that level where a
+matching left row may start: the bins that it touches, and a few before. Each pair therefore meets in exactly one bin,
+left rows are not copied, and Spark's own join types handle unmatched rows. Right rows that are longer than left rows
+meet them on the right row's level with the roles swapped. Then left rows are copied too, and unmatched rows are found
+by match marks: the values of the deciding columns, since rows that agree in them match alike. No row needs a number.
 
 Source of the idea: bucketing, double joining and filtering ("Efficient Range-Joins With Spark 2.0"), here with levels
 instead of one width.
@@ -34,17 +33,7 @@ _TOO_LONG = (
 
 
 def join_bucket(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
-    """Return the result of a join by bins.
-
-    Parameters
-    ----------
-    pairs
-        The join, with spans.
-    how
-        Which rows it keeps.
-    bins
-        How rows are put into bins.
-    """
+    """Return the result of a join by bins; `pairs` has spans."""
     work = _Bucket(pairs, bins)
     if how == "inner":
         return pairs.result(work.matches())
@@ -72,7 +61,7 @@ class _Bucket:
         self._right = _placed(pairs, pairs.right, "r", bins)
 
     def joined(self, how: str) -> DataFrame:
-        """Return left rows in one bin each, joined with right rows in all bins where they may match them."""
+        """Return left rows in one bin each, joined with right rows in all bins where they may match."""
         left, right = self._sides()
         names = ["level", "bin"]
         if self._bins.hot:
@@ -82,17 +71,17 @@ class _Bucket:
         return self._shuffled(left).join(right, self._pairs.condition(*same), SPARK_HOW[how])
 
     def matches(self) -> DataFrame:
-        """Return all pairs that match."""
+        """Return all matching pairs."""
         rows = self.joined("inner")
         return rows.unionByName(self._swapped(), allowMissingColumns=True) if self._bins.above else rows
 
     def by_match(self, side: Side, how: str) -> DataFrame:
-        """Return the rows of a side that have a match (``semi``), or those that have none (``anti``)."""
+        """Return the rows of a side with a match (``semi``) or without one (``anti``)."""
         rows = self._pairs.left if side == "left" else self._pairs.right
         return self._pairs.by_marks(rows, side, self._marks(side), how)
 
     def _marks(self, side: Side) -> DataFrame:
-        """Return match marks of a side, some of them repeatedly."""
+        """Return match marks of a side, with duplicates."""
         decisive = self._pairs.decisive[0 if side == "left" else 1]
         inputs = [self._sides(), *([self._swapped_sides()] if self._bins.above else [])]
         marks = []
@@ -102,21 +91,21 @@ class _Bucket:
         return reduce(lambda one, other: one.unionAll(other), marks)
 
     def _swapped(self) -> DataFrame:
-        """Return the pairs of right rows with left ones of lower levels."""
+        """Return the pairs of right rows with left rows of lower levels."""
         left, right = self._swapped_sides()
         return self._shuffled(left).join(right, self._same_bin(), "inner")
 
     def _shuffled(self, rows: DataFrame) -> DataFrame:
-        """Have a side shuffled, and the one that it is joined with, if there is so much to compare."""
+        """Repartition a side if the join compares many pairs, so that Spark also shuffles the other."""
         return rows.hint("merge") if self._bins.is_spread else rows
 
     def _sides(self) -> tuple[DataFrame, DataFrame]:
-        """Return left rows in one bin each, and right rows in all bins where they may match them."""
+        """Return left rows in one bin each, and right rows in all bins where they may match."""
         left = self._left.withColumns({"llevel": F.col("lown"), "lbin": self._bin("lfrom", F.col("lown"))})
         return left, self._replicated(self._right, "r", self._bins.left, lowest=F.col("rown"))
 
     def _swapped_sides(self) -> tuple[DataFrame, DataFrame]:
-        """Return left rows in all bins where they may match right ones of higher levels, in one bin each."""
+        """Return left rows in all bins where they may match right rows of higher levels, which are in one bin each."""
         above = F.when(F.col("rown").isin(*self._bins.above), F.col("rown"))
         right = self._right.withColumns({"rlevel": above, "rbin": self._bin("rfrom", above)}).where(
             "rlevel IS NOT NULL"
@@ -127,11 +116,11 @@ class _Bucket:
         return self._pairs.condition(F.col("llevel") == F.col("rlevel"), F.col("lbin") == F.col("rbin"))
 
     def _bin(self, code: str, level: Column) -> Column:
-        """Return the number of the bin of a level that a code lies in."""
+        """Return the number of a code's bin on a level."""
         return _number(F.col(code), level, self._bins)
 
     def _replicated(self, rows: DataFrame, side: str, levels: tuple[int, ...], *, lowest: Column) -> DataFrame:
-        """Put each row of a side into all bins in which a row of the other may start that shares a point with it."""
+        """Copy each row of a side into all bins where a matching row of the other may start."""
         is_point = side == "r" and not self._bins.right
         bins = []
         for level in levels:
@@ -152,7 +141,7 @@ class _Bucket:
         return rows.withColumns(names).drop("place").where(F.col(f"{side}bin").isNotNull())
 
     def _left_salt(self) -> Column:
-        """Return which part of a hot bin a left row is in: by all that it holds, so that it is the same each time."""
+        """Return a left row's part of a hot bin, from the row's content, so that retries agree."""
         content = F.xxhash64(*self._pairs.hashable[0], "lfrom", "lto")
         salt = F.lit(0)
         for hot in self._bins.hot:
@@ -160,7 +149,7 @@ class _Bucket:
         return salt
 
     def _right_salts(self) -> Column:
-        """Return all parts of the bin that a right row is in."""
+        """Return all parts of a right row's bin."""
         parts = F.lit(1)
         for hot in self._bins.hot:
             parts = F.when(self._is_in(hot, "r"), F.lit(hot.parts)).otherwise(parts)
@@ -173,11 +162,11 @@ class _Bucket:
 
 
 def _placed(pairs: Pairs, rows: DataFrame, side: str, bins: Bins) -> DataFrame:
-    """Add the numbers of the smallest bins that a row spans, and the level that it lies on, by name."""
+    """Add the numbers of the smallest bins that a row spans, and its level, as columns."""
     assert pairs.spans is not None
     ends = {f"{side}from": F.col(f"{side}first"), f"{side}to": F.col(f"{side}last")}
     if pairs.spans.is_real:
-        # Rounding keeps the order, and so does a limit.
+        # Rounding and clipping keep the order.
         for name, end in ends.items():
             scaled = end.cast("double") * F.lit(2.0**-bins.unit)
             ends[name] = F.floor(F.least(F.greatest(scaled, F.lit(-_LIMIT)), F.lit(_LIMIT))).cast("long")
@@ -193,5 +182,5 @@ def _placed(pairs: Pairs, rows: DataFrame, side: str, bins: Bins) -> DataFrame:
 
 
 def _number(code: Column, level: Column, bins: Bins) -> Column:
-    """Return the number of the bin of a level that a code lies in."""
+    """Return the number of a code's bin on a level."""
     return F.call_function("shiftright", code, level - F.lit(bins.unit))

@@ -1,4 +1,4 @@
-"""Joins by inequalities in terms of SQL: what is equal, where rows lie, and when two of them match."""
+"""Inequality joins in SQL: equal keys, spans of rows, and the match condition."""
 
 from __future__ import annotations
 
@@ -21,21 +21,13 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _ROUNDING = 2.0**-50
-"""How much of itself a float may be off after a few operations."""
+"""Relative error of a float after a few operations."""
 
 
 def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide, *, inlined: bool = False) -> Pairs:
-    """Return a join in terms of SQL. An interval that starts after its end fails the query.
+    """Return a join in SQL, whose query fails if an interval starts after its end. Arguments as for `SqlSides`.
 
-    Parameters
-    ----------
-    join, left, right, inlined
-        As for `SqlSides`.
-
-    Raises
-    ------
-    PlanError
-        If columns have no common type in SQL, or are decimals that it cannot add to.
+    Raises `PlanError` for columns without a common type in SQL, and for decimals that it cannot add to.
     """
     condition, sides = join.condition, SqlSides(join, left, right, inlined=inlined)
     for each in condition.equalities:
@@ -59,7 +51,7 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
 
 
 def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval) -> Column:
-    """Return the condition that two rows have a value in common. Of floats, strict ends cannot be moved inward."""
+    """Return the condition that two rows share a value; strict ends of floats cannot be moved inward."""
     own = condition.left_interval
     touching = own is None or own.may_be_empty
     first, last = (
@@ -75,7 +67,7 @@ def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval)
 def _add_ends(
     sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, own: OwnInterval | None
 ) -> None:
-    """Add the ends that the rows of a side set, null where they match nothing."""
+    """Add the ends of a side's spans, null for rows that match nothing."""
     first, last = (
         order.limit(upper=upper) if limit is None else _end(sides, side, interval, order, limit)
         for limit, upper in zip(interval.ends(side), (False, True), strict=True)
@@ -87,7 +79,7 @@ def _add_ends(
     if interval.may_swap:
         first, last = F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)
     if order.is_real and interval.exact and any(limit is not None and limit.is_moved for limit in interval.ends(side)):
-        # Ends that are far from zero may be rounded to one value.
+        # Ends far from zero may be rounded to the same value.
         lower, upper = (_distance(sides, side, limit) for limit in interval.ends(side))
         first = first if lower is None or upper is None else F.when(lower <= upper, first)
     ends = f"{side[0]}first", f"{side[0]}last"
@@ -97,7 +89,7 @@ def _add_ends(
 
 
 def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, limit: Limit) -> Column:
-    """Return an end that the rows of a side set."""
+    """Return an end of a side's spans."""
     data_type = type_of_value(sides.join, side, limit.value)
     value = sides.column(side, limit.value) if isinstance(limit.value, str) else expression(limit.value, sides.names)
     if not interval.exact:
@@ -109,14 +101,14 @@ def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncod
 
 
 def _distance(sides: SqlSides, side: Side, limit: Limit | None) -> Column | None:
-    """Return what is added to floats."""
+    """Return the distance to add to floats."""
     if limit is None:
         return None
     return F.lit(float(limit.offset)) if limit.column is None else sides.column(side, limit.column).cast("double")
 
 
 def _rounded(value: Column, data_type: pa.DataType, limit: Limit) -> Column:
-    """Return an end as a float, seconds where it is a time, rounded outward."""
+    """Return an end as a float (seconds for times), rounded outward."""
     number = value.cast("double")
     if pat.is_temporal(data_type):
         number = whole_steps(value, data_type).cast("double") * F.lit(
@@ -126,12 +118,12 @@ def _rounded(value: Column, data_type: pa.DataType, limit: Limit) -> Column:
     moved = number + F.lit(offset)
     slack = F.abs(number) * F.lit(_ROUNDING) + F.lit(abs(offset) * _ROUNDING)
     moved = moved if not offset else (moved + slack if limit.upper else moved - slack)
-    # NaN is above all other numbers.
+    # Spark sorts NaN above all other numbers.
     return F.when(F.isnan(moved) & value.isNotNull(), F.lit(float("inf"))).otherwise(moved)
 
 
 def _checked(sides: SqlSides, side: Side, own: OwnInterval, is_backward: Column) -> Column:
-    """Return a condition that all rows satisfy, and that fails the query where an interval starts after its end."""
+    """Return a condition that is true for all rows, and fails the query if an interval starts after its end."""
     values = [F.coalesce(sides.column(side, name).cast("string"), F.lit("null")) for name in own.names]
     message = F.concat(
         F.lit("juncture.errors.DataError: [JN-INTERVAL-REVERSED] "),

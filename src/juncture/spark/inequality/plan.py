@@ -1,4 +1,4 @@
-"""The plan of a range, overlap or predicate join on Spark: what is known of the inputs, the choice, and the query."""
+"""The planning of a range, overlap or predicate join on Spark."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
 _FEW_PAIRS = 20_000_000
-"""So few pairs are compared faster than sampled."""
+"""Up to this number, comparing pairs is faster than sampling."""
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
 _TIME_LEVELS = 60
-"""Bins so wide are not a time that anyone has a word for."""
+"""Bins of this level or above are wider than any unit of time."""
 _COPIES_MOST = 4.0
-"""Partitions are made larger as long as rows go to more than so many of them."""
+"""Partitions are enlarged while rows go to more than this many of them on average."""
 
 
 class InequalityPlanning(Planning):
-    """The making of one plan of a range, overlap or predicate join."""
+    """The planning of one range, overlap or predicate join."""
 
     statistics: InequalityStatistics
 
@@ -68,15 +68,15 @@ class InequalityPlanning(Planning):
         self.statistics = InequalityStatistics(self._left, self._right, request.given)
 
     def _in_sql(self) -> tuple[Pairs | None, str | None]:
-        """Return the join in terms of SQL, or why it cannot be."""
+        """Return the join in SQL, or why SQL cannot express it."""
         try:
             return inequality_pairs(*in_sql(self._join, self._left, self._right)), None
         except PlanError as error:
             return None, str(error)
 
     def _sample(self, _: Algorithm) -> bool:
-        """Choose bins, and estimate how many pairs match, where that makes a difference; tell whether it was done."""
-        # Bins that were named are made, whatever they cost.
+        """Choose bins and estimate matching pairs if the choice depends on it; return whether a job ran."""
+        # A named bucket join needs bins at any cost.
         is_wanted = self._named != "auto" or self._are_many()
         if self._sampled is not None or not is_wanted or self._pairs is None or self._pairs.spans is None:
             return False
@@ -85,7 +85,7 @@ class InequalityPlanning(Planning):
         return True
 
     def _measure_lengths(self, _: Algorithm) -> bool:
-        """Make bins wide enough for all rows, not only for those of a sample; tell whether there was one."""
+        """Widen the bins for the longest of all rows; return whether a job ran."""
         if self._is_measured or self._pairs is None or self._sampled is None:
             return False
         self._is_measured = True
@@ -93,7 +93,7 @@ class InequalityPlanning(Planning):
         return True
 
     def _arrange(self, sides: tuple[SampledSide, SampledSide]) -> None:
-        """Choose bins for the rows of a sample, and estimate how many pairs match."""
+        """Choose bins for a sample, and estimate matching pairs."""
         assert self._pairs is not None
         assert self._pairs.spans is not None
         spans, self._sampled = self._pairs.spans, sides
@@ -110,7 +110,7 @@ class InequalityPlanning(Planning):
         )
 
     def _sample_keys(self, _: Algorithm) -> bool:
-        """Estimate how many pairs have equal keys, where they may be few enough for SQL; tell whether it was done."""
+        """Estimate the pairs with equal keys, if they may be few enough for SQL; return whether a job ran."""
         is_known = self._features.key_pairs is not None or not self._are_many()
         if is_known or self._pairs is None or not self._pairs.keys or self._join.aggregates:
             return False
@@ -122,7 +122,7 @@ class InequalityPlanning(Planning):
         return True
 
     def _are_many(self) -> bool:
-        """Tell whether there may be so many pairs that a sample pays: how many match is not known yet."""
+        """Return whether there may be enough pairs for a sample to pay off."""
         return (self.statistics.stats.left.rows or 0) * (self.statistics.stats.right.rows or 0) > _FEW_PAIRS
 
     def _partitions(self) -> int:
@@ -149,7 +149,7 @@ class InequalityPlanning(Planning):
         return BuiltJoin(join_nested(self._pairs, self._join.how))
 
     def _cut(self, _: Algorithm) -> bool:
-        """Choose where to end partitions, by a sample of where rows lie; tell whether that was done."""
+        """Choose the cuts of partitions from a sample; return whether a job ran."""
         if self._cuts is not None:
             return False
         assert self._placements is not None
@@ -169,7 +169,7 @@ class InequalityPlanning(Planning):
 
 
 def _constant_bins(pairs: Pairs) -> Bins:
-    """Return bins for windows that are all of one length, without a sample of the rows."""
+    """Return bins for windows of one constant length, without a sample."""
     assert pairs.spans is not None
     assert pairs.spans.width is not None
     level = 0
@@ -179,12 +179,12 @@ def _constant_bins(pairs: Pairs) -> Bins:
         level -= 1
     if not pairs.spans.is_real:
         return Bins((level,), (), 1, right_copies=2.0)
-    # Far from zero floats are further apart than the ends of a window.
+    # Far from zero, adjacent floats differ by more than the length of a window.
     return Bins((level, level + 63), (), 1, unit=level, right_copies=4.0)
 
 
 def _bin_details(pairs: Pairs, bins: Bins, matches: float | None) -> tuple[tuple[str, str], ...]:
-    """Say how rows are put into bins."""
+    """Yield what `explain` says about bins."""
     assert pairs.spans is not None
     step_ns = pairs.spans.step_ns
     levels = sorted({*bins.left, *bins.right})
@@ -204,6 +204,6 @@ def _bin_details(pairs: Pairs, bins: Bins, matches: float | None) -> tuple[tuple
 
 
 def _time(length_ns: float) -> str:
-    """Return about how long a time is."""
+    """Return an approximate length of time in words."""
     unit = next((unit for unit in ("d", "h", "m", "s", "ms", "us") if length_ns >= NANOSECONDS[unit]), "ns")
     return f"{length_ns / NANOSECONDS[unit]:.3g}{unit}"

@@ -1,8 +1,8 @@
 """Range, overlap and predicate joins with one shuffle: ``range``.
 
-Both sides are shuffled once into partitions that are ranges of (key hash, code), and a row goes to all that it touches.
-Only rows around a cut, or long ones, have copies. What a partition cannot know alone, whether a row with copies has a
-match elsewhere, takes a second shuffle of such rows and no others.
+Both sides are shuffled once into partitions that are ranges of (key hash, code), and a row goes to all partitions that
+it touches. Only rows around a cut, and long rows, are copied. A second shuffle, of such rows only, finds whether a
+copied row matches in another partition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from juncture.spec.schema import Side
 
 
 def inequality_placements(join: ResolvedInequality) -> tuple[Placement, Placement] | None:
-    """Return what tells tasks where the rows of both sides lie; None if nothing brings them together."""
+    """Return the placement of left and right rows, or None if the condition limits no values."""
     left, right = Placement.of(join, "left"), Placement.of(join, "right")
     return None if left is None or right is None else (left, right)
 
@@ -36,19 +36,7 @@ def inequality_stages(
     output: TaskOutput,
     resources: Resources,
 ) -> ShuffledJoin:
-    """Return what the tasks of a join do.
-
-    Parameters
-    ----------
-    join
-        The join.
-    placements, cuts
-        Where the rows of both sides lie, and where partitions end.
-    output
-        What Spark expects of the last stage.
-    resources
-        What a task may hold, among others.
-    """
+    """Return the stages of the join's tasks."""
     (left, right), memory_bytes = packet_schemas(join), resources.memory_bytes
     in_packets = replace(join, left_schema=left, right_schema=right)
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
@@ -72,10 +60,10 @@ def inequality_stages(
 
 
 def _marked_sides(join: ResolvedInequality) -> tuple[Side, ...]:
-    """Return the sides whose rows may have copies, and where it counts whether they have a match."""
+    """Return the sides whose rows may be copied and whose matches must be known."""
     sides: list[Side] = ["left"] if join.how in ("left", "full", "semi", "anti") else []
     interval = join.condition.interval
-    # Rows that lie at one place each have no copies.
+    # Rows that are points have no copies.
     if join.how in ("right", "full") and (interval is None or not interval.is_point("right")):
         sides.append("right")
     return tuple(sides)

@@ -1,4 +1,4 @@
-"""What is known of the inputs of range, overlap and predicate joins, and the jobs that it takes to know more."""
+"""Statistics of the inputs of range, overlap and predicate joins, and the jobs that measure them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,19 @@ from juncture.spec.schema import Side
 
 
 def copies(ranges: KeyRanges, cuts: Cuts) -> float:
-    """Return to how many partitions a row goes, on average."""
+    """Return the average number of partitions of a row."""
     first, last = ranges.partitions(cuts)
     return float(np.mean(last - first)) + 1.0 if len(first) else 1.0
 
 
 class InequalityStatistics(Statistics):
-    """What is known of two inputs so far, and where their rows lie."""
+    """The statistics of two inputs and of the spans of their rows."""
 
     def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
-        """Sample the keys of both sides and where rows lie, in one job of Spark's SQL.
+        """Sample the keys and spans of both sides in one SQL job.
 
-        Parameters
-        ----------
-        pairs
-            The join.
-        measured
-            Whether to find the longest of all rows too, which takes as long again. It is that of the sample otherwise.
+        With `measured`, also find the longest of all rows, which doubles the time; otherwise the longest sampled row is
+        used.
         """
         parts = [self._placed(name, pairs) for name in self.sides]
         table = reduce(DataFrame.unionAll, [*parts, *(self._lengths(pairs) if measured else ())]).toArrow()
@@ -48,7 +44,7 @@ class InequalityStatistics(Statistics):
         return left, right
 
     def measured(self, pairs: Pairs, sides: tuple[SampledSide, SampledSide]) -> tuple[SampledSide, SampledSide]:
-        """Return samples with the length of the longest of all rows, in one job unless that is known."""
+        """Return samples with the length of the longest of all rows, in one job unless known."""
         parts = self._lengths(pairs)
         if not parts:
             return sides
@@ -61,7 +57,7 @@ class InequalityStatistics(Statistics):
         return left, right
 
     def _placed(self, name: Side, pairs: Pairs) -> DataFrame:
-        """Return a sample of where the rows of a side lie. Without spans all rows lie in one place."""
+        """Return the sampled spans of a side; without spans, all rows have the same value."""
         frame = pairs.left if name == "left" else pairs.right
         keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
         ends = (F.lit(0) if pairs.spans is None else F.col(f"{name[0]}{end}") for end in ("first", "last"))
@@ -70,7 +66,7 @@ class InequalityStatistics(Statistics):
         return self.some(name, frame, SAMPLE_ROWS).select(*columns)
 
     def _lengths(self, pairs: Pairs) -> list[DataFrame]:
-        """Return the lengths of the longest rows, of each side where they are not known."""
+        """Measure the longest rows of each side where unknown."""
         parts = []
         for name in self.sides:
             if pairs.spans is None or not _has_length(name, pairs.spans):
@@ -100,21 +96,21 @@ def _has_length(name: Side, spans: RangeColumns) -> bool:
     """Tell whether the lengths of a side's rows have to be measured."""
     if name == "right":
         return not spans.are_points
-    # Ends that are floats may be rounded apart.
+    # Rounding may move the ends of floats apart.
     return spans.width is None or spans.is_real
 
 
 def _longest(name: Side, table: pa.Table, otherwise: float) -> float:
-    """Return the length of the longest row of a side, from what has been measured."""
+    """Return the measured length of the longest row of a side, or a default."""
     longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
     return math.nextafter(longest[0], math.inf) if longest else otherwise
 
 
 def _length(side: str, pairs: Pairs) -> Column:
-    """Return how long the spans of a side are."""
+    """Return the length of a side's spans."""
     assert pairs.spans is not None
     first, last = F.col(f"{side}first"), F.col(f"{side}last")
     if pairs.spans.is_real:
-        # From an infinity to itself, the difference would be NaN.
+        # The difference of equal infinities would be NaN.
         return F.when(last > first, last.cast("double") - first.cast("double")).otherwise(F.lit(0.0))
     return F.when(first.isNotNull(), F.coalesce(F.try_subtract(last, first).cast("double"), F.lit(2.0**64)))

@@ -1,4 +1,4 @@
-"""A side of a join as every task has it whole: sent along with the task's code, or read from its files by each."""
+"""A broadcast side: sent with the tasks' code, or read from its files by each task."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from juncture.spark.input.frame import SparkSide
 from juncture.spark.tasks.broadcast_table import BroadcastTable, FileTable, send
 
 SENT_BYTES_MAX = 96 << 20
-"""The most that goes along with a task's code: a message of Spark Connect may have 128 MiB, other things included."""
+"""Most bytes sent with a task's code: a message of Spark Connect is limited to 128 MiB in total."""
 
 
 def broadcast_side(side: SparkSide, columns: list[str], name: str) -> tuple[BroadcastTable, list[str]]:
-    """Return a side as tasks have it whole, and the jobs that this took."""
+    """Return a side as a broadcast table, and the jobs that ran."""
     if isinstance(side, FileSide):
         return FileTable(merged(side.units()), side.footers.file_schema, side.footers.num_rows, uuid4().hex), []
     frame, feed = side.rows(columns)

@@ -1,4 +1,4 @@
-"""Inputs that have the columns that a join makes of their own, computed in the JVM."""
+"""Inputs with the join's computed columns, evaluated in the JVM."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from juncture.spec.schema import Side
 
 
 def computed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:
-    """Return a join and its inputs, with all columns that it compares.
-
-    Raises
-    ------
-    SchemaError
-        If Spark has no type for one.
-    """
+    """Return a join and its inputs with all compared columns; raise `SchemaError` for types that Spark lacks."""
     if not join.is_computed:
         return join, left, right
     left, right = _with_computed(left, join.left_schema, "left"), _with_computed(right, join.right_schema, "right")

@@ -1,7 +1,6 @@
-"""Parquet files as a DataFrame, for joins that Spark's own operators do.
+"""Parquet files as a DataFrame, for joins by Spark's own operators.
 
-Spark is made to read the same rows as our tasks do: a file as often as it is named, with the values that we see in the
-names of its folders.
+Spark must read the same rows as tasks do: a repeated file repeatedly, and with the same values from folder names.
 """
 
 from __future__ import annotations
@@ -23,24 +22,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
-"""What Spark takes for a part of a pattern in a path, unless it is escaped."""
+"""Characters that Spark interprets as a pattern in a path unless they are escaped."""
 
 _READ_ALIKE = re.compile(r"[^=]+=(?:[^%]|%[0-7][0-9A-Fa-f])+")
-"""Names of folders that Spark reads as we do: it has no empty values, and no escapes of bytes beyond ASCII."""
+"""Folder names that Spark reads alike: it has no empty values, and no escapes beyond ASCII."""
 
 
 @dataclass(frozen=True)
 class _Scan:
-    """What one scan of Spark's reads.
+    """The parameters of one scan.
 
-    Attributes
-    ----------
-    turn
-        How often its files have been read by other scans: one reads no file twice.
-    base
-        The folder below which Spark is to find columns in the names of folders, if it is to.
-    values
-        The columns that these names stand for, where it is not.
+    `turn` counts earlier scans of the same files, since one scan reads a file only once. `base` is the folder below
+    which Spark finds partition columns, if it finds them itself; otherwise `values` has them.
     """
 
     turn: int
@@ -54,17 +47,7 @@ def frame_of(
     files: Sequence[FoundFile],
     partitions: Sequence[Mapping[str, Value]],
 ) -> DataFrame:
-    """Return the rows of files, at least one.
-
-    Parameters
-    ----------
-    session
-        Which reads them.
-    schema
-        Of the rows, the columns of folders last.
-    files, partitions
-        The files, each with the values that its folders stand for.
-    """
+    """Return the rows of at least one file, with partition columns last; `partitions` has each file's values."""
     scans: dict[_Scan, list[str]] = {}
     turns: Counter[str] = Counter()
     for file, values in zip(files, partitions, strict=True):
@@ -92,7 +75,7 @@ def _read(session: SparkSession, schema: StructType, scan: _Scan, paths: Sequenc
 
 
 def _base(file: FoundFile) -> str | None:
-    """Return the folder below which Spark finds the columns of a file's folders, or None if it finds others."""
+    """Return the folder below which Spark finds the partition columns of a file, or None if it finds others."""
     places = [number for number, folder in enumerate(file.folders) if not folder.startswith("=") and "=" in folder]
     named = file.folders[places[0] : places[-1] + 1]
     if not all(map(_READ_ALIKE.fullmatch, named)):

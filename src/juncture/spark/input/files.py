@@ -1,4 +1,4 @@
-"""Parquet files that Spark's tasks read themselves, row group by row group, without the JVM."""
+"""Parquet files that Spark's tasks read themselves, by row group, without the JVM."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
-"""What may be the name of a table, with that of its schema and catalog."""
+"""Pattern of a catalog table's name, with optional schema and catalog."""
 
 _SHARE_BYTES = 128 << 20
-"""How many encoded bytes a task reads at most, as far as row groups allow."""
+"""Most encoded bytes of a task, as far as row groups allow."""
 
 _Join = TypeVar("_Join", bound=Resolved)
 
@@ -45,15 +45,15 @@ _OLD_CALENDAR = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spar
 
 
 class _Footers(ParquetSource):
-    """The row groups of files, as they are told to tasks."""
+    """The row groups of files, for tasks."""
 
     @property
     def file_schema(self) -> pa.Schema:
-        """The schema of the files, of which the rows may be had in other types."""
+        """The schema in the files, which may differ from the types of the rows."""
         return self._stored
 
     def units(self) -> list[Unit]:
-        """Return each row group as a unit of its own; where there is none, a file without any."""
+        """Return each row group as a unit; a file without row groups as one unit."""
         return [self._unit(group.file, (group.number,)) for group in self._groups] or [self._unit(0, ())]
 
     def _unit(self, number: int, row_groups: tuple[int, ...]) -> Unit:
@@ -62,14 +62,14 @@ class _Footers(ParquetSource):
         return Unit(path, row_groups, self._footers[number].digest, tuple(partition.items()))
 
     def frame(self, session: SparkSession, schema: StructType) -> DataFrame:
-        """Return the rows of the files as a DataFrame of this schema, those of row groups that are left out too."""
+        """Return the rows of the files as a DataFrame, including pruned row groups."""
         numbers = list(dict.fromkeys(group.file for group in self._groups)) or [0]
         files = [self._files[number] for number in numbers]
         return frame_of(session, schema, files, [self._partitions[number] for number in numbers])
 
     @property
     def has_old_calendar(self) -> bool:
-        """Whether dates may be of the Julian calendar, as those of old Sparks and of Spark's legacy modes are."""
+        """Whether dates may be Julian, as in files from old Spark versions and legacy modes."""
         for footer in self._footers:
             notes = footer.metadata.metadata or {}
             if not _OLD_CALENDAR.isdisjoint(notes) or notes.get(_SPARK_VERSION, b"3").startswith((b"1.", b"2.")):
@@ -79,17 +79,7 @@ class _Footers(ParquetSource):
 
 @dataclass(frozen=True)
 class FileSide:
-    """Parquet files.
-
-    Attributes
-    ----------
-    session
-        Whose tasks read them.
-    footers
-        What they say about themselves.
-    cores
-        How many tasks run at once.
-    """
+    """Parquet files as a side of a join; `cores` is the number of tasks that run at once."""
 
     session: SparkSession
     footers: _Footers
@@ -97,14 +87,9 @@ class FileSide:
 
     @classmethod
     def of(cls, session: SparkSession, files: Files, cores: int) -> FileSide:
-        """Look at the files' footers.
+        """Read the footers of files.
 
-        Raises
-        ------
-        PlanError
-            If they are no files of Parquet.
-        DataError
-            If there is no file, one cannot be read, or has other columns than the first.
+        Raises `PlanError` for other formats, and `DataError` for missing, unreadable or differing files.
         """
         check_tasks_read(files)
         _check_no_name(files)
@@ -113,46 +98,34 @@ class FileSide:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the rows, as tasks have them."""
+        """The schema of the rows in tasks."""
         return self.footers.schema
 
     @property
     def spark_schema(self) -> StructType:
-        """The same in Spark's types.
-
-        Raises
-        ------
-        SchemaError
-            If a column's values do not all exist in Spark.
-        """
+        """The schema in Spark's types; raises `SchemaError` for types that Spark lacks."""
         return spark_schema(self.schema)
 
     def is_read_alike(self, schema: StructType) -> bool:
-        """Tell whether Spark, which gave the files this schema, makes the same values of them as Arrow does.
-
-        Raises
-        ------
-        SchemaError
-            If a column's values do not all exist in Spark.
-        """
+        """Return whether Spark, with its schema of the files, reads the same values as Arrow."""
         return self.spark_schema.simpleString() == schema.simpleString() and not self.footers.has_old_calendar
 
     def ends(self, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, if the footers tell."""
+        """Return the least and the greatest value of a column, if the footers contain them."""
         return self.footers.ends(column)
 
     @property
     def given_schema(self) -> pa.Schema:
-        """The schema of the rows, as the files have them."""
+        """The schema of the rows in the files."""
         stored = self.footers.file_schema
         return pa.schema([stored.field(name) for name in self.schema.names], stored.metadata)
 
     def selecting(self, columns: Sequence[str]) -> FileSide:
-        """Return the same with some of the columns."""
+        """Return the side with some of its columns."""
         return replace(self, footers=self.footers.selecting(columns))
 
     def only(self, parts: Sequence[int]) -> FileSide:
-        """Return the same with some of the row groups."""
+        """Return the side with some of its row groups."""
         return replace(self, footers=self.footers.only(parts)) if len(parts) < len(self.footers.part_rows) else self
 
     def units(self) -> tuple[Unit, ...]:
@@ -164,14 +137,14 @@ class FileSide:
         columns: Sequence[str],
         coded: Sequence[str] = (),
     ) -> tuple[DataFrame, Feed]:
-        """Return the numbers of as many shares as there are to be tasks, and how a task reads its share."""
+        """Return the numbers of the tasks' shares, and the feed that reads a share."""
         schema = encoded(pa.schema([self.schema.field(name) for name in columns]), coded)
         shares = self._shares(columns)
         frame = self.session.range(0, len(shares), 1, len(shares))
         return frame, FileFeed(schema, self.footers.file_schema, shares)
 
     def _shares(self, columns: Sequence[str]) -> tuple[tuple[Unit, ...], ...]:
-        """Cut the row groups into shares of about the same number of rows, as many for each core."""
+        """Divide the row groups into shares of about the same number of rows, equally many for each core."""
         units = self.footers.units()
         if not self.footers.num_rows:
             return (tuple(units),)
@@ -186,13 +159,7 @@ class FileSide:
 
 
 def _check_no_name(files: Files) -> None:
-    """Refuse what reads like the name of a table in Spark's catalog, and is no path.
-
-    Raises
-    ------
-    DataError
-        With how to pass such a table.
-    """
+    """Raise `DataError` for a missing path that looks like the name of a catalog table."""
     for path in files.paths:
         if _TABLE_NAME.fullmatch(path) and kind_at(path) == FileType.NotFound:
             raise DataError(
@@ -203,7 +170,7 @@ def _check_no_name(files: Files) -> None:
 
 
 def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """Join units that follow each other in one file, so that it is opened once."""
+    """Merge consecutive units of a file, so that it is opened once."""
     whole: list[Unit] = []
     for unit in units:
         if whole and whole[-1].file == unit.file:
@@ -214,13 +181,7 @@ def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
 
 
 def in_sql(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, FrameSide, FrameSide]:
-    """Return a join with its inputs as DataFrames: the types of files are known, no job has to find them out.
-
-    Raises
-    ------
-    PlanError
-        As `check_intervals` does.
-    """
+    """Return a join with its inputs as DataFrames; raise as `check_intervals` does. Needs no job."""
     check_intervals(join, left.session)
     frames = in_jvm(left, "left"), in_jvm(right, "right")
     if isinstance(left, FileSide) or isinstance(right, FileSide):
@@ -234,7 +195,7 @@ def in_jvm(side: SparkSide, name: Side) -> FrameSide:
         return side
     assert isinstance(side, FileSide)
     schema = side.spark_schema
-    # Spark reads no column of the null type.
+    # Spark cannot read a column of the null type.
     read = [field for field in schema.fields if field.dataType != st.NullType()]
     frame = side.footers.frame(side.session, st.StructType(read))
     if len(read) < len(schema):

@@ -1,4 +1,4 @@
-"""The two kinds of input on Spark, as one: a DataFrame, and Parquet files that the tasks read themselves."""
+"""The two kinds of input on Spark: DataFrames, and Parquet files that tasks read themselves."""
 
 from __future__ import annotations
 
@@ -23,37 +23,29 @@ class SparkSide(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """In Arrow's types."""
+        """The schema in Arrow's types."""
         ...
 
     @property
     def spark_schema(self) -> StructType:
-        """In Spark's types, in which its columns appear in the result."""
+        """The schema in Spark's types, as in the result."""
         ...
 
     @property
     def session(self) -> SparkSession:
-        """The session that it belongs to."""
+        """The session of the input."""
         ...
 
     def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
-        """Return what tasks are given, and how they make rows of it.
-
-        Parameters
-        ----------
-        columns
-            What is needed.
-        coded
-            Columns that may come as dictionaries.
-        """
+        """Return the DataFrame that tasks receive, and the feed that makes rows of it; `coded` may be dictionaries."""
         ...
 
 
 @dataclass(frozen=True)
 class FrameSide:
-    """A DataFrame.
+    """A DataFrame as a side of a join.
 
-    Its columns are found by position, since names may hold dots and backticks, or differ in case only.
+    Columns are found by position, since names may contain dots and backticks or differ only in case.
     """
 
     frame: DataFrame
@@ -61,17 +53,11 @@ class FrameSide:
 
     @classmethod
     def of(cls, frame: DataFrame, side: Literal["left", "right"]) -> FrameSide:
-        """Look at a DataFrame's schema.
-
-        Raises
-        ------
-        SchemaError
-            If a column has a type that cannot be handed to Python.
-        """
+        """Resolve a DataFrame's schema; raise `SchemaError` for types that Python cannot receive."""
         return cls(frame, arrow_schema(frame.schema, side))
 
     def typed(self, schema: pa.Schema) -> FrameSide:
-        """Return the same in another schema, in which columns of the null type have another."""
+        """Return the side in another schema, whose columns of the null type have other types."""
         names = [f"c{i}" for i in range(len(schema))]
         columns = []
         for name, ours, wanted in zip(names, self.schema, spark_schema(schema), strict=True):
@@ -81,17 +67,17 @@ class FrameSide:
 
     @property
     def is_stream(self) -> bool:
-        """Whether its rows have no end, so that no job can look at them."""
+        """Whether the DataFrame is streaming, so that no job can read it."""
         return self.frame.isStreaming
 
     @property
     def session(self) -> SparkSession:
-        """The session that the DataFrame belongs to."""
+        """The session of the DataFrame."""
         return self.frame.sparkSession
 
     @property
     def spark_schema(self) -> StructType:
-        """The schema as Spark has it."""
+        """The DataFrame's schema."""
         return self.frame.schema
 
     def rows(
@@ -99,15 +85,7 @@ class FrameSide:
         columns: Sequence[str],
         coded: Sequence[str] = (),  # noqa: ARG002 - only files can be read that way
     ) -> tuple[DataFrame, Feed]:
-        """Return what tasks are given, and how they make rows of it.
-
-        Parameters
-        ----------
-        columns
-            What is needed.
-        coded
-            Columns that may come as dictionaries.
-        """
+        """Return the DataFrame that tasks receive, and the feed that makes rows of it; `coded` may be dictionaries."""
         safe = {name: f"c{i}" for i, name in enumerate(self.schema.names)}
         frame = self.frame.toDF(*safe.values())
         feed = BatchFeed(pa.schema([self.schema.field(name) for name in columns]))

@@ -1,8 +1,8 @@
-"""DataFrames that are nothing but Parquet files of this machine, which the tasks can read themselves.
+"""DataFrames that only scan Parquet files of this machine, which tasks can read themselves.
 
-Handing rows from the JVM to Python costs several times what a join costs. Where a DataFrame's plan is a scan and no
-more, its files are as good as the DataFrame. Both are known by public means: which files it reads, and whether another
-scan of the same files has the same meaning.
+Transferring rows from the JVM to Python costs several times as much as a join. If a DataFrame's plan is only a scan,
+its files can replace it. Two public methods show it: `inputFiles`, and whether another scan of the same files has the
+same semantics.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
 _LISTED_FILES_MAX = 32
-"""Spark lists more paths than these in a job of its own."""
+"""Above this number of paths, Spark lists them in a job."""
 
 _OPTIMIZED = "== Optimized Logical Plan =="
 
@@ -34,27 +34,14 @@ _READS_OTHERWISE = {
     "spark.sql.files.ignoreMissingFiles": "true",
     "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
 }
-"""Settings under which Spark reads other values from a file than it holds."""
+"""Settings under which Spark reads other values than a file contains."""
 
 
 def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
-    """Return the files that a DataFrame consists of, or None if it is more than a scan, or nobody can tell.
+    """Return the files that a DataFrame scans, or None if its plan is more than a scan or unknown.
 
-    Parameters
-    ----------
-    frame
-        Any DataFrame. Files are found where the session is a classic one, and its driver and ours the same process.
-    cores
-        How many tasks run at once.
-
-    Raises
-    ------
-    DataError
-        If it scans the files of a Delta, Iceberg or Hudi table, which Spark reads by another format.
-
-    Notes
-    -----
-    Runs no job. It costs a few analyses of a plan, most where the paths of a scan are spelled in an unusual way.
+    Needs a classic session whose driver is this process. Runs no job, but analyzes a plan several times if the paths of
+    a scan have an unusual spelling. Raises `DataError` for scans of files of a Delta, Iceberg or Hudi table.
     """
     from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
 
@@ -73,15 +60,15 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
         side = FileSide.of(session, Files(files), cores)
         return side if side.is_read_alike(frame.schema) else None
     except JunctureError:
-        # What is wrong with the files is Spark's to say: it may well be able to read them.
+        # Spark may be able to read files that cannot be opened here, and otherwise reports the error.
         return None
 
 
 def _is_scan(frame: DataFrame, files: Sequence[str]) -> bool:
-    """Tell whether a DataFrame is a scan of files, however they were named."""
+    """Return whether a DataFrame is a scan of files, in any spelling of their paths."""
     reader = frame.sparkSession.read.schema(frame.schema)
     for number, paths in enumerate(_spellings(files)):
-        # One look at the plan tells most others apart; each spelling would cost as much.
+        # Analyzing the plan once excludes most other DataFrames; each spelling would cost as much.
         if number == 1 and not _scans_only(frame):
             return False
         if _is_scan_of(frame, reader, paths):
@@ -90,13 +77,13 @@ def _is_scan(frame: DataFrame, files: Sequence[str]) -> bool:
 
 
 def _scans_only(frame: DataFrame) -> bool:
-    """Tell whether a DataFrame scans one relation and does nothing else; it may still read it in a way of its own."""
+    """Return whether a DataFrame scans one relation and does nothing else; its options may still differ."""
     from pyspark.errors import AnalysisException
 
     try:
         plan = frame.sparkSession.sql("EXPLAIN EXTENDED SELECT * FROM {frame}", frame=frame).collect()[0][0]
     except AnalysisException:
-        # No view can be made of columns with one name.
+        # A view cannot have duplicate columns.
         return False
     optimized = plan.partition(_OPTIMIZED)[2].partition("\n==")[0].strip()
     return "\n" not in optimized and optimized.startswith("Relation ")
@@ -108,8 +95,8 @@ def _is_scan_of(frame: DataFrame, reader: DataFrameReader, paths: Sequence[str])
     try:
         return frame.sameSemantics(reader.parquet(*paths))
     except PySparkException:
-        # The working directory of Spark's driver may be another one than ours, so that a relative path leads nowhere.
-        # And files of folders that stand for columns are no table without the folder above them.
+        # Spark's driver may have another working directory, so a relative path may be missing. Also, files in partition
+        # folders are not a table without the folder above them.
         return False
 
 
@@ -119,7 +106,7 @@ def _is_kept(frame: DataFrame) -> bool:
 
 
 def _local_files(uris: Sequence[str]) -> list[str]:
-    """Return the paths of files, or nothing if some are not of this machine."""
+    """Return the paths of files, or none if some are not on this machine."""
     parts = [urlsplit(uri) for uri in uris]
     if any(part.scheme != "file" or part.netloc for part in parts):
         return []
@@ -127,10 +114,7 @@ def _local_files(uris: Sequence[str]) -> list[str]:
 
 
 def _spellings(files: Sequence[str]) -> Iterator[list[str]]:
-    """Yield how a user may have named the files: Spark takes scans for the same only if they are spelled alike.
-
-    The most usual comes first.
-    """
+    """Yield possible spellings of the scanned paths, most usual first: Spark compares scans by spelling."""
     roots = {str(Path(file).parent) for file in files}
     if len(roots) == 1:
         yield from ([name] for name in _names(roots.pop()))

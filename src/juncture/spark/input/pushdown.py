@@ -1,7 +1,7 @@
-"""The right rows that can matter by their ``on``: what lies beyond the reach of all left rows never moves.
+"""Pruning of right rows by ``on``: rows out of reach of all left rows are not read or shuffled.
 
-The first and the last left ``on``, widened by the tolerance, limit what the right side has to send. A DataFrame gets a
-filter, which Spark pushes down to its source; of files, the row groups beyond are not read.
+The least and the greatest left ``on``, widened by the tolerance, bound the right side. A DataFrame gets a filter, which
+Spark pushes down to its source. Row groups of files out of range are not read.
 """
 
 from __future__ import annotations
@@ -26,19 +26,12 @@ _BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.Inte
 
 
 def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[SparkSide, str]:
-    """Return the right side without rows that no left row can match by the range of its ``on``, and what is left out.
+    """Return the right side without rows that no left row can match by ``on``, and what was pruned, in words.
 
-    Parameters
-    ----------
-    join
-        The join, which does not keep right rows without a match.
-    left
-        The extent of the left side.
-    right
-        The right side.
+    `left` is the extent of the left side. The join must not keep unmatched right rows.
     """
     tolerance, distance = join.tolerance, None
-    # A distance between floats is rounded, so that a limit would have to be, too.
+    # Distances between floats are rounded, so a limit might exclude a match.
     if tolerance is not None and tolerance.column is None and join.domain.kind != "float":
         distance = int(tolerance.constant or 0)
     low, high = join.reach(*left, distance)
@@ -60,9 +53,9 @@ def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[Spark
 
 
 def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> tuple[SparkSide, str]:
-    """Return the right side of a range join without row groups that no left row reaches, and what is left out.
+    """Return the right side of a range join without row groups that no left row reaches, and what was pruned.
 
-    Both sides have to be files, whose footers tell without a job.
+    Both sides must be files, so that footers suffice and no job runs.
     """
     if not (isinstance(left, FileSide) and isinstance(right, FileSide)) or join.how in ("right", "full"):
         return right, ""
@@ -72,14 +65,14 @@ def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> t
 
 
 def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, high: Any) -> tuple[FileSide, str]:
-    """Leave out row groups that lie beyond limits, and say so. Those without statistics stay."""
+    """Prune row groups outside of limits, and report it. Row groups without statistics stay."""
     fewer = side.only(parts_within(side.footers, join.right_on, join.domain, low, high))
     groups, kept = (len(each.footers.part_rows) for each in (side, fewer))
     return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
 
 
 def _not_below(on: Column, low: Any, data_type: st.DataType, domain: Domain) -> Column | None:
-    """Return the condition that a value is not less than a limit; None if none is."""
+    """Return the condition that a value is at least a limit; None if every value is."""
     if low is None:
         return None
     found = _literal(low, data_type, domain, up=True)
@@ -87,7 +80,7 @@ def _not_below(on: Column, low: Any, data_type: st.DataType, domain: Domain) -> 
 
 
 def _not_above(on: Column, high: Any, data_type: st.DataType, domain: Domain) -> Column | None:
-    """Return the condition that a value is not greater than a limit; None if none is."""
+    """Return the condition that a value is at most a limit; None if every value is."""
     if high is None:
         return None
     found = _literal(high, data_type, domain, up=False)
@@ -95,12 +88,9 @@ def _not_above(on: Column, high: Any, data_type: st.DataType, domain: Domain) ->
 
 
 def _literal(step: Any, data_type: st.DataType, domain: Domain, *, up: bool) -> Column | int | None:
-    """Return a limit as a literal of a column's type, rounded up or down to it.
+    """Return a limit as a literal of a column's type, rounded up or down.
 
-    Returns
-    -------
-    Column, int or None
-        1 or -1 if it lies above or below all values of the type; None if the type has no literal for it.
+    Returns 1 or -1 if the limit is above or below all values of the type, and None if the type has no such literal.
     """
     if domain.kind == "float":
         return F.lit(float(step))

@@ -1,4 +1,4 @@
-"""Plans of joins of many tables to one spine, on Spark."""
+"""Plans of joins of many tables to one spine on Spark."""
 
 from __future__ import annotations
 
@@ -47,17 +47,7 @@ _DOES = {
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What is to be joined.
-
-    Attributes
-    ----------
-    session
-        Where.
-    spine, spine_side, spine_stats
-        The spine as it was given, as tasks read it, and its size.
-    rights, placed
-        The tables as they were given, and as tasks read them.
-    """
+    """The spine and the tables: as passed (`spine`, `rights`) and as tasks read them (`spine_side`, `placed`)."""
 
     session: SparkSession
     spine: Any
@@ -69,20 +59,7 @@ class _Inputs:
 
 @spark_errors()
 def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | None = None) -> ManyPlan:
-    """Plan joins of DataFrames, or of Parquet files that Spark's tasks read, to a spine of these.
-
-    Parameters
-    ----------
-    spine, rights
-        As for `juncture.plan_many`.
-    session
-        Whose tasks read files; that of a DataFrame if None.
-
-    Raises
-    ------
-    SpecError, SchemaError, PlanError, DataError
-        As `juncture.plan_many` does.
-    """
+    """Plan joins of DataFrames, or of Parquet files that Spark's tasks read, to a spine."""
     given = [spine, *(right.table for right in rights.values())]
     session = session or next(table for table in given if kind_of(table, "left") == "spark").sparkSession
     check_workers(session, [])
@@ -114,7 +91,7 @@ def _executed(frame: DataFrame, _report: Report | None) -> DataFrame:
 def _opened(
     session: SparkSession, spine: Any, rights: Mapping[str, Right], resources: Resources
 ) -> tuple[_Inputs, list[str]]:
-    """Look at schemas and sizes."""
+    """Open the inputs: schemas and sizes."""
     ours = _side(spine, "left", session, resources)
     taken, placed = set(ours.schema.names), list[Placed]()
     for name, right in rights.items():
@@ -143,13 +120,7 @@ def _side(table: Any, name: Any, session: SparkSession, resources: Resources) ->
 
 
 def _check_nulls(table: ResolvedTable) -> None:
-    """Refuse columns of the null type that are compared.
-
-    Raises
-    ------
-    SchemaError
-        If there is one.
-    """
+    """Raise `SchemaError` for compared columns of the null type."""
     join = table.join
     for side, names in (("left", join.compared("left")), ("right", join.compared("right"))):
         given = join.left_schema if side == "left" else join.right_schema
@@ -163,7 +134,7 @@ def _check_nulls(table: ResolvedTable) -> None:
 
 
 def _counted(sides: dict[str, SparkSide], known: dict[str, SideStats]) -> tuple[dict[str, SideStats], list[str]]:
-    """Count the rows of DataFrames, in one job."""
+    """Count the rows of DataFrames in one job."""
     unknown = [name for name, stats in known.items() if stats.rows is None]
     if not unknown:
         return known, []
@@ -182,7 +153,7 @@ def _counted(sides: dict[str, SparkSide], known: dict[str, SideStats]) -> tuple[
 
 
 def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFrame, dict[str, Decision], list[str]]:
-    """Return the result, what was decided about tables that are joined alone, and the jobs that ran."""
+    """Return the result, the decisions for tables that are joined alone, and the jobs that ran."""
     side, decisions, jobs = inputs.spine_side, dict[str, Decision](), list[str]()
     fields = list(side.spark_schema.fields)
     for each in steps.alone:
@@ -208,7 +179,7 @@ def _frame_of(side: SparkSide) -> DataFrame:
 
 
 def _with_own_columns(single: Any, placed: Placed, side: SparkSide) -> DataFrame:
-    """Return the result of a single join, of which the right columns have the names that the spine gives them."""
+    """Return the result of a single join, with its right columns renamed for the spine."""
     output = single.join.output
     places = {column.source: number for number, column in enumerate(output) if column.side == "right"}
     places |= {name: len(output) + number for number, name in enumerate(_aggregate_names(placed))}
@@ -230,7 +201,7 @@ def _shown_aggregates(placed: Placed) -> list[tuple[Any, ...]]:
 
 
 def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[st.StructField]) -> DataFrame:
-    """Return columns in the order of the tables, with the metadata that they had."""
+    """Return columns in the order of the tables, with their metadata."""
     places = {name: number for number, name in enumerate(have)}
     if have == want and not any(field.metadata for field in fields):
         return frame

@@ -38,19 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class ManyQuery:
-    """Makes the query of a spine and its tables.
-
-    Attributes
-    ----------
-    spine
-        The spine.
-    steps
-        How its tables are joined.
-    memory_bytes
-        What a task may hold.
-    jobs
-        The jobs that ran for it, in words.
-    """
+    """Builds the query of a spine and its tables; `jobs` are the jobs that ran, in words."""
 
     spine: SparkSide
     steps: Steps
@@ -58,7 +46,7 @@ class ManyQuery:
     jobs: list[str] = field(default_factory=list)
 
     def frame(self, schema: st.StructType) -> DataFrame:
-        """Return the result, whose columns are those of the spine and of all tables that are not joined alone."""
+        """Return the result with the columns of the spine and of all tables that are not joined alone."""
         names, shuffles = tuple(schema.names), self.steps.shuffles
         output = task_output(schema)
         if not shuffles:
@@ -69,7 +57,7 @@ class ManyQuery:
         for number, shuffle in enumerate(shuffles):
             is_last = number + 1 == len(shuffles)
             arrived = self._arrived(shuffle, sent)
-            # Small tables come last, where no row has to carry what they add.
+            # Broadcast tables are joined last, so that their columns are not shuffled.
             step = self._step(shuffle, ours, self.steps.sent if is_last else ())
             if is_last:
                 stage = JoinKey(step, names, memory_bytes=self.memory_bytes, output=output)
@@ -80,7 +68,7 @@ class ManyQuery:
         raise AssertionError("the last step gives out the result")
 
     def counts(self) -> DataFrame:
-        """Return what partitions count for a report, each table against the whole spine."""
+        """Return the counts of partitions for a report, each table against the whole spine."""
         schema = spark_schema(REPORT_SCHEMA)
         output = TaskOutput(pa.schema([(f"c{i}", each.type) for i, each in enumerate(REPORT_SCHEMA)]))
         frames = []
@@ -98,7 +86,7 @@ class ManyQuery:
         return reduce(lambda one, other: one.unionAll(other), frames)
 
     def _arrived(self, shuffle: Shuffle, sent: DataFrame) -> DataFrame:
-        """Return the rows of the spine and of the tables of a shuffle in their partitions."""
+        """Return the rows of the spine and of a shuffle's tables in their partitions."""
         every = [sent, *(self._scattered(each.table.name, each.side, shuffle, each) for each in shuffle.tables)]
         return shuffled(reduce(lambda one, other: one.unionAll(other), every), shuffle.partitions)
 
@@ -112,7 +100,7 @@ class ManyQuery:
         return KeyStep(ours, self._tables(ours, shuffle.tables, sent))
 
     def _tables(self, spine: pa.Schema, shuffled: Sequence[Placed], sent: Sequence[Placed]) -> tuple[TaskTable, ...]:
-        """Return tables as tasks have them."""
+        """Return tables in the form of tasks."""
         tables = [_as_tasks_see(each, spine, encoding=lambda schema, by: encoded(schema, by)) for each in shuffled]
         for each in sent:
             seen = _as_tasks_see(each, spine, encoding=lambda schema, _: schema)
@@ -125,17 +113,17 @@ class ManyQuery:
 def _as_tasks_see(
     placed: Placed, spine: pa.Schema, *, encoding: Callable[[pa.Schema, tuple[str, ...]], pa.Schema]
 ) -> TaskTable:
-    """Return a table checked against the schemas of the rows that tasks have."""
+    """Return a table resolved against the schemas in tasks."""
     table, schema = placed.table, placed.side.schema
     theirs = encoding(pa.schema([schema.field(name) for name in placed.needed]), table.join.right_by)
-    # What other tables have added is none of its concern.
+    # Columns that other tables added are not part of its join.
     ours = pa.schema([field for field in spine if field.name in table.join.left_schema.names])
     join = task_join(table.join) if isinstance(table.join, ResolvedAsof) else table.join
     return TaskTable(replace(table, join=join.over(ours, theirs)))
 
 
 def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:
-    """Return the schema of the spine with the columns of some tables."""
+    """Return the spine's schema with the columns of some tables."""
     fields = list(spine)
     for each in tables:
         fields += [pa.field(one.name, one.type) for one in each.table.shown.output_schema]
@@ -143,7 +131,7 @@ def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:
 
 
 def field_of(placed: Placed, name: str) -> st.StructField:
-    """Return a column that a table adds, as Spark has it."""
+    """Return a column that a table adds, in Spark's types."""
     table = placed.table
     for column in table.columns:
         if column.name == name:

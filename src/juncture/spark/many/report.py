@@ -1,4 +1,4 @@
-"""The match report of a join of many tables to one spine, on Spark."""
+"""The match report of a join of many tables to one spine on Spark."""
 
 from __future__ import annotations
 
@@ -26,18 +26,10 @@ from juncture.spec.many import Right
 def report_of(
     spine: Any, rights: Mapping[str, Right], side: SparkSide, steps: Steps, resources: Resources
 ) -> ManyReport:
-    """Count what becomes of the rows of the spine in each table.
+    """Count the matched and unmatched rows of the spine for each table.
 
-    Parameters
-    ----------
-    spine, rights
-        The inputs as they were given.
-    side, steps, resources
-        The spine as tasks read it, and how the tables are joined. Here those that are joined alone share a partition.
-
-    Notes
-    -----
-    One job for all tables, and for each as-of join two that measure how stale matches are.
+    `spine` and `rights` are the inputs as passed; tables that are joined alone share a partition here. Runs one job for
+    all tables, and two for each as-of join that measure the distances of matches.
     """
     query = ManyQuery(side, steps, resources.memory_bytes)
     counts = collected(query.counts().groupBy("table", "figure").agg(F.sum("rows").alias("rows"))).to_pylist()

@@ -48,7 +48,7 @@ def grid(spec: Grid, data: Any, session: SparkSession | None) -> DataFrame:
 
 
 def interpolate(spec: Interpolation, left: Any, right: Any, session: SparkSession | None) -> DataFrame:
-    """Return a DataFrame with values on lines between the rows of another."""
+    """Return a DataFrame with values interpolated between the rows of another."""
     ours, theirs = (_side(table, session) for table in (left, right))
     lines = spec.resolve(ours.schema, theirs.schema)
     joined = FrameSide.of(plan(left, spec.tables(right), session=session).execute(), "left")
@@ -60,13 +60,13 @@ def interpolate(spec: Interpolation, left: Any, right: Any, session: SparkSessio
 
 
 def _end(grid: ResolvedGrid, names: dict[str, str], side: FrameSide, which: str) -> Column:
-    """Return where a row says that its key begins or ends; null where that is a constant, which tasks know."""
+    """Return the column with a row's start or end of its key; null if it is a constant, which tasks have."""
     name = grid.first if which == "first" else grid.last
     return F.lit(None).cast(_on_type(grid, side)) if name is None else F.col(names[name])
 
 
 def _on_type(grid: ResolvedGrid, side: FrameSide) -> st.DataType:
-    """Return the type of the column that a grid makes, as Spark has it."""
+    """Return the Spark type of a grid's column."""
     known = [name for name in (grid.on, grid.first, grid.last) if name is not None and name in side.schema.names]
     if known:
         return side.spark_schema[known[0]].dataType

@@ -1,4 +1,4 @@
-"""In which steps the tables of a spine are joined on Spark: one shuffle of it for each key, and none for small ones."""
+"""The steps of a join of many tables on Spark: one shuffle of the spine for each key, and none for small tables."""
 
 from __future__ import annotations
 
@@ -17,20 +17,14 @@ from juncture.spec.many import ResolvedTable
 from juncture.spec.schema import plain_type
 
 SENT_BYTES = 8 << 20
-"""Up to what size a table goes to every task."""
+"""Up to this size, a table is broadcast."""
 ALL_SENT_BYTES = 48 << 20
-"""How much all such tables take."""
+"""Most bytes of all broadcast tables."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A table, and what is known of it.
-
-    Attributes
-    ----------
-    table, side, stats
-        The table, its input, and its size.
-    """
+    """A table, its input and its size."""
 
     table: ResolvedTable
     side: SparkSide
@@ -38,7 +32,7 @@ class Placed:
 
     @property
     def needed(self) -> list[str]:
-        """The columns that tasks have to see, in the order of the schema: what is compared, shown or decides."""
+        """The columns that tasks need, in schema order: compared, returned or deciding."""
         table = self.table
         if isinstance(table.join, ResolvedAsof) or table.duplicates == "greatest":
             return list(self.side.schema.names)
@@ -49,48 +43,28 @@ class Placed:
 
 @dataclass(frozen=True)
 class Shuffle:
-    """Tables with the same key, which share a shuffle of the spine.
-
-    Attributes
-    ----------
-    by
-        The columns of the spine.
-    tables
-        The tables.
-    partitions
-        Into how many partitions rows go.
-    """
+    """Tables with the same key, which share a shuffle of the spine by the columns `by`."""
 
     by: tuple[str, ...]
     tables: tuple[Placed, ...]
     partitions: int
 
     def placement(self) -> ByKey:
-        """Return where rows go."""
+        """Return the placement of rows."""
         join = self.tables[0].table.join
         return ByKey(_key_types(join), getattr(join, "nulls_equal", False), self.partitions)
 
 
 @dataclass(frozen=True)
 class Steps:
-    """How the tables are joined.
-
-    Attributes
-    ----------
-    alone
-        Large tables without a key, each joined by itself.
-    shuffles
-        Tables that share a shuffle.
-    sent
-        Small tables, which every task has.
-    """
+    """How tables are joined: large ones without a key `alone`, others by `shuffles`, and small ones broadcast (`sent`)."""
 
     alone: tuple[Placed, ...]
     shuffles: tuple[Shuffle, ...]
     sent: tuple[Placed, ...]
 
     def words(self) -> list[tuple[str, str]]:
-        """Say what happens, as pairs of a heading and a text."""
+        """Yield the steps in words, as pairs of heading and text."""
         words = [("alone", f"{each.table.name}: without a key, so joined by itself") for each in self.alone]
         for each in self.shuffles:
             names = ", ".join(one.table.name for one in each.tables)
@@ -108,15 +82,7 @@ class Steps:
 
 
 def steps_of(tables: Sequence[Placed], spine: SideStats, resources: Resources, shuffle_partitions: int) -> Steps:
-    """Decide how tables are joined.
-
-    Parameters
-    ----------
-    tables
-        The tables.
-    spine, resources, shuffle_partitions
-        As for `juncture.spark.query.partition_count`.
-    """
+    """Return the steps for some tables; other arguments as for `juncture.spark.query.partition_count`."""
     sent, total = set[str](), 0
     for each in sorted(tables, key=lambda each: each.stats.bytes or 0):
         size = each.stats.bytes

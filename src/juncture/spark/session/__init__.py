@@ -1,1 +1,1 @@
-"""The Spark session: its settings, its Java, and what it tells of queries that ran."""
+"""The Spark session: its settings, its Java, and the measurements of its queries."""

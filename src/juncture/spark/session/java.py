@@ -1,6 +1,6 @@
-"""Finds out whether Spark will find the Java that it needs.
+"""Check for the Java that Spark needs.
 
-This file imports the standard library only, so that it can also be run by itself, before anything is installed.
+Imports only the standard library, so that this file can run by itself before anything is installed.
 """
 
 from __future__ import annotations
@@ -19,12 +19,9 @@ _REMEDY = (
 
 
 def java_problem() -> str | None:
-    """Return what is wrong with the Java that Spark would use, in one sentence that says how to mend it.
+    """Return what is wrong with Spark's Java and the remedy, or None. Takes a third of a second.
 
-    Returns
-    -------
-    str or None
-        None if it is 17 or newer and has the module that Spark needs. Takes a third of a second.
+    Spark needs Java 17 or newer with the module `jdk.incubator.vector`.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
@@ -43,7 +40,7 @@ def java_problem() -> str | None:
 
 
 def _run(java: str, argument: str) -> str:
-    """Return all that Java prints."""
+    """Return all output of Java."""
     done = subprocess.run([java, argument], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""What happens while a join runs on Spark, as far as its public interface tells."""
+"""Measurements of a join on Spark, by public interfaces."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ _STAGES = ("stages", "shuffle", "spilled", "memory")
 
 
 def measure(frame: DataFrame) -> Measured:
-    """Compute all rows of a result, of which none is kept, and return what happened.
+    """Compute all rows of a result without keeping them, and return the measurements.
 
-    Notes
-    -----
-    Rows are counted as they pass, by an observation; they go to Spark's ``noop`` sink, which takes and forgets them.
-    The driver is asked what its stages did, if it can be.
+    An observation counts rows on their way to Spark's ``noop`` sink. The driver's REST interface, if available, has the
+    figures of the stages.
     """
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))

@@ -1,4 +1,4 @@
-"""Spark sessions: one for this machine, and what any of them says about itself by public means."""
+"""Spark sessions: starting one, and its resources by public means."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _WORKER_MEMORY = "512m"
-"""What Spark lets a Python worker hold before it spills, where nobody has said otherwise."""
+"""Spark's default memory of a Python worker before it spills."""
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-"""Spark's setting of how many bytes it hands to Python at once."""
+"""Spark's setting for the bytes of a batch for Python."""
 BATCH_BYTES_UNLIMITED = "2147483647"
-"""Its value with which batches are limited by their rows alone."""
+"""Its value that limits batches by rows only."""
 
 _UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -37,25 +37,11 @@ def local_session(
     connect: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start Spark on this machine, or return the session that is there.
+    """Start Spark on this machine, or return the existing session.
 
-    Parameters
-    ----------
-    app_name
-        What Spark calls the session.
-    cores
-        How many tasks run at once; all cores if None.
-    memory
-        Of the JVM, such as ``"4g"``; Spark's own choice if None.
-    connect
-        Whether to go through Spark Connect. One process cannot have both kinds of session.
-    settings
-        More of Spark's settings, by name.
-
-    Raises
-    ------
-    PlanError
-        If there is no Java that Spark can use.
+    `memory` is the JVM's, such as ``"4g"``; None for Spark's default. `cores` is the number of tasks, None for all
+    cores. One process cannot have both a classic session and one of Spark Connect. Raises `PlanError` without a
+    suitable Java.
     """
     chosen = {} if memory is None else {"spark.driver.memory": memory}
     where = f"local[{cores or '*'}]"
@@ -65,30 +51,16 @@ def local_session(
 def session_at(
     master: str, app_name: str = "juncture", *, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """Start Spark somewhere, or return the session that is there.
+    """Start Spark at an address, or return the existing session.
 
-    Parameters
-    ----------
-    master
-        The address of a cluster, or ``"local[*]"`` for this machine.
-    app_name
-        What Spark calls the session.
-    remote
-        The address of a Spark Connect server, such as ``"sc://host"``, in place of the master; or ``"local[*]"`` to
-        start one here.
-    settings
-        More of Spark's settings, by name.
-
-    Raises
-    ------
-    PlanError
-        If there is no Java that Spark can use.
+    `master` is a cluster or ``"local[*]"``. `remote` is a Spark Connect server, such as ``"sc://host"``, or
+    ``"local[*]"`` to start one here. Raises `PlanError` without a suitable Java.
     """
     is_elsewhere = remote is not None and not remote.startswith("local")
     problem = None if is_elsewhere else java_problem()
     if problem:
         raise PlanError(problem, name="JN-JAVA-MISSING")
-    # Workers would take the `python3` of the PATH otherwise, which may be of another environment.
+    # Otherwise workers would use the `python3` of the PATH, which may belong to another environment.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -100,7 +72,7 @@ def session_at(
         "spark.ui.showConsoleProgress": "false",
     }
     if is_elsewhere:
-        # A server has settings of its own, which a client cannot change.
+        # A client cannot change a server's settings.
         chosen = {"spark.sql.session.timeZone": "UTC"}
     chosen[BATCH_BYTES] = BATCH_BYTES_UNLIMITED
     builder = SparkSession.builder.appName(app_name)
@@ -111,25 +83,18 @@ def session_at(
 
 
 def setting(session: SparkSession, name: str) -> str | None:
-    """Return the value of a setting, or None if it has none.
+    """Return the value of a setting, or None.
 
-    Settings that are not there raise errors of different classes in classic Spark and in Spark Connect.
+    Missing settings raise errors of different classes in classic Spark and Spark Connect.
     """
     return session.conf.get(name, None)
 
 
 def resources(session: SparkSession) -> Resources:
-    """Say how many tasks run at once, and what each may hold, as far as a session tells.
+    """Return the number of concurrent tasks and the memory of each, without a job.
 
-    Raises
-    ------
-    SpecError
-        If the file of constants that the environment names is not one.
-
-    Notes
-    -----
-    No job is run. The tasks are those that Spark itself would make of a range of numbers, which is the number of cores
-    that it knows of; memory is what a Python worker may hold before it spills.
+    The number of tasks is Spark's default for a range of numbers: its known cores. Memory is the limit of a Python
+    worker before it spills. Raises `SpecError` for an invalid file of constants.
     """
     cores = _cores_by_settings(session) or _cores_by_context(session) or _cores_by_plan(session)
     per_executor = setting(session, "spark.executor.pyspark.memory")
@@ -144,35 +109,35 @@ def resources(session: SparkSession) -> Resources:
 
 
 def limits_batch_bytes(session: SparkSession) -> bool:
-    """Tell whether Spark adds up the sizes of all columns for each row, to limit the bytes that it hands to Python."""
+    """Return whether Spark limits the bytes of batches for Python, and so adds up the sizes of all columns per row."""
     limit = setting(session, BATCH_BYTES)
     return limit is not None and limit.strip().lower().removesuffix("b") != BATCH_BYTES_UNLIMITED
 
 
 def _cores_by_settings(session: SparkSession) -> int | None:
-    """Return the number of cores as settings say it, which takes no query, or None where Spark asks its cluster."""
+    """Return the number of cores from settings, without a query, or None if the cluster decides."""
     for name in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
         said = setting(session, name)
         if said is not None:
             return int(said)
-    # "local[2]", or "local[2, 3]" where tasks are tried three times.
+    # "local[2]", or "local[2, 3]" with three attempts per task.
     here = re.match(r"local\[(\d+)", setting(session, "spark.master") or "")
     return int(here[1]) if here else None
 
 
 def _cores_by_context(session: SparkSession) -> int | None:
-    """Return what the context of a classic session says, which is a call and no query; None through Spark Connect."""
+    """Return the default parallelism of a classic session, without a query; None on Spark Connect."""
     if type(session).__module__.startswith("pyspark.sql.connect"):
         return None
     return int(session.sparkContext.defaultParallelism)
 
 
 def _cores_by_plan(session: SparkSession) -> int:
-    """Return into how many tasks Spark would cut a range of numbers."""
+    """Return the number of tasks that Spark plans for a range of numbers."""
     try:
         plan = session.sql("EXPLAIN SELECT * FROM range(0, 9)").collect()[0][0]
     except PySparkException as error:
-        # While Spark gathers the tables of a declarative pipeline, it explains nothing.
+        # Spark rejects explain() while it collects the tables of a declarative pipeline.
         if error.getCondition() != "UNSUPPORTED_PIPELINE_SPARK_SQL_COMMAND":
             raise
         plan = ""
@@ -181,6 +146,6 @@ def _cores_by_plan(session: SparkSession) -> int:
 
 
 def _bytes(text: str) -> int:
-    """Read an amount of memory as Spark writes it, in mebibytes where there is no unit."""
+    """Parse an amount of memory in Spark's format, by default mebibytes."""
     whole = re.fullmatch(r"(\d+)\s*([bkmgt]?)b?", text.strip().lower())
     return int(whole[1]) * _UNITS[whole[2]] if whole else _bytes(_WORKER_MEMORY)

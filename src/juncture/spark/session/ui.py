@@ -1,4 +1,4 @@
-"""What Spark tells of the stages of a query: by the REST interface of the session's own driver, where its UI is on.
+"""Measurements of a query's stages, from the REST interface of the session's driver if its UI is on.
 
 Source: "Monitoring and Instrumentation" in Spark's documentation, section "REST API".
 """
@@ -25,24 +25,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TIMEOUT_S = 5.0
-"""How long to wait for the driver to answer, and for it to have heard that all jobs have ended."""
+"""Timeout for the driver to answer, and to register the end of all jobs."""
 _PAUSE_S = 0.05
 
 
 @dataclass(frozen=True)
 class Stages:
-    """What the stages of a query did.
+    """Measurements of a query's stages.
 
-    Attributes
-    ----------
-    phases
-        One for each stage, in the order in which they began.
-    shuffle_bytes
-        Bytes that tasks wrote for others to read.
-    spilled_bytes
-        Bytes that tasks wrote to disk for want of memory.
-    task_bytes
-        The most that one task held in tables and sorts of the JVM.
+    `phases` has one entry per stage, in the order of their start. `spilled_bytes` counts bytes on disk, and
+    `task_bytes` is the largest memory of one task for tables and sorts of the JVM.
     """
 
     phases: tuple[Phase, ...]
@@ -53,7 +45,7 @@ class Stages:
 
 @contextmanager
 def tagged(session: SparkSession) -> Iterator[str]:
-    """Tag the jobs that this thread starts, so that they are known again."""
+    """Tag the jobs that this thread starts, to identify them later."""
     tag = f"juncture-{uuid4().hex}"
     session.addTag(tag)
     try:
@@ -64,25 +56,13 @@ def tagged(session: SparkSession) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Driver:
-    """The driver of a session, as others can ask it.
-
-    Attributes
-    ----------
-    address
-        Of what it tells about the application.
-    """
+    """The REST interface of a session's driver; `address` is the base address of the application."""
 
     address: str
 
     @classmethod
     def of(cls, session: SparkSession) -> Driver:
-        """Return the driver of a session.
-
-        Raises
-        ------
-        StateError
-            If it cannot be asked, with the reason.
-        """
+        """Return the driver of a session; raise `StateError` with the reason if it has no REST interface."""
         try:
             context = session.sparkContext
         except (AttributeError, PySparkException) as error:
@@ -92,19 +72,9 @@ class Driver:
         return cls(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}")
 
     def stages(self, tag: str, began_s: float) -> Stages:
-        """Return what the stages of the jobs with a tag did.
+        """Return the measurements of the stages of tagged jobs; `began_s` is the start, in seconds since 1970.
 
-        Parameters
-        ----------
-        tag
-            The tag.
-        began_s
-            When the query began, in seconds since 1970.
-
-        Raises
-        ------
-        StateError
-            If the driver does not answer as it should.
+        Raises `StateError` if the driver does not answer as expected.
         """
         try:
             numbers = {number for job in self._ended_jobs(tag) for number in job["stageIds"]}
@@ -126,7 +96,7 @@ class Driver:
         )
 
     def _ended_jobs(self, tag: str) -> list[Mapping[str, Any]]:
-        """Return the jobs with a tag. The driver hears of their end a moment after the query's."""
+        """Return the tagged jobs, waiting until the driver has registered their end."""
         deadline = time.monotonic() + _TIMEOUT_S
         while True:
             jobs = [job for job in self._get("jobs") if any(tag in each for each in job.get("jobTags", ()))]
@@ -135,12 +105,12 @@ class Driver:
             time.sleep(_PAUSE_S)
 
     def _task_bytes(self, stage: Mapping[str, Any]) -> int:
-        """Return the most execution memory of a task."""
+        """Return the largest execution memory of a task."""
         summary = self._get(f"stages/{stage['stageId']}/{stage['attemptId']}/taskSummary?quantiles=1.0")
         return int(summary["peakExecutionMemory"][0])
 
     def _get(self, path: str) -> Any:
-        # The driver is in this network, whatever proxies the environment names.
+        # The driver is in this network, so proxies of the environment do not apply.
         with build_opener(ProxyHandler({})).open(f"{self.address}/{path}", timeout=_TIMEOUT_S) as answer:
             return json.load(answer)
 
@@ -151,5 +121,5 @@ def _phase(stage: Mapping[str, Any], began_s: float) -> Phase:
 
 
 def _seconds(text: str) -> float:
-    """Read a time such as ``2026-11-21T18:00:00.123GMT``, as seconds since 1970."""
+    """Parse a time such as ``2026-11-21T18:00:00.123GMT`` as seconds since 1970."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fGMT").replace(tzinfo=UTC).timestamp()

@@ -10,16 +10,10 @@ _DIGITS_MAX = 38
 
 
 def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
-    """Return the type in which values of two types of one kind are equal exactly if they are the same.
-
-    Raises
-    ------
-    PlanError
-        If SQL has none.
-    """
+    """Return the type in which values of two types compare exactly; raise `PlanError` if SQL has none."""
     if isinstance(ours, st.NullType) or isinstance(theirs, st.NullType):
         known = theirs if isinstance(ours, st.NullType) else ours
-        # Spark's joins lose nulls of the type that holds nothing else, even where nulls are equal.
+        # Spark's joins lose rows with keys of the null type, even if nulls are equal.
         return st.BooleanType() if isinstance(known, st.NullType) else known
     if isinstance(ours, st.IntegralType):
         return st.LongType()
@@ -51,7 +45,7 @@ def common_type(ours: st.DataType, theirs: st.DataType) -> st.DataType:
 
 
 def has_map(data_type: st.DataType) -> bool:
-    """Tell whether a type holds maps, which SQL neither orders nor hashes."""
+    """Return whether a type contains maps, which SQL neither sorts nor hashes."""
     if isinstance(data_type, st.MapType):
         return True
     if isinstance(data_type, st.ArrayType):

@@ -1,4 +1,4 @@
-"""Expressions of predicates, and of keys, as Spark columns."""
+"""Predicates and key expressions as Spark columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Names = Mapping[Side, Mapping[str, str]]
-"""What the columns of both sides are called in SQL."""
+"""The SQL name of each column of both sides."""
 
 
 def expression(node: Node, names: Names) -> Column:
@@ -26,7 +26,7 @@ def expression(node: Node, names: Names) -> Column:
 
 
 def _renamed(node: Node, names: Names) -> Node:
-    """Return a node whose columns have other names."""
+    """Return a node with renamed columns."""
     made: dict[Node, Node] = {}
 
     def renewed(value: Any) -> Any:
@@ -45,5 +45,5 @@ def _renamed(node: Node, names: Names) -> Node:
 
 
 def key_hash(keys: list[str]) -> Column:
-    """Return a hash of the keys of a row."""
+    """Return a hash of a row's keys."""
     return F.xxhash64(*keys) if keys else F.lit(0).cast("long")

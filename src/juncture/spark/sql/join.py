@@ -1,8 +1,7 @@
-"""A join in terms of SQL: both sides with the columns that match them, the condition, and the result made of pairs.
+"""A join in SQL: both sides with their key and span columns, the condition, and the result from pairs.
 
-The columns of the inputs go by number, ``l0``, ``r0`` and so on, since names may hold dots and backticks, or differ in
-case only. Beside them stand the keys in types that both sides share, ``lkey0`` and ``rkey0``, and what a kind of join
-adds.
+Input columns are numbered (``l0``, ``r0``, …), since names may contain dots and backticks or differ only in case. Keys
+in common types are ``lkey0`` and ``rkey0``; each kind of join adds its own columns.
 """
 
 from __future__ import annotations
@@ -30,35 +29,15 @@ SPARK_HOW = {
     "semi": "left_semi",
     "anti": "left_anti",
 }
-"""Spark's names of the joins that keep these rows."""
+"""Spark's name of each join type."""
 
 
 class SqlSides:
-    """Both inputs in columns whose names are known, with their keys.
+    """Both inputs with known column names and their keys. Raises `PlanError` if keys have no common type.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its inputs.
-    inlined
-        Whether what is made of columns stays an expression, so that the rows of both sides have no more columns than
-        the inputs: a state that holds rows holds nothing twice.
-
-    Raises
-    ------
-    PlanError
-        If a pair of key columns has no common type in SQL.
-
-    Attributes
-    ----------
-    left, right
-        The inputs.
-    names
-        What their columns are called.
-    keys
-        The names of the pairs of key columns.
-    derived
-        What is made of columns and stays an expression, by name.
+    `names` has the SQL names of input columns, and `keys` those of the pairs of keys. With `inlined`, computed values
+    stay expressions (in `derived`, by name) and rows have no more columns than the inputs, so that a state stores
+    nothing twice.
     """
 
     def __init__(self, join: Resolved, left: FrameSide, right: FrameSide, *, inlined: bool = False) -> None:
@@ -81,14 +60,14 @@ class SqlSides:
             self.add_key(self.column("left", ours).cast(shared), self.column("right", theirs).cast(shared))
 
     def add_key(self, left: Column, right: Column) -> None:
-        """Add columns that have to be equal."""
+        """Add a pair of columns that must be equal."""
         pair = (f"lkey{len(self.keys)}", f"rkey{len(self.keys)}")
         self.derive("left", {pair[0]: left})
         self.derive("right", {pair[1]: right})
         self.keys.append(pair)
 
     def derive(self, side: Side, columns: Mapping[str, Column]) -> None:
-        """Add what is made of the columns of an input, in place of what has the same name."""
+        """Add computed columns of an input, replacing those of the same name."""
         if self._inlined:
             self.derived.update(columns)
         elif side == "left":
@@ -97,14 +76,14 @@ class SqlSides:
             self.right = self.right.withColumns(dict(columns))
 
     def where(self, side: Side, condition: Column) -> None:
-        """Keep those rows of an input of which a condition is true."""
+        """Filter the rows of an input."""
         if side == "left":
             self.left = self.left.where(condition)
         else:
             self.right = self.right.where(condition)
 
     def value(self, name: str) -> Column:
-        """Return a column of a side, or what is made of its columns."""
+        """Return a column of a side, or its computed expression."""
         return self.derived.get(name, F.col(name))
 
     def column(self, side: Side, column: str) -> Column:
@@ -112,13 +91,13 @@ class SqlSides:
         return F.col(self.names[side][column])
 
     def hashable(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of an input that can be hashed."""
+        """Return the columns of an input that SQL can hash."""
         return tuple(self.names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
 
     def output(self) -> list[str | Column]:
-        """Return the columns of the result, made of a pair of rows or one without a match.
+        """Return the result's columns from a pair of rows, or from an unmatched row.
 
-        One that is an input's goes by its name: as a `Column`, each would take several calls of the JVM.
+        Input columns are returned by name: a `Column` would cost several JVM calls.
         """
         columns: list[str | Column] = []
         for column in self.join.output:
@@ -133,21 +112,21 @@ class SqlSides:
 
 @dataclass(frozen=True)
 class RangeColumns:
-    """Where the rows of both sides lie: in ranges of ordered values, of which rows that match share a point.
+    """The spans of both sides: ranges of ordered values, which matching rows share a point of.
 
-    Their ends are the columns ``lfirst`` and ``llast``, ``rfirst`` and ``rlast``. Both are null where a row can match
-    nothing, and no first is after its last.
+    Their ends are ``lfirst``, ``llast``, ``rfirst`` and ``rlast``: null for rows that can match nothing, and never
+    reversed.
 
     Attributes
     ----------
     is_real
-        Whether they are numbers with fractions, rather than 64-bit integers.
+        Whether values have fractions, rather than being 64-bit integers.
     are_points
-        Whether each right row is at one point.
+        Whether each right row is a point.
     width
-        How long all left spans are, if that is known.
+        The length of all left spans, if constant.
     step_ns
-        How long a step is, of times in 64-bit integers; otherwise 0.
+        Nanoseconds of a step, for times as 64-bit integers; otherwise 0.
     """
 
     is_real: bool = False
@@ -158,29 +137,20 @@ class RangeColumns:
 
 @dataclass(frozen=True)
 class Pairs:
-    """A join that Spark can run.
+    """A join that Spark can run: rows of both sides, keys, condition and result.
 
     Attributes
     ----------
-    left, right
-        The rows, with all columns that the condition needs.
-    keys
-        Pairs of columns that have to be equal.
     match
-        What has to be true besides.
+        The condition besides equal keys.
     output, names
-        The columns of the result, by name where they are those of the rows, and what they are called.
+        The columns of the result (by name if they are columns of the rows), and their names.
     decisive
-        For each side, the columns that decide whether a row has a match: of the rows that agree in them, all
-        have a match or none has.
-    hashable
-        For each side, the columns of the input that can be hashed: nearly all.
+        For each side, the columns that decide whether a row matches: rows that agree in them match alike.
     spans
-        Where rows lie, if that limits which ones match.
-    nulls_equal
-        Whether null equals null in the keys.
+        The spans of rows, if they limit matches.
     derived
-        Of the names of keys, those that are not columns of the rows, but made of them.
+        Keys that are expressions rather than columns of the rows.
     """
 
     left: DataFrame
@@ -205,7 +175,7 @@ class Pairs:
         *,
         nulls_equal: bool = False,
     ) -> Pairs:
-        """Return the join of two sides, given what decides besides their keys."""
+        """Return the join of two sides, given the columns that decide besides their keys."""
         keys = ([pair[0] for pair in sides.keys], [pair[1] for pair in sides.keys])
         return cls(
             left=sides.left,
@@ -222,38 +192,28 @@ class Pairs:
         )
 
     def key_values(self) -> list[tuple[Column, Column]]:
-        """Return the pairs of what has to be equal."""
+        """Return the pairs of values that must be equal."""
         return [(self._value(ours), self._value(theirs)) for ours, theirs in self.keys]
 
     def _value(self, name: str) -> Column:
         return self.derived.get(name, F.col(name))
 
     def condition(self, *more: Column) -> Column:
-        """Return what pairs have to satisfy."""
+        """Return the whole condition."""
         keys = self.key_values()
         conditions = [ours.eqNullSafe(theirs) if self.nulls_equal else ours == theirs for ours, theirs in keys]
         conditions += [self.match] if self.match is not None else []
         return reduce(lambda one, other: one & other, [*conditions, *more], F.lit(True))
 
     def by_marks(self, rows: DataFrame, side: Side, marks: DataFrame, how: str) -> DataFrame:
-        """Return those of some rows of a side that have a match (``semi``), or those that have none (``anti``).
-
-        Parameters
-        ----------
-        rows, side
-            The rows.
-        marks
-            What decides, of rows that have a match: rows that agree with one of them have a match, too.
-        how
-            Which rows.
-        """
+        """Return the rows of a side that agree with a match mark (``semi``), or with none (``anti``)."""
         decisive = self.decisive[0 if side == "left" else 1]
         marks = marks.toDF(*(f"mark{i}" for i in range(len(decisive))))
         same = (F.col(name).eqNullSafe(F.col(f"mark{i}")) for i, name in enumerate(decisive))
         return rows.join(marks, reduce(lambda one, other: one & other, same), SPARK_HOW[how])
 
     def result(self, rows: DataFrame) -> DataFrame:
-        """Return the result, given rows that hold the columns of both sides (of the left only where these are all)."""
+        """Return the result from rows with the columns of both sides, or of the left only if it has no others."""
         texts = [f"{column} AS c{i}" for i, column in enumerate(self.output) if isinstance(column, str)]
         if len(texts) == len(self.output):
             return rows.selectExpr(*texts).toDF(*self.names)
@@ -262,10 +222,5 @@ class Pairs:
 
 
 def join_nested(pairs: Pairs, how: str) -> DataFrame:
-    """Return the result of Spark's own join by the condition.
-
-    Notes
-    -----
-    Spark joins by the keys where there are any, and compares all pairs of rows that share them.
-    """
+    """Return the result of Spark's own join: by the keys, if any, comparing all pairs that share them."""
     return pairs.result(pairs.left.join(pairs.right, pairs.condition(), SPARK_HOW[how]))

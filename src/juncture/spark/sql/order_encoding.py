@@ -1,8 +1,8 @@
-"""Ordered values as Spark columns: exact values to compare, the ends of windows around them, and numbers for bins.
+"""Ordered values as Spark columns: comparable words, the ends of windows, and numbers for bins.
 
-A value is a single column, a *word*: a 64-bit integer for integers, dates and timestamps; a decimal of 38 digits for
-decimals; a double for floats. What would leave the words is no limit at all, or one that nothing satisfies,
-so nothing overflows, whatever the session's settings.
+A value is one *word*: a 64-bit integer for integers, dates and timestamps; a decimal of 38 digits for decimals; a
+double for floats. A limit beyond the range of words becomes no limit, or one that nothing satisfies, so nothing
+overflows in any session.
 """
 
 from __future__ import annotations
@@ -27,30 +27,18 @@ if TYPE_CHECKING:
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 _DIGITS_MAX = 35
-"""Decimals of so many digits can be moved by as much as they are apart, and by a step, and stay within 38."""
+"""Decimals up to this many digits can be moved by their range and by a step within 38 digits."""
 
 
 @dataclass(frozen=True)
 class OrderEncoding:
-    """How the ``on`` columns, or the ends of intervals, of a join are made comparable.
-
-    Attributes
-    ----------
-    domain
-        Their values.
-    """
+    """The encoding of the ``on`` columns, or of interval ends, as comparable words."""
 
     domain: Domain
 
     @classmethod
     def of(cls, domain: Domain, types: Sequence[pa.DataType]) -> OrderEncoding:
-        """Return the encoding of columns of some types.
-
-        Raises
-        ------
-        PlanError
-            If they are decimals that SQL cannot add to.
-        """
+        """Return the encoding for columns of some types; raise `PlanError` for decimals that SQL cannot add to."""
         types = [plain_type(data_type) for data_type in types]
         if domain.kind == "decimal":
             digits = max(data_type.precision - data_type.scale for data_type in types) + domain.scale
@@ -75,7 +63,7 @@ class OrderEncoding:
 
     @property
     def step_ns(self) -> int:
-        """How long a step between words is, of times; otherwise 0."""
+        """Nanoseconds between adjacent words of times; otherwise 0."""
         return self.domain.step_ns if self.domain.is_time else 0
 
     @property
@@ -83,7 +71,7 @@ class OrderEncoding:
         return f"decimal({_DIGITS_MAX + 1},{self.domain.scale})"
 
     def word(self, value: Column, data_type: pa.DataType) -> Column:
-        """Return a value as a word, null where it is null or NaN."""
+        """Return a value as a word, null for null and NaN."""
         kind = self.domain.kind
         if kind == "float":
             return _number(value.cast("double") + F.lit(0.0))
@@ -92,21 +80,9 @@ class OrderEncoding:
     def end(
         self, word: Column, limit: Limit, distance: Column | None = None, data_type: pa.DataType | None = None
     ) -> Column:
-        """Return the last word within a limit, or for floats the limit itself.
+        """Return the last word within a limit (for floats the limit itself), null if there is none.
 
-        Parameters
-        ----------
-        word
-            The limit's value.
-        limit
-            How far it is moved.
-        distance, data_type
-            The column that the limit names and its type, if any.
-
-        Returns
-        -------
-        Column
-            Null where the word or the distance is, and where no value is within.
+        `word` is moved by the constant of `limit`, or by the column `distance` of type `data_type`.
         """
         upper = limit.upper
         inward = (-1 if upper else 1) if limit.strict and not self.is_real else 0
@@ -118,13 +94,13 @@ class OrderEncoding:
             return _number(word + distance.cast("double"))
         steps, is_exact, is_forward = self._steps(distance, data_type, upper=upper)
         moved = self._sum(word, steps)
-        # A sum that there is no room for lies beyond all values, on the side that the distance points to.
+        # A sum that overflows is beyond all values, in the direction of the distance.
         beyond = F.when(word.isNotNull() & (is_forward if upper else ~is_forward), self.limit(upper=upper))
         opened = moved if not inward else F.when(is_exact, self._sum(moved, self._step(inward))).otherwise(moved)
         return F.when(moved.isNull(), beyond).otherwise(opened)
 
     def limit(self, *, upper: bool) -> Column:
-        """Return a word that no other is beyond."""
+        """Return a bound that no word exceeds."""
         if self.is_real:
             return F.lit(float("inf") if upper else float("-inf"))
         if self.is_whole:
@@ -134,7 +110,7 @@ class OrderEncoding:
         return F.lit(most if upper else most.copy_negate()).cast(f"decimal(38,{self.domain.scale})")
 
     def _moved(self, word: Column, steps: int, *, upper: bool) -> Column:
-        """Return a word moved by a number of steps of any size."""
+        """Return a word moved by any number of steps."""
         if steps == 0:
             return word
         beyond = F.lit(None)
@@ -154,7 +130,7 @@ class OrderEncoding:
         return F.when(moved.isNull(), beyond).otherwise(moved)
 
     def _sum(self, word: Column, steps: Column) -> Column:
-        """Return a sum, null where it leaves the words."""
+        """Return a sum, null if it overflows."""
         if self.is_whole:
             return F.try_add(word, steps)
         return word + steps
@@ -168,9 +144,9 @@ class OrderEncoding:
         )
 
     def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:
-        """Return a distance in steps, whether it is whole ones and not rounded into the window, and whether above zero.
+        """Return a distance in steps, whether it is exact and not rounded inward, and whether it is positive.
 
-        A distance that the line has no room for has null steps.
+        Steps are null if the distance exceeds the range of words.
         """
         kind, always = self.domain.kind, F.lit(True)
         if kind == "integer":
@@ -190,5 +166,5 @@ class OrderEncoding:
 
 
 def _number(end: Column) -> Column:
-    """Return null for NaN, which no value is beside."""
+    """Return null for NaN, which has no neighbours."""
     return F.when(~F.isnan(end), end)

@@ -1,4 +1,4 @@
-"""Times and lengths of time as whole numbers, of days or microseconds, in SQL."""
+"""Times and durations as integers, of days or microseconds, in SQL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ntz_micros(value: Column) -> Column:
 
 
 def whole_steps(value: Column, data_type: pa.DataType) -> Column:
-    """Return an integer, or a date's days, or the microseconds of a timestamp or a length of time."""
+    """Return an integer, the days of a date, or the microseconds of a timestamp or duration."""
     if pat.is_date(data_type):
         return F.unix_date(value).cast("long")
     if pat.is_timestamp(data_type):
