@@ -49,7 +49,7 @@ class Planning(ABC):
         self._algorithms = algorithms_of(self._join.spec, "spark")
         self._named, self._native, self._left_out = "auto", False, ""
         self._features = JoinFeatures()
-        # Each learns a fact that an algorithm needs, if it is not known, and tells whether it did.
+        # Each measures a fact that an algorithm needs, unless known, and returns whether it did.
         self._learners: dict[Fact, Callable[[Algorithm], bool]] = {"size": self._count_held}
 
     def check(self, named: str) -> None:

@@ -65,7 +65,8 @@ def _refusal(sql: SqlJoin) -> str | None:
     if spec.matches > 1:
         return f"matches={spec.matches}: Spark's own finds one match per row."
     if spec.ties == "error":
-        return "ties='error': Spark's own cannot tell that there was a tie."
+        return "ties='error': Spark's own cannot detect ties."
+
     if len(sql.words) > 1:
         return "the on columns are decimals that have no common type."
     return None

@@ -207,7 +207,6 @@ class _Salted:
         """Give each row of a side its salt, or replicate it with all salts."""
         name, key = f"{side[0]}salt", F.col(f"{side[0]}hash")
         # By content alone, equal rows would share a salt; a random number could differ when a task is retried.
-        
         hashable = self._pairs.hashable[0 if side == "left" else 1]
         content, salt = F.xxhash64(*hashable, F.spark_partition_id()), F.lit(0)
         for hot in self._divided(side):

@@ -117,7 +117,7 @@ class _Neighbours:
 
 
 def estimated_pairs(left: SampledSide, right: SampledSide) -> float:
-    """Return the approximate number of overlapping pairs; right rows count at their start, so long ones are underrated."""
+    """Return the approximate number of overlapping pairs; right rows count at their start only."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return 0.0
     inside = _Neighbours(left, right).count(left.keys, left.first, left.last)

@@ -93,7 +93,7 @@ class InequalityStatistics(Statistics):
 
 
 def _has_length(name: Side, spans: RangeColumns) -> bool:
-    """Tell whether the lengths of a side's rows have to be measured."""
+    """Return whether the lengths of a side's rows must be measured."""
     if name == "right":
         return not spans.are_points
     # Rounding may move the ends of floats apart.

@@ -57,7 +57,7 @@ class Shuffle:
 
 @dataclass(frozen=True)
 class Steps:
-    """How tables are joined: large ones without a key `alone`, others by `shuffles`, and small ones broadcast (`sent`)."""
+    """How tables are joined: large ones without a key `alone`, others by `shuffles`, small ones broadcast (`sent`)."""
 
     alone: tuple[Placed, ...]
     shuffles: tuple[Shuffle, ...]

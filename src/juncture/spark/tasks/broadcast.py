@@ -1,4 +1,4 @@
-"""Joins of a large side, task by task, with a side that every task has as a whole."""
+"""Joins of a partitioned side with a whole side in every task."""
 
 from __future__ import annotations
 
@@ -19,17 +19,7 @@ from juncture.spec.resolved import Resolved
 
 @dataclass(frozen=True)
 class JoinBroadcastRight(OutputStage):
-    """Joins the left rows of a task with the whole right side.
-
-    Attributes
-    ----------
-    feed
-        The left rows.
-    join
-        The join. Of the right side, its schema has what is needed.
-    right
-        The right side.
-    """
+    """Joins the left rows of a task (`feed`) with the needed columns of the whole right side."""
 
     feed: Feed
     join: Resolved
@@ -45,17 +35,7 @@ class JoinBroadcastRight(OutputStage):
 
 @dataclass(frozen=True)
 class JoinBroadcastLeft(OutputStage):
-    """Joins the whole left side with the right rows of a task.
-
-    Attributes
-    ----------
-    feed
-        The right rows.
-    join
-        The join.
-    left
-        The left side.
-    """
+    """Joins the whole left side with the right rows of a task (`feed`)."""
 
     feed: Feed
     join: Resolved

@@ -1,4 +1,4 @@
-"""A side that every task has as a whole: sent along with the task's code, or read from files."""
+"""A side that every task has whole: sent along with the task's code, or read from files."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pyarrow as pa
 from juncture.spark.tasks.feed import Unit, open_units
 
 _REMEMBERED = 2
-"""How many tables a worker process remembers from task to task."""
+"""Number of tables that a worker process caches."""
 
 
 class BroadcastTable(Protocol):
-    """A side of a join."""
+    """A broadcast side of a join."""
 
     @property
     def num_rows(self) -> int:
-        """How many rows it has."""
+        """Number of rows."""
         ...
 
     def table(self, columns: Sequence[str]) -> pa.Table:
@@ -29,23 +29,13 @@ class BroadcastTable(Protocol):
         ...
 
     def slice(self, first: int, end: int) -> pa.Table:
-        """Return some of its rows."""
+        """Return a range of its rows."""
         ...
 
 
 @dataclass(frozen=True)
 class SentTable:
-    """A table that is part of the task's code.
-
-    Attributes
-    ----------
-    digest
-        Of the content: by it a process knows the table again.
-    num_rows
-        How many rows it has.
-    cell
-        The rows as a compressed Arrow stream.
-    """
+    """A table in a task's code: a compressed Arrow stream in `cell`, cached by the `digest` of its content."""
 
     digest: str
     num_rows: int
@@ -56,12 +46,12 @@ class SentTable:
         return _decompressed(self).select(columns)
 
     def slice(self, first: int, end: int) -> pa.Table:
-        """Return some rows."""
+        """Return a range of rows."""
         return _decompressed(self).slice(first, end - first)
 
 
 def send(table: pa.Table) -> SentTable:
-    """Return a table as a part of a task's code."""
+    """Return a table as part of a task's code."""
     sink = pa.BufferOutputStream()
     compression = "lz4" if pa.Codec.is_available("lz4") else None
     with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression=compression)) as stream:
@@ -79,16 +69,8 @@ def _decompressed(sent: SentTable) -> pa.Table:
 class FileTable:
     """A table that every task reads from files.
 
-    Attributes
-    ----------
-    units
-        The row groups, in the order of the rows.
-    schema
-        Of the files.
-    num_rows
-        How many rows there are.
-    plan
-        Names the join, so that a process does not take another one's table for this, read before files changed.
+    `units` are the row groups in the order of the rows. `plan` identifies the join, so that a process does not reuse a
+    table that was read for another join before the files changed.
     """
 
     units: tuple[Unit, ...]
@@ -97,23 +79,11 @@ class FileTable:
     plan: str
 
     def table(self, columns: Sequence[str]) -> pa.Table:
-        """Return some columns, read once in each process.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
-        """
+        """Return some columns, read once in each process."""
         return _read(self, tuple(columns))
 
     def slice(self, first: int, end: int) -> pa.Table:
-        """Return some rows. Reads the row groups that hold them.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
-        """
+        """Return a range of rows, reading only their row groups."""
         source = open_units(self.units, self.schema)
         batches: list[pa.RecordBatch] = []
         for part in range(len(source.part_rows)):

@@ -1,4 +1,4 @@
-"""What tasks ask of the in-process engine: one thread, tables in, rows out."""
+"""The in-process engine for tasks: one thread, tables in, rows out."""
 
 from __future__ import annotations
 
@@ -25,29 +25,22 @@ from juncture.spec.schema import Side
 _log = logging.getLogger(__name__)
 
 RECEIVED_SHARE = 1 / 8
-"""For the rows of either side that a task has received, of what it may hold; beyond that they are on disk."""
+"""Share of a task's memory for the received rows of each side; the rest of the rows spill."""
 
 JOIN_SHARE = 1 / 2
-"""For the join of both. The rest is for what is read and given out meanwhile."""
+"""Share of a task's memory for the join. The remainder is for rows being read and returned."""
 
 
 def match(join: ResolvedAsof, left: pa.Table, right: pa.Table | Source, context: JoinContext) -> tuple[Ints, Ints]:
-    """Return the numbers of the rows that match in an as-of join, by left row, best first."""
+    """Return the row numbers of the matches of an as-of join, by left row, best first."""
     matches = asof_match(join, TableSource(left), _source(right), context)
     return matches.left_rows, matches.right_rows
 
 
 def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -> Iterator[pa.Table]:
-    """Yield the rows of a join, batch by batch.
+    """Yield the rows of a join batch by batch, from sources with the join's schemas.
 
-    Parameters
-    ----------
-    join
-        The join, with the schemas of the sources.
-    left, right
-        The sides.
-    context
-        What the join may use. What it reserves is its own: a task may join one chunk after the other.
+    Memory that the join reserves is released at its end, so a task may join several chunks in turn.
     """
     context = context.within(MemoryBudget(context.memory.total_bytes))
     stats = Stats(left=_counted(join, "left", left), right=_counted(join, "right", right))
@@ -63,12 +56,12 @@ def _counted(join: Resolved, side: Side, source: Source) -> SideStats:
 
 
 def take(source: Source, columns: list[str], rows: Ints, context: JoinContext) -> pa.Table:
-    """Return columns of some rows, in any order and repeated ones included."""
+    """Return columns of some rows, in any order and with repetitions."""
     return pa.table(gather(source, columns, rows, context), names=columns)
 
 
 def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) -> Iterator[pa.Table]:
-    """Yield rows of one side as the join shows those without a match."""
+    """Yield some rows of one side as unmatched rows of the result."""
     schemas = {"left": join.left_schema, "right": join.right_schema, side: rows.schema}
     shown = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
     tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
@@ -76,7 +69,7 @@ def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) 
 
 
 def swapped(join: ResolvedOverlap) -> ResolvedOverlap:
-    """Return an overlap join with its sides exchanged, that shows nothing yet."""
+    """Return an overlap join with its sides swapped and without output columns."""
     return replace(
         join,
         left_schema=join.right_schema,

@@ -1,4 +1,4 @@
-"""Where a task's rows come from: batches that Spark hands over, or Parquet files that the task reads itself."""
+"""Sources of a task's rows: batches from Spark, or Parquet files that the task reads itself."""
 
 from __future__ import annotations
 
@@ -26,28 +26,23 @@ class Feed(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the rows."""
+        """The schema of the rows."""
         ...
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield the rows, given what Spark hands over, in chunks so large that handling one costs little."""
+        """Yield the rows in large chunks."""
         ...
 
     def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
-        """Return the rows as something that can be read again."""
+        """Return the rows as a source that can be read repeatedly."""
         ...
 
 
 @dataclass(frozen=True)
 class BatchFeed:
-    """Rows that Spark hands over.
+    """Rows from Spark, with columns in the order of `schema` under Spark's own names.
 
-    Attributes
-    ----------
-    schema
-        The names and types that the rows get. The columns come in this order, under names of Spark's own.
-    chunk_rows, chunk_bytes
-        When a chunk is large enough.
+    A chunk ends at `chunk_rows` or `chunk_bytes`.
     """
 
     schema: pa.Schema
@@ -69,31 +64,22 @@ class BatchFeed:
             yield self._table(gathered)
 
     def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
-        """Return the rows, kept in memory as far as their share of it goes."""
+        """Return the rows, in memory up to their share and otherwise spilled."""
         memory = context.memory.reserve("rows received", RECEIVED_SHARE)
         merged = (batch for chunk in self.chunks(batches) for batch in chunk.combine_chunks().to_batches())
         return SpooledSource(self.schema, merged, context.spill, memory)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(batches).rename_columns(self.schema.names)
-        # The session's time zone and names within nested types are Spark's own.
+        # Spark's schema has the session's time zone and other names within nested types.
         return table if table.schema.equals(self.schema) else table.cast(self.schema)
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a Parquet file that one task reads.
+    """A part of a Parquet file that one task reads: some row groups, or all.
 
-    Attributes
-    ----------
-    file
-        Its path or URI.
-    row_groups
-        Which of its row groups.
-    digest
-        Of the footer that the join was planned with.
-    partition
-        The columns that the names of its folders stand for, with their values.
+    `digest` identifies the footer at planning time, and `partition` has the values of its folders.
     """
 
     file: str
@@ -103,9 +89,9 @@ class Unit:
 
 
 def plain_types(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Return the columns of files that tasks have in other types, without encodings and views, as Spark has them.
+    """Return the schema of files in tasks: without encodings and views, as Spark has it.
 
-    A dictionary of one row group may have no room for the values of another, and Arrow takes no rows of views.
+    The dictionary of one row group may lack the values of another, and Arrow cannot take rows of views.
 
     Examples
     --------
@@ -126,25 +112,12 @@ def _plain(data_type: pa.DataType) -> pa.DataType:
 
 
 def open_units(units: Iterable[Unit], schema: pa.Schema) -> ParquetSource:
-    """Return the rows of some parts of files, in the types that tasks have.
-
-    Parameters
-    ----------
-    units
-        The parts.
-    schema
-        Of all files of the table.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read, or has changed since the join was planned.
-    """
+    """Return the rows of parts of files, in the types of tasks; raise `DataError` if a file has changed."""
     return _UnitSource(list(units), schema).converted(plain_types(schema))
 
 
 class _UnitSource(ParquetSource):
-    """Some parts of Parquet files."""
+    """Parts of Parquet files."""
 
     def __init__(self, units: Sequence[Unit], schema: pa.Schema) -> None:
         files = []
@@ -164,16 +137,9 @@ class _UnitSource(ParquetSource):
 
 @dataclass(frozen=True)
 class FileFeed:
-    """Rows that the task reads itself. Spark hands over nothing but the numbers of its shares.
+    """Rows that the task reads itself; Spark sends only the numbers of its `shares`.
 
-    Attributes
-    ----------
-    schema
-        The columns to read, and their types. A dictionary type asks for the values to stay encoded.
-    file_schema
-        All columns of the files.
-    shares
-        The units of each share, at least one.
+    A dictionary type in `schema` keeps values encoded. Each share has at least one unit.
     """
 
     schema: pa.Schema
@@ -181,13 +147,7 @@ class FileFeed:
     shares: tuple[tuple[Unit, ...], ...]
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield the rows, a row group or a million rows at a time.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
-        """
+        """Yield the rows, a row group or a million rows at a time."""
         source = open_units(self._units(batches), self.file_schema)
         coded = [field.name for field in self.schema if pat.is_dictionary(field.type)]
         for part in range(len(source.part_rows)):

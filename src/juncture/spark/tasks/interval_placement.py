@@ -1,6 +1,6 @@
-"""Where the rows of one side lie, by their keys and by the interval in which matches have a value in common.
+"""The partitions of one side's rows, by key and by the interval that contains a common value of each match.
 
-As for all placing, codes only decide where a row goes. So what is added to a value may be rounded outward.
+Codes only decide where a row goes, so distances may be rounded outward.
 """
 
 from __future__ import annotations
@@ -37,27 +37,25 @@ from juncture.spec.schema import TIME_UNITS, Domain, Side
 from juncture.spec.values import DAY_S
 
 _ROUNDING = 2.0**-50
-"""How much of itself a float may be off after a few operations."""
+"""Relative error of a float after a few operations."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """Tells where the rows of one side lie.
+    """Places the rows of one side.
 
     Attributes
     ----------
-    side
-        Which one.
     by, equalities
-        Its key columns, and expressions that are equal in every match.
+        Key columns, and expressions that are equal in every match.
     coding
-        Of the keys, the equal expressions, and the values of both sides.
+        Of keys, equal expressions, and the values of both sides.
     interval
-        In what matches have a value in common; None if nothing limits that.
+        Contains a value that both rows of a match share; None if the condition limits no values.
     decisive
-        The columns that decide what a row matches: of the rows that agree in them, all match or none does.
+        The columns that decide matches: rows that agree in them match alike.
     own
-        The interval that a row is; None if it is none.
+        The interval that the row itself is, or None.
     """
 
     side: Side
@@ -70,7 +68,7 @@ class Placement:
 
     @classmethod
     def of(cls, join: ResolvedInequality, side: Side) -> Placement | None:
-        """Return the placement of a join's rows; None if nothing brings them together."""
+        """Return the placement of a side; None if the condition limits neither keys nor values."""
         condition = join.condition
         interval, equalities = condition.interval, condition.equalities
         if interval is None and not equalities and not join.left_by:
@@ -86,12 +84,9 @@ class Placement:
         return cls(side, by, coding, interval, join.compared(side), equalities, own)
 
     def place(self, table: pa.Table) -> KeyRanges:
-        """Return where some rows lie. Those whose first value is after the last match nothing.
+        """Return the key ranges of some rows; rows with a reversed range match nothing.
 
-        Raises
-        ------
-        DataError
-            If the interval of one starts after its end.
+        Raises `DataError` if the row's own interval starts after its end.
         """
         hashes, valid = self._hashes(table)
         if self.own is not None:
@@ -112,7 +107,7 @@ class Placement:
         return KeyRanges(hashes, first, last, valid & (first <= last))
 
     def _hashes(self, table: pa.Table) -> tuple[Words, Mask]:
-        """Return a hash of each row's key, and which rows have one. Without keys all hashes are zero."""
+        """Return the key hashes, and which rows have one. Without keys, all hashes are zero."""
         columns = [one_chunk(table[name]) for name in self.by]
         for each in self.equalities:
             columns += equal_columns(each, self._values(table, each.left if self.side == "left" else each.right))
@@ -124,7 +119,7 @@ class Placement:
         return plain(evaluate(value, **{self.side: table}))
 
     def _end(self, table: pa.Table, interval: MatchInterval, *, upper: bool) -> tuple[Ints, Mask | None]:
-        """Return the codes of an end, and which rows have one; None for all."""
+        """Return the codes of an end, and which rows have one; None if all have."""
         limit = interval.ends(self.side)[upper]
         if limit is None:
             return np.full(table.num_rows, HIGHEST if upper else LOWEST), None
@@ -158,7 +153,7 @@ def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exac
 
 
 def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, order: RoughCoder) -> tuple[Ints, Mask]:
-    """Return codes moved by the distances of a column, and which rows have one."""
+    """Return codes moved by a column of distances, and which rows have one."""
     in_one = domain.steps_in_one
     if pat.is_duration(added.type):
         in_one = Fraction(1_000 ** (3 - TIME_UNITS.index(added.type.unit)), domain.step_ns)
@@ -170,12 +165,12 @@ def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, or
 
 
 def _moved(codes: Ints, steps: int | Floats) -> Ints:
-    """Return codes moved by some steps, and no further than codes go."""
+    """Return codes moved by some steps, clipped to the range of codes."""
     added: Any
     if isinstance(steps, int):
         added = np.int64(max(LOWEST, min(HIGHEST, steps)))
     else:
-        # The greatest float below 2⁶³ is 1024 less.
+        # The greatest float below 2⁶³ is 2⁶³ - 1024.
         added = np.clip(steps, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
         added = np.where(np.asarray(steps) >= 2.0**63 - 1024, HIGHEST, added)
     total = codes + added
@@ -184,7 +179,7 @@ def _moved(codes: Ints, steps: int | Floats) -> Ints:
 
 
 def _numbers(values: pa.Array) -> Floats:
-    """Return values as floats: seconds where they are times."""
+    """Return values as floats, times in seconds."""
     if pat.is_date(values.type):
         return days(values).astype(np.float64) * DAY_S
     if pat.is_timestamp(values.type) or pat.is_duration(values.type):

@@ -1,4 +1,4 @@
-"""Joins of the rows of a partition that nobody else has to hear of."""
+"""Joins of a partition whose rows concern no other partition."""
 
 from __future__ import annotations
 
@@ -17,18 +17,12 @@ from juncture.spec.resolved import Resolved
 
 @dataclass(frozen=True)
 class JoinPartition(OutputStage):
-    """Joins the left rows that a partition owns with all right rows that it has.
-
-    Attributes
-    ----------
-    join
-        The join, with the schemas of the rows as they come in packets.
-    """
+    """Joins the left rows that a partition owns with all of its right rows."""
 
     join: Resolved
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield rows that are ready as they come, and then the joined ones."""
+        """Yield result rows from earlier stages on arrival, then the joined rows."""
         partition = PartitionRows(self.join, context)
         yield from partition.receive(batches)
         left, right = partition.rows("left", Content.OWNED), partition.rows("right", Content.OWNED, Content.COPY)

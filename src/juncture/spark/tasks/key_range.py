@@ -1,8 +1,7 @@
-"""Where the rows of a join lie: the hash of a key, and a range of codes in the order of its values.
+"""The key ranges of rows: the hash of a key, and a range of codes in the order of values.
 
-A row has the codes of the first and the last value that a match can have in common with it: a window, an interval, or a
-single point. As for all placing, they only decide where a row goes: rows that match have equal hashes, and their ranges
-meet; rows that do not may seem to.
+A row's range covers the values that a match can share with it: a window, an interval, or a point. Matching rows have
+equal hashes and overlapping ranges; the converse does not hold.
 """
 
 from __future__ import annotations
@@ -15,22 +14,15 @@ import numpy as np
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.spark.exchange.partition import Cuts
 
-# One above the code that stands for a cut in front of a hash.
+# One above `BEFORE_ALL`.
 LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1
 
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """Where some rows lie.
+    """The key ranges of some rows: hashes, and inclusive codes `first` to `last` (one array for points).
 
-    Attributes
-    ----------
-    hashes
-        Of their keys.
-    first, last
-        The codes between which they lie, both included; one array for rows that are points.
-    valid
-        Which rows can match at all: the ranges of others mean nothing.
+    Only rows in `valid` can match; the ranges of others are undefined.
     """
 
     hashes: Words
@@ -40,12 +32,12 @@ class KeyRanges:
 
     @classmethod
     def concat(cls, parts: Sequence[KeyRanges]) -> KeyRanges:
-        """Return where the rows of several parts lie."""
+        """Return the ranges of several parts."""
         names = [field.name for field in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def take(self, rows: Ints | Mask) -> KeyRanges:
-        """Return where some of the rows lie."""
+        """Return the ranges of some rows."""
         return KeyRanges(self.hashes[rows], self.first[rows], self.last[rows], self.valid[rows])
 
     def partitions(self, cuts: Cuts) -> tuple[Ints, Ints]:

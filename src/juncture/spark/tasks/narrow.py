@@ -1,8 +1,8 @@
-"""Whole numbers in as few bytes as they need, while rows travel: each as what it is above the least of its column.
+"""Integers in as few bytes as needed while rows travel, as offsets from the least value of their column.
 
-A shuffle copies every byte some ten times, between processes, into files and out of them. Times, keys and counts that
-lie near each other fit into half of their bytes or fewer; the greatest frame of reference is one task's rows, and the
-width is that of the whole column, so that it takes two passes to narrow one, and one to widen it.
+A shuffle copies every byte some ten times, between processes and through files. Times, keys and counts that are close
+together need half of their bytes or fewer. The reference value is that of one task's rows, and a column has one width,
+so narrowing takes two passes and widening one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WIDTHS = (np.uint8, np.uint16, np.uint32)
 
 
 def narrowed(table: pa.Table) -> pa.Table:
-    """Return a table whose whole numbers take as few bytes as they need, and which says what they were.
+    """Return a table with narrow integers and metadata that restores them.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def narrowed(table: pa.Table) -> pa.Table:
 
 
 def widened(table: pa.Table) -> pa.Table:
-    """Return a table as it was before it was narrowed, or any other as it is. Columns may have been left out.
+    """Return a narrowed table with its original types, or any other table unchanged. Columns may be missing.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def widened(table: pa.Table) -> pa.Table:
 
 
 def widened_bytes(table: pa.Table) -> int:
-    """Return how many bytes more a table takes when it is widened."""
+    """Return the additional bytes of a table when it is widened."""
     said = (table.schema.metadata or {}).get(_WIDE)
     if said is None:
         return 0
@@ -82,19 +82,19 @@ def _schema(said: bytes) -> pa.Schema:
 
 
 def _is_whole(data_type: pa.DataType) -> bool:
-    """Tell types that are whole numbers of two bytes or more in memory."""
+    """Return whether values are integers of at least two bytes in memory."""
     is_number = pat.is_integer(data_type) or pat.is_temporal(data_type)
     return bool(is_number and not pat.is_interval(data_type) and data_type.bit_width > 8)
 
 
 def _storage(data_type: pa.DataType) -> npt.DTypeLike:
-    """Return the numbers that values are made of."""
+    """Return the integers that store values."""
     sign = "u" if pat.is_unsigned_integer(data_type) else "i"
     return np.dtype(f"{sign}{data_type.bit_width // 8}")
 
 
 def _narrow(column: pa.Array) -> tuple[pa.Array, int] | None:
-    """Return a column as numbers above its least, and the least, if that takes fewer bytes."""
+    """Return a column as offsets from its least value, and that value, if this saves bytes."""
     if column.null_count == len(column):
         return None
     dtype = np.dtype(_storage(column.type))
@@ -105,7 +105,7 @@ def _narrow(column: pa.Array) -> tuple[pa.Array, int] | None:
     for narrow in _WIDTHS:
         if greatest - least <= np.iinfo(narrow).max and np.dtype(narrow).itemsize < dtype.itemsize:
             out = np.empty(len(values), narrow)
-            # Where there is null, anything may come out.
+            # Values under nulls are undefined.
             np.subtract(values, dtype.type(least), out=out, casting="unsafe")
             return pa.array(out, mask=nulls), least
     return None

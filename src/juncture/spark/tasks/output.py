@@ -1,4 +1,4 @@
-"""What a task gives back to Spark: rows of exactly the types that it expects, or the message of an error."""
+"""A task's output for Spark: rows of exactly the expected types, or an error."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class TaskOutput:
-    """Turns tables into the batches that Spark takes, with a last column for an error.
+    """Converts tables to the batches that Spark expects, with an additional last column for an error.
 
-    An exception that leaves a task reaches the user as a traceback of Spark's worker. So an error that the user can
-    mend is a row instead, from which the query makes an error of one sentence.
-
-    Attributes
-    ----------
-    schema
-        The names and types that Spark expects, without the error.
+    An exception in a task would reach the user as a traceback of Spark's worker. Expected errors are therefore rows,
+    which the query turns into an error of one sentence. `schema` excludes the error column.
     """
 
     schema: pa.Schema
@@ -33,7 +28,7 @@ class TaskOutput:
             yield from self._wired(table).to_batches(max_chunksize=_BATCH_ROWS)
 
     def failure(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
-        """Yield an error as one row, with its class and its message on one line."""
+        """Yield an error as one row, with its class and message on one line."""
         text = f"{type(error).__module__}.{type(error).__name__}: {' '.join(str(error).split())}"
         yield pa.record_batch(
             [*(pa.nulls(1, field.type) for field in self.schema), pa.array([text])], schema=self._wire

@@ -1,8 +1,8 @@
 """Packets: many rows of any table as one row of another, so that a shuffle moves bytes and not rows.
 
-Spark's shuffle writes, hashes and reads row by row, and turns every row into Arrow once more for Python. A packet is an
-Arrow stream in one binary cell beside the number of the partition that it goes to and what it holds, so the cost of a
-row is that of copying its bytes, and both sides of a join, whatever their columns, fit into one DataFrame.
+Spark's shuffle writes, hashes and reads row by row, and converts every row to Arrow again for Python. A packet is an
+Arrow stream in one binary cell with its target partition and content type. A row then costs the copying of its bytes,
+and both sides of a join fit into one DataFrame, whatever their columns.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ PACKET_SCHEMA = pa.schema(
 
 _NOTHING = pa.table({})
 _BATCH_BYTES = 8 * 1024 * 1024
-"""About how many bytes of packets go to the JVM at a time: it holds them in direct memory, of which it has little."""
+"""Approximate bytes of packets per batch: the JVM buffers them in scarce direct memory."""
 
 
 class Content(StrEnum):
-    """What a packet holds."""
+    """The content of a packet."""
 
     OWNED = "owned"
     """Rows of a side, in the partition that owns them."""
     SPLIT = "split"
-    """Such rows that are known to have copies in other partitions."""
+    """Owned rows that have copies in other partitions."""
     COPY = "copy"
     """Copies of rows that another partition owns."""
     UNMATCHED = "unmatched"
@@ -44,26 +44,14 @@ class Content(StrEnum):
     ERROR = "error"
     """The class and the message of an error."""
     FRONTIER = "frontier"
-    """How far a side of a stream has come."""
+    """The progress of a side of a stream."""
     EMPTY = "empty"
-    """Nothing: its partition has to know that it is there."""
+    """No rows: an empty packet starts the task of its partition."""
 
 
 @dataclass(frozen=True)
 class Packet:
-    """Rows on their way to a partition.
-
-    Attributes
-    ----------
-    target
-        The partition.
-    content, carried
-        What they are, with whole numbers perhaps narrowed.
-    side
-        Which side they are of, if of one: of a join, ``"left"`` or ``"right"``.
-    cell
-        The same rows as they came.
-    """
+    """Rows for the partition `target`; `carried` are the rows with narrow integers, and `cell` the bytes received."""
 
     target: int
     content: Content
@@ -73,12 +61,12 @@ class Packet:
 
     @property
     def rows(self) -> pa.Table:
-        """The rows as they were before they travelled."""
+        """The rows with their original types."""
         return widened(self.carried)
 
 
 def write_packets(packets: Iterable[Packet]) -> Iterator[pa.RecordBatch]:
-    """Turn packets into record batches of `PACKET_SCHEMA`, each of a few megabytes."""
+    """Convert packets to record batches of `PACKET_SCHEMA`, each of a few megabytes."""
     sink, ends, batch = pa.BufferOutputStream(), [0], list[Packet]()
     for packet in packets:
         with pa.ipc.new_stream(sink, packet.carried.schema) as stream:
@@ -104,13 +92,7 @@ def _batch(packets: list[Packet], ends: list[int], data: pa.Buffer) -> pa.Record
 
 
 def read_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
-    """Turn record batches back into packets, whose columns point into the batches.
-
-    Raises
-    ------
-    JunctureError
-        If one of the tasks before failed with it.
-    """
+    """Convert record batches to packets, whose columns are views of the batches; raise an error packet's error."""
     for batch in batches:
         *labels, cells = batch.columns
         for target, content, side, cell in zip(*(label.to_pylist() for label in labels), cells, strict=True):
@@ -123,11 +105,11 @@ def read_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
 
 
 def decoded(cell: pa.Buffer) -> pa.Table:
-    """Return the rows that a packet carries, which point into its bytes."""
+    """Return the rows of a packet as views of its bytes."""
     return pa.ipc.open_stream(cell).read_all()
 
 
 def error_packet(error: JunctureError) -> Packet:
-    """Return a packet that makes the stage behind fail with the same error."""
+    """Return a packet that makes the next stage fail with the same error."""
     told = {"kind": type(error).__name__, "message": error.message, "name": error.name}
     return Packet(0, Content.ERROR, pa.Table.from_pylist([told]))

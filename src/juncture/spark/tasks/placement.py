@@ -1,8 +1,8 @@
-"""Numbers that place rows: a hash of the key, and an integer in the order of ``on``, alike on both sides.
+"""Numbers that place rows: a hash of the key, and an integer in the order of ``on``, equal on both sides.
 
-They decide only where a row goes, never whether it matches. So two keys may share a hash, and neighbouring values of
-``on`` may share a number, as long as equal values get equal numbers and greater values never smaller ones, whatever
-types the two sides have.
+They decide only where a row goes, never whether it matches. Different keys may share a hash, and neighbouring values of
+``on`` may share a number. But equal values must have equal numbers and greater values never smaller ones, whatever the
+types of the two sides.
 """
 
 from __future__ import annotations
@@ -24,18 +24,10 @@ from juncture.spec.resolved import Resolved
 
 @dataclass(frozen=True)
 class Coding:
-    """How the rows of both sides are turned into numbers.
+    """How the rows of both sides are converted to numbers.
 
-    Attributes
-    ----------
-    by
-        The types of each pair of key columns.
-    on
-        The types of the ``on`` columns.
-    hash_bits
-        How many bits of a hash are used: all, except where a test wants keys to collide.
-    nulls_equal
-        Whether null equals null in key columns.
+    `by` has the types of each pair of key columns, and `on` those of the ``on`` columns. Tests reduce `hash_bits` to
+    make keys collide.
     """
 
     by: tuple[tuple[pa.DataType, pa.DataType], ...]
@@ -51,7 +43,7 @@ class Coding:
         return cls(key_types(join), on, nulls_equal=join.nulls_equal)
 
     def hashes(self, columns: Sequence[pa.Array], rows: int) -> tuple[Words, Mask]:
-        """Return a hash of each row's key, and which rows have one that the other side may have too.
+        """Return the key hashes, and which rows have a hash that the other side may have too.
 
         Without key columns all hashes are zero.
         """
@@ -64,7 +56,7 @@ class Coding:
 
     @cached_property
     def order(self) -> RoughCoder:
-        """The codes of ``on``."""
+        """The encoding of ``on``."""
         return RoughCoder(self.on)
 
 
@@ -75,10 +67,7 @@ def key_types(join: Resolved) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
 
 
 def dense_keys(table: pa.Table, by: tuple[str, ...], *, nulls_equal: bool = False) -> Ints:
-    """Return a small number for each row, the same for equal keys and only for those.
-
-    No key may have a null, unless nulls are equal.
-    """
+    """Return a small integer per row, equal exactly for equal keys. Keys must have no null unless nulls are equal."""
     columns = [one_chunk(table[name]) for name in by]
     types = [column.type for column in columns]
     codes = np.zeros(table.num_rows, np.int32)
@@ -87,7 +76,7 @@ def dense_keys(table: pa.Table, by: tuple[str, ...], *, nulls_equal: bool = Fals
 
 
 def row_codes(table: pa.Table) -> Ints:
-    """Return a number for each row, the same for rows that agree in all columns, nulls included, and only for those."""
+    """Return an integer per row, equal exactly for rows that agree in all columns, nulls included."""
     codes = np.zeros(table.num_rows, np.int64)
     for name in table.column_names:
         column = np.empty(table.num_rows, np.int32)

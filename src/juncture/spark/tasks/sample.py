@@ -1,4 +1,4 @@
-"""A few rows of a side, picked by chance: what partitions are balanced by."""
+"""Sampled rows of a side, by which partitions are balanced."""
 
 from __future__ import annotations
 
@@ -20,26 +20,16 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class Pick(PacketStage):
-    """Picks rows of a task.
-
-    Attributes
-    ----------
-    feed
-        The rows.
-    side
-        Which side they are of.
-    fraction
-        The chance of each.
-    """
+    """Samples rows of a task with the probability `fraction`."""
 
     feed: Feed
     side: Side
     fraction: float
-    # It holds a chunk of rows, whatever others may hold.
+    # Buffers one chunk, independent of the memory limits of joins.
     memory_bytes: int = field(default=MEMORY_BYTES, kw_only=True)
 
     def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
-        """Yield some of one task's rows."""
+        """Yield one task's sampled rows."""
         chance = np.random.default_rng(_SEED)
         for chunk in self.feed.chunks(batches):
             rows = chunk

@@ -1,7 +1,7 @@
-"""The map side of a shuffle: cut a task's rows into packets, one for each partition that they go to.
+"""The map side of a shuffle: split a task's rows into packets, one for each target partition.
 
-Each row goes to all partitions that it touches, and is owned by the one where it starts. Two rows that match meet in
-the partition of the later of their starts, which owns one of them.
+Each row goes to all partitions that it touches, and is owned by the one where it starts. Two matching rows meet in the
+partition of the later start, which owns one of them.
 """
 
 from __future__ import annotations
@@ -26,25 +26,15 @@ from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
 
 _WORTH_NARROWING = 256
-"""How many rows a packet has, on average, for what it says of its narrow columns not to outweigh them."""
+"""Least average rows of a packet for which narrowing outweighs its metadata."""
 
 
 @dataclass(frozen=True)
 class Scatter(PacketStage):
     """Sends the rows of one side to their partitions.
 
-    Attributes
-    ----------
-    feed
-        Where the rows come from.
-    side
-        Which side they are of.
-    by
-        The key columns, whose text is encoded.
-    placement, cuts
-        Where rows lie, and where partitions end.
-    keep_unmatchable
-        Whether rows that can match nothing are needed. They go to all partitions evenly.
+    Text in the key columns `by` is encoded. With `keep_unmatchable`, rows that cannot match are spread over all
+    partitions.
     """
 
     feed: Feed
@@ -60,13 +50,13 @@ class Scatter(PacketStage):
             yield from self._sent(table, ranges)
 
     def _placed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Table, KeyRanges]]:
-        """Yield the rows as packets have them, and where they lie."""
+        """Yield the rows in the form of packets, and their ranges."""
         for chunk in self.feed.chunks(batches):
             table = encode_keys(chunk.combine_chunks(), self.by)
             yield table, self.placement.place(table)
 
     def _sent(self, table: pa.Table, ranges: KeyRanges) -> Iterator[Packet]:
-        """Yield some rows to the partitions that own them, and to others that they touch."""
+        """Yield rows to the partitions that own them, and to others that they touch."""
         first, last = ranges.partitions(self.cuts)
         unplaced = np.flatnonzero(~ranges.valid)
         first[unplaced] = last[unplaced] = np.arange(len(unplaced)) % self.cuts.partitions
@@ -79,7 +69,7 @@ class Scatter(PacketStage):
         yield from self._copies(table, split, first, last)
 
     def _copies(self, table: pa.Table, rows: Ints, first: Ints, last: Ints) -> Iterator[Packet]:
-        """Yield the copies of rows for all partitions behind their first, about as many at a time as there are rows."""
+        """Yield copies of rows for all partitions after their first, at most about as many at a time as rows."""
         counts = (last - first)[rows]
         ends = np.cumsum(counts)
         start = 0
@@ -95,7 +85,7 @@ class Scatter(PacketStage):
 
 
 def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
-    """Return a schema as `encode_keys` makes it."""
+    """Return a schema after `encode_keys`."""
     for name in by:
         field = schema.field(name)
         if _is_text(field.type):
@@ -105,7 +95,7 @@ def encoded(schema: pa.Schema, by: Iterable[str]) -> pa.Schema:
 
 
 def encode_keys(table: pa.Table, by: Iterable[str]) -> pa.Table:
-    """Turn text and binary keys into dictionaries, so that later steps handle each distinct key once."""
+    """Convert text and binary keys to dictionaries, so that later steps process each distinct key once."""
     for name in by:
         if _is_text(table.schema.field(name).type):
             number = table.schema.get_field_index(name)
@@ -114,7 +104,7 @@ def encode_keys(table: pa.Table, by: Iterable[str]) -> pa.Table:
 
 
 def _is_text(data_type: pa.DataType) -> bool:
-    """Tell types whose values are better compared once than row by row."""
+    """Return whether values are better compared once than row by row."""
     narrow = pat.is_string(data_type) or pat.is_binary(data_type)
     return bool(narrow or pat.is_large_string(data_type) or pat.is_large_binary(data_type))
 
@@ -125,7 +115,7 @@ def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, sid
     if len(targets) >= partitions * _WORTH_NARROWING:
         table = narrowed(table)
     if np.count_nonzero(counts) > 1:
-        # NumPy sorts integers of 16 bits by radix, ten times faster than wider ones.
+        # NumPy sorts 16-bit integers by radix, ten times faster than wider ones.
         small = targets.astype(np.uint16) if partitions <= 1 << 16 else targets
         table = table.take(np.argsort(small, kind="stable"))
     ends = np.cumsum(counts)
@@ -135,7 +125,7 @@ def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, sid
 
 
 def compact(table: pa.Table) -> pa.Table:
-    """Leave in each dictionary only the values that occur, since a packet takes its dictionaries along."""
+    """Remove unused values from dictionaries, since a packet contains its dictionaries."""
     for number, field in enumerate(table.schema):
         if pat.is_dictionary(field.type):
             table = table.set_column(number, field.name, _compact(one_chunk(table.column(number))))

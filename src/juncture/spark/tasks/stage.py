@@ -1,7 +1,7 @@
-"""What a Spark task runs: a stage of a join, which turns the batches of a partition into others.
+"""Stages of a join: what a Spark task runs to turn the batches of a partition into others.
 
-What all stages have in common is here: a context with one thread and the memory of a task, and errors that the user can
-mend, which leave a task as data. An exception would make Spark try the task again, and then show a traceback.
+Common to all stages: a context with one thread and the memory of a task, and expected errors as data. An exception
+would make Spark retry the task and then print a traceback.
 """
 
 from __future__ import annotations
@@ -21,18 +21,12 @@ from juncture.spark.tasks.worker import settle
 
 @dataclass(frozen=True, kw_only=True)
 class Stage(ABC):
-    """What a task does with its partition, as ``mapInArrow`` takes it.
-
-    Attributes
-    ----------
-    memory_bytes
-        How much a task may hold.
-    """
+    """A function of a partition, for ``mapInArrow``, within `memory_bytes`."""
 
     memory_bytes: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what becomes of a partition."""
+        """Yield the output of a partition."""
         settle()
         try:
             with join_context(threads=1, memory_bytes=self.memory_bytes) as context:
@@ -42,7 +36,7 @@ class Stage(ABC):
 
     @abstractmethod
     def _written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
-        """Yield what the stage makes, as batches."""
+        """Yield the output as batches."""
 
     @abstractmethod
     def _failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
@@ -50,11 +44,11 @@ class Stage(ABC):
 
 
 class PacketStage(Stage):
-    """A stage whose rows go on to partitions of the next one."""
+    """A stage whose rows go to partitions of the next one."""
 
     @abstractmethod
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
-        """Yield packets, given what Spark hands over and what the task may use."""
+        """Yield packets from Spark's batches."""
 
     def _written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
         return write_packets(self.packets(batches, context))
@@ -65,19 +59,13 @@ class PacketStage(Stage):
 
 @dataclass(frozen=True, kw_only=True)
 class OutputStage(Stage):
-    """A stage whose rows are rows of the result.
-
-    Attributes
-    ----------
-    output
-        What Spark expects.
-    """
+    """A stage that returns rows of the result."""
 
     output: TaskOutput
 
     @abstractmethod
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield rows of the result, given what Spark hands over and what the task may use."""
+        """Yield rows of the result from Spark's batches."""
 
     def _written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
         return self.output.batches(self.tables(batches, context))

@@ -1,4 +1,4 @@
-"""The rows of one partition: packets that a task has received, kept so that they can be read again and again."""
+"""The rows of one partition: received packets, stored so that they can be read repeatedly."""
 
 from __future__ import annotations
 
@@ -17,35 +17,23 @@ from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
-# Beside the user's own columns, so of names that nobody gives.
+# A name that cannot clash with the user's columns.
 NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}
-"""What a side's column is called that numbers the rows of a partition."""
+"""The column with the row numbers of a partition."""
 
 _PART_ROWS = 1 << 18
 
 _PART_SHARE = 1 / 8
-"""What a part takes of the memory, at most: it is read as a whole, beside all that is in memory."""
+"""Largest part as a share of the memory: a part is read whole, beside everything in memory."""
 
 _SPILLED = pa.schema([("rows", pa.binary())])
 
 
 class PacketStore:
-    """The rows of many packets of one side.
+    """The rows of many packets of one side, in memory up to the context's limit and then in the spill folder.
 
-    Packets stay as they came: in memory, up to a limit, and beyond it in the spill folder. Each has its own
-    dictionaries, so they are stored as bytes, and not as batches of one schema.
-
-    Parameters
-    ----------
-    schema
-        Of all packets.
-    context
-        What may be used, all of whose memory is for packets.
-
-    Attributes
-    ----------
-    part_rows
-        The number of rows of each part.
+    Each packet has its own dictionaries, so packets are stored as bytes and not as batches of one schema. `part_rows`
+    are the row counts of the parts.
     """
 
     def __init__(self, schema: pa.Schema, context: JoinContext) -> None:
@@ -60,13 +48,7 @@ class PacketStore:
         self._spilled = 0
 
     def add(self, packet: Packet) -> None:
-        """Keep a packet.
-
-        Raises
-        ------
-        StateError
-            If it does not fit in memory and there is no room to spill.
-        """
+        """Store a packet; raise `StateError` if it cannot be spilled."""
         assert packet.cell is not None
         widened_by = widened_bytes(packet.carried)
         self._bytes += packet.cell.size + widened_by
@@ -89,22 +71,16 @@ class PacketStore:
         self.part_rows[-1] += rows
 
     def finish(self) -> None:
-        """End writing, so that the rows can be read.
-
-        Raises
-        ------
-        StateError
-            If there is no room.
-        """
+        """End writing, so that the rows can be read."""
         if self._file is not None:
             self._file.finish()
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the bytes of some columns, as if all took the same."""
+        """Return the bytes of some columns, assuming equal sizes."""
         return self._bytes * len(columns) // max(len(self.schema), 1)
 
     def part(self, part: int, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of a part as one batch: to its reader, a batch costs as much as thousands of rows."""
+        """Return the rows of a part as one batch, since a batch costs its reader as much as thousands of rows."""
         tables = [widened(self._table(kept).select(columns)) for kept in self._parts[part]]
         return pa.concat_tables(tables).unify_dictionaries().combine_chunks() if len(tables) > 1 else tables[0]
 
@@ -112,21 +88,13 @@ class PacketStore:
         if isinstance(kept, pa.Table):
             return kept
         assert self._file is not None
-        # Read to the end: only then does the file take note of what went by, and give back what is unused.
+        # Read to the end, so that the file updates its statistics and releases unused memory.
         [batch] = self._file.read([kept], [0])
         return decoded(batch.column(0)[0].as_buffer())
 
 
 class ChainedRows(Source):
-    """The rows of some stores, one after the other.
-
-    Parameters
-    ----------
-    stores
-        The stores.
-    number
-        The name of a further column, with the number of each row; none if it is empty.
-    """
+    """The rows of some stores in sequence, with a column `number` of row numbers unless it is empty."""
 
     def __init__(self, stores: Sequence[PacketStore], number: str = "") -> None:
         schema = stores[0].schema
@@ -142,7 +110,7 @@ class ChainedRows(Source):
         yield from self._part(part, columns).to_batches()
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take."""
+        """Return the approximate bytes of some columns."""
         return sum(store.bytes_of([name for name in columns if name != self._number]) for store in self._stores)
 
     def tables(self) -> Iterator[pa.Table]:
@@ -151,7 +119,7 @@ class ChainedRows(Source):
             yield self._part(part, self.schema.names)
 
     def take(self, rows: Ints) -> Iterator[pa.Table]:
-        """Yield some rows, given by ascending numbers, part by part and without their numbers."""
+        """Yield the rows of ascending numbers, part by part and without their numbers."""
         for part in range(len(self.part_rows)):
             start, end = self.bounds[part], self.bounds[part + 1]
             wanted = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)]
@@ -164,7 +132,7 @@ class ChainedRows(Source):
 
     def _part(self, part: int, columns: Sequence[str]) -> pa.Table:
         store, inner = self._parts[part]
-        # Without a column there would be no rows.
+        # A table without columns has no rows.
         table = store.part(inner, [name for name in columns if name != self._number] or self._stored[:1])
         if self._number in columns:
             numbers = np.arange(self.bounds[part], self.bounds[part + 1])
@@ -173,19 +141,9 @@ class ChainedRows(Source):
 
 
 class PartitionRows:
-    """The rows of one partition, by side and content. What exceeds their share of the memory is in the spill folder.
+    """The rows of partition `target` by side and content, spilled beyond their share of the memory.
 
-    Parameters
-    ----------
-    join, context
-        The join, with the schemas of the rows as they come in packets, and what it may use.
-
-    Attributes
-    ----------
-    target
-        The number of the partition.
-    joining
-        What joins of its rows may use.
+    `joining` is the context for joins of the rows.
     """
 
     def __init__(self, join: Resolved, context: JoinContext) -> None:
@@ -200,26 +158,14 @@ class PartitionRows:
 
     @classmethod
     def of(cls, join: Resolved, batches: Iterable[pa.RecordBatch], context: JoinContext) -> PartitionRows:
-        """Return the rows of a partition to which none are sent that are ready.
-
-        Raises
-        ------
-        JunctureError
-            As `receive` does.
-        """
+        """Return the rows of a partition that receives no result rows."""
         partition = cls(join, context)
         for _ in partition.receive(batches):
             raise AssertionError("there is no stage before that gives rows out")
         return partition
 
     def receive(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Take what Spark hands over, and yield what of it is ready to be given out.
-
-        Raises
-        ------
-        JunctureError
-            If one of the tasks before failed with it, or there is no room to spill.
-        """
+        """Read Spark's batches, and yield result rows among them; raise the error of an earlier task."""
         for packet in read_packets(batches):
             self.target = packet.target
             if packet.content is Content.OUTPUT:
@@ -230,9 +176,9 @@ class PartitionRows:
             store.finish()
 
     def rows(self, side: Side, *contents: Content, numbered: bool = False) -> ChainedRows:
-        """Return some rows of a side, one content after the other, with a column of their numbers if asked for."""
+        """Return rows of a side by content, with a column of row numbers if `numbered`."""
         return ChainedRows([self._stores[side, content] for content in contents], NUMBERS[side] if numbered else "")
 
     def count(self, side: Side, *contents: Content) -> int:
-        """Return how many rows of a side have some contents."""
+        """Return the number of rows of a side with some contents."""
         return self.rows(side, *contents).num_rows

@@ -1,9 +1,8 @@
-"""Rows without a match, where others than the partition that owns them may have matched them: a second shuffle.
+"""Unmatched rows that other partitions may have matched: a second shuffle.
 
-The partition that owns such a row sends it on as *unmatched*. Each partition that has a copy of it and a match for that
-sends *match marks* to the owner: columns, and the values that a row has in them if it is matched. Of the rows that
-agree in these, all have a match or none has, so that no row needs a number, and a task that runs again says the same.
-Which columns decide is for each kind of join to say.
+The owner of such a row sends it on as *unmatched*. Each partition with a copy that matched sends *match marks* to the
+owner: the values of the columns that decide matches. Rows that agree in them match alike, so no row needs a number, and
+a retried task sends the same marks. Each kind of join defines its deciding columns.
 """
 
 from __future__ import annotations
@@ -27,19 +26,12 @@ from juncture.spec.schema import Side
 
 @dataclass(frozen=True)
 class ResolveUnmatched(OutputStage):
-    """Brings rows without a match and match marks together.
-
-    Attributes
-    ----------
-    join
-        The join, with the schemas of the rows as they come in packets. Those without a match may have further columns,
-        which marks name.
-    """
+    """Combines unmatched rows with match marks, which name columns of these rows."""
 
     join: Resolved
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield rows that are ready as they come, and then the others as the join shows them."""
+        """Yield result rows on arrival, then the rows without a mark as unmatched rows of the result."""
         kept = defaultdict[tuple[str | None, Content], list[pa.Table]](list)
         for packet in read_packets(batches):
             if packet.content is Content.OUTPUT:
@@ -60,7 +52,7 @@ class ResolveUnmatched(OutputStage):
 
 
 def _marked(rows: pa.Table, marks: list[pa.Table]) -> Mask:
-    """Tell which rows agree with a mark."""
+    """Return which rows agree with a mark."""
     marked = np.zeros(rows.num_rows, np.bool_)
     by_columns = defaultdict[tuple[str, ...], list[pa.Table]](list)
     for mark in marks:

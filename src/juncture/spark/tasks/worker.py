@@ -1,4 +1,4 @@
-"""A Python worker of Spark, which runs one task after the other."""
+"""A Python worker of Spark, which runs tasks one after the other."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _settled = 0
 
 
 def settle() -> None:
-    """Keep what has been imported out of the collection of garbage.
+    """Exclude imported objects from garbage collection.
 
-    Spark's workers look through all objects for garbage after each task. What this library imports is more than a
-    hundred thousand of them, which live as long as the worker: that took as long as the work of a small task.
+    Spark's workers collect garbage after each task. The imports of this library create more than a hundred thousand
+    permanent objects, whose traversal took as long as a small task.
     """
     global _settled
     if len(sys.modules) != _settled:

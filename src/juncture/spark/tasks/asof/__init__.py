@@ -1,1 +1,1 @@
-"""What tasks of as-of joins run."""
+"""Tasks of as-of joins."""

@@ -1,12 +1,11 @@
-"""Carryover: what a partition has to know of a key that others have rows of too.
+"""Carryover: the rows of a split key that other partitions need.
 
-Where a cut splits a key, the left rows behind it may match right rows in front of it, and the other way round. All that
-they can match are the *k* nearest right rows of the key on the other side, since every right row within the partition
-is nearer than those. Each task sends the *k* nearest of its own rows to each partition behind (or before) them;
-together these hold the *k* nearest of all.
+Where a cut splits a key, left rows after the cut may match right rows before it, and vice versa. They can match only
+the *k* nearest right rows of the key beyond the cut, since every right row within the partition is nearer. Each task
+sends its own *k* nearest rows to each partition after (or before) them; together these include the *k* nearest of all.
 
 A *segment* is the part of a key within one partition. Its *boundary rows* are its best *k* rows as seen from beyond it:
-the last ones for partitions behind it, the first ones for those before it.
+the last ones for later partitions, the first ones for earlier partitions.
 """
 
 from __future__ import annotations
@@ -34,17 +33,7 @@ Seen = Literal["backward", "forward"]
 
 @dataclass(frozen=True)
 class BoundaryRows:
-    """Right rows that may be seen from beyond their partition.
-
-    Attributes
-    ----------
-    rows
-        The rows.
-    hashes, owners
-        The hash of each one's key, and the partition that owns it.
-    numbers
-        What each is called by whoever has them.
-    """
+    """Right rows that other partitions may need: their key hashes, owning partitions, and row numbers."""
 
     rows: pa.Table
     hashes: Words
@@ -53,14 +42,14 @@ class BoundaryRows:
 
     @classmethod
     def of(cls, table: pa.Table, ranges: KeyRanges, cuts: Cuts, numbers: Ints | None = None) -> BoundaryRows:
-        """Return those of some rows whose keys are split, called by some numbers or by their positions."""
+        """Return the rows whose keys are split, numbered by `numbers` or by position."""
         rows = np.flatnonzero(ranges.valid & np.isin(ranges.hashes, cuts.split_hashes))
         owners, _ = ranges.partitions(cuts)
         every = cls(table, ranges.hashes, owners, np.arange(table.num_rows) if numbers is None else numbers)
         return every.take(rows)
 
     def take(self, rows: Ints) -> BoundaryRows:
-        """Return some of them."""
+        """Return some of the rows."""
         return BoundaryRows(self.rows.take(rows), self.hashes[rows], self.owners[rows], self.numbers[rows])
 
     @classmethod
@@ -77,16 +66,9 @@ class BoundaryRows:
 
 @dataclass(frozen=True)
 class Ranked:
-    """Boundary rows in order of key and partition, the best first within each segment.
+    """Boundary rows sorted by key, partition and rank, the best first within each segment.
 
-    Attributes
-    ----------
-    rows
-        Positions of the rows.
-    keys
-        A number for each one's key.
-    ranks
-        Its place in its segment, from 0.
+    `rows` are positions, `keys` number the keys, and `ranks` count from 0 in each segment.
     """
 
     rows: Ints
@@ -96,20 +78,18 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Carryover:
-    """Finds boundary rows, and the partitions that have to know them.
+    """Finds boundary rows, and the partitions that need them.
 
     Attributes
     ----------
     by, on, ties
-        Columns of the right side: the key, the order, and what decides among equal ones, the first first.
+        Right columns: key, order, and tie-breaking columns, the most significant first.
     count
-        How many rows a left row may need from beyond its partition.
+        Most rows that a left row needs from beyond its partition.
     sides
-        Where left rows look: ``"backward"`` to partitions before theirs, ``"forward"`` to those behind.
+        ``"backward"`` if left rows match in earlier partitions, ``"forward"`` if in later ones.
     least_wins
-        Whether the least row wins a tie rather than the greatest.
-    nulls_equal
-        Whether null equals null in the key.
+        Whether the least row wins a tie, rather than the greatest.
     """
 
     by: tuple[str, ...]
@@ -121,13 +101,13 @@ class Carryover:
     nulls_equal: bool = False
 
     def boundary(self, part: BoundaryRows) -> BoundaryRows:
-        """Return those rows that are boundary rows of a segment, as seen from any side."""
+        """Return the boundary rows of all segments, as seen from any side."""
         if part.rows.num_rows == 0:
             return part
         return part.take(np.unique(np.concatenate([self.ranked(part, seen).rows for seen in self.sides])))
 
     def ranked(self, part: BoundaryRows, seen: Seen) -> Ranked:
-        """Return the boundary rows of all segments as seen from one side."""
+        """Return the boundary rows of all segments, as seen from one side."""
         if part.rows.num_rows == 0:
             nothing = np.zeros(0, np.int64)
             return Ranked(nothing, nothing, nothing)
@@ -137,12 +117,12 @@ class Carryover:
             keys = dense_keys(table, self.by, nulls_equal=self.nulls_equal)
         _, segments = np.unique(np.stack([keys, part.owners]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
-        # Of rows that are equal in all columns the last one comes first, in every join that ranks them.
+        # Among rows that are equal in all columns, the last one ranks first, as in every join.
         ties = {f"tie{place}": table[name] for place, name in enumerate(self.ties)}
         on = table.schema.field(self.on)
         right = pa.table({"segment": segments, **ties, "row": np.arange(table.num_rows)})
         right = right.append_column(on.with_name("on"), table[self.on])
-        # A left row for each segment, from which all of its rows are on the wanted side.
+        # One artificial left row per segment, which all rows of the segment can match.
         count = int(segments.max()) + 1
         left = pa.table({"segment": np.arange(count)})
         left = left.append_column(on.with_name("far"), pa.repeat(_farthest(one_chunk(table[self.on]), seen), count))
@@ -154,7 +134,7 @@ class Carryover:
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
     def packets(self, parts: Sequence[BoundaryRows], cuts: Cuts) -> Iterator[Packet]:
-        """Yield copies for other partitions, given the boundary rows of one task's chunks."""
+        """Yield copies for other partitions, from the boundary rows of one task's chunks."""
         every = BoundaryRows.concat(parts)
         receivers: dict[int, list[Ints]] = {}
         for seen in self.sides:
@@ -166,11 +146,11 @@ class Carryover:
             yield Packet(target, Content.COPY, every.rows.take(np.concatenate(lists)), "right")
 
     def _receive(self, rows: Ints, every: BoundaryRows, seen: Seen, cuts: Cuts) -> Iterator[tuple[int, Ints]]:
-        """Yield each partition that sees rows of a key, with those that it sees."""
+        """Yield each partition that needs rows of a key, with these rows."""
         if len(rows) == 0:
             return
         first, last = cuts.span(int(every.hashes[rows[0]]))
-        # The nearest segment first, and within one the best row first.
+        # Nearest segment first, then best row first.
         owners = every.owners[rows]
         nearness = np.argsort(-owners if seen == "backward" else owners, kind="stable")
         rows, owners = rows[nearness], owners[nearness]
@@ -181,25 +161,19 @@ class Carryover:
 
 
 def _farthest(on: pa.Array, seen: Seen) -> pa.Scalar:
-    """Return a value from which all values are on the wanted side; null if there are none."""
+    """Return a value before (or after) all others; null if there are none."""
     if not pa.types.is_struct(on.type):
-        # Arrow has no least and no greatest of durations.
+        # Arrow has no min and max of durations.
         values = on.view(pa.int64()) if pa.types.is_duration(on.type) else on
         return (pc.max(values) if seen == "backward" else pc.min(values)).cast(on.type)
-    # No tuple is beyond the one of all that is farthest.
+    # The tuple of the farthest values bounds all tuples.
     parts = [pa.repeat(_farthest(part, seen), 1) for part in on.flatten()]
     return pa.StructArray.from_arrays(parts, fields=list(on.type))[0]
 
 
 @dataclass(frozen=True)
 class ScatterWithCarryover(Scatter):
-    """Sends right rows to their partitions, and boundary rows to others that have to know them.
-
-    Attributes
-    ----------
-    carryover
-        Which these are.
-    """
+    """Sends right rows to their partitions, and boundary rows to other partitions that need them."""
 
     carryover: Carryover
 

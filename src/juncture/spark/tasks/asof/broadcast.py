@@ -1,4 +1,4 @@
-"""As-of joins of a left side that every task has as a whole: candidates from each task, of which the best one wins."""
+"""As-of joins with the whole left side in every task: each task finds candidates, and the best candidate matches."""
 
 from __future__ import annotations
 
@@ -24,19 +24,7 @@ _ROW = "juncture:left"
 
 @dataclass(frozen=True)
 class ProbeLeft(PacketStage):
-    """Finds the best right rows of a task for each row of the whole left side.
-
-    Attributes
-    ----------
-    feed
-        The right rows.
-    join
-        The join.
-    left, left_columns
-        The left side, and what matching needs of it.
-    targets
-        How many partitions the left rows are cut into.
-    """
+    """Finds a task's best right rows for each row of the whole left side; left rows form `targets` partitions."""
 
     feed: Feed
     join: ResolvedAsof
@@ -45,7 +33,7 @@ class ProbeLeft(PacketStage):
     targets: int
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
-        """Yield right rows with the left rows that want them."""
+        """Yield candidate right rows with their left rows."""
         right = self.feed.source(batches, context)
         left = self.left.table(self.left_columns)
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
@@ -57,7 +45,7 @@ class ProbeLeft(PacketStage):
 
     @property
     def _probe_spec(self) -> Asof:
-        """What is asked of one task. Whether a tie has to be decided shows when all have had their say."""
+        """The join of one task. It keeps ties, since a tie may only show among the candidates of all tasks."""
         spec = self.join.spec
         if spec.ties == "error":
             return replace(spec, how="inner", matches=spec.matches + 1, ties="greatest")
@@ -72,7 +60,7 @@ class ProbeLeft(PacketStage):
 
 
 def candidates(right: pa.Schema, join: ResolvedAsof) -> pa.Schema:
-    """Return the schema of the right rows that are sent on, to left rows and no longer to keys."""
+    """Return the schema of candidates, which are keyed by left row rather than by key."""
     ranked = (join.right_on, None if join.known is None else join.known.right)
     kept = [field for field in right if field.name not in join.right_by or field.name in ranked]
     return pa.schema([*kept, pa.field(_ROW, pa.int64())])
@@ -85,21 +73,7 @@ def _range(target: int, targets: int, rows: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class ChooseCandidates(OutputStage):
-    """Chooses, for the left rows of a partition, the best of what the tasks have found.
-
-    Attributes
-    ----------
-    join
-        The join.
-    left
-        The left side.
-    right
-        The schema of the candidates.
-    targets
-        How many partitions there are.
-    names
-        The columns of the result.
-    """
+    """Chooses the best candidates for the left rows of a partition."""
 
     join: ResolvedAsof
     left: BroadcastTable
@@ -118,7 +92,7 @@ class ChooseCandidates(OutputStage):
             return
         first, end = _range(target, self.targets, self.left.num_rows)
         left = self.left.slice(first, end).append_column(_ROW, pa.array(np.arange(first, end)))
-        # What a row was matched by counts no longer: each left row is a key of its own now.
+        # Each left row is its own key now, instead of the join's key.
         spec, right = self.join.spec, pa.concat_tables(received)
         spec = replace(spec, order_by=[name for name in spec.order_columns() if name in self.right.names])
         by_row = replace(self.join, spec=spec, left_by=(_ROW,), right_by=(_ROW,)).over(left.schema, right.schema)

@@ -1,8 +1,8 @@
-"""Match marks of as-of joins, where keys are split among partitions: for ``right`` and ``full``.
+"""Match marks of as-of joins with split keys, for ``right`` and ``full``.
 
-A boundary row may have a match in another partition, which only that partition knows. So its owner gives it its rank
-among the boundary rows of its segment, and the one that matched it marks its key and rank. Where rows are equal in all
-columns it does not matter which of them is meant, so a rank is name enough.
+A boundary row may have a match in another partition, which only that partition detects. The owner therefore ranks it
+among the boundary rows of its segment, and the other partition marks its key and rank. Rows that are equal in all
+columns are interchangeable, so a rank identifies a row.
 """
 
 from __future__ import annotations
@@ -26,23 +26,13 @@ from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
 from juncture.spec.asof import ResolvedAsof
 
-# Beside the user's own columns, so of names that nobody gives.
+# Names that cannot clash with the user's columns.
 _RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
 
 
 @dataclass(frozen=True)
 class JoinAndMark(PacketStage):
-    """Joins the rows of one partition, and sends on what others have to know, or may know, of right rows.
-
-    Attributes
-    ----------
-    join
-        The join, with the schemas of the rows as they come in packets.
-    placement, cuts
-        Where right rows lie, and where partitions end.
-    carryover
-        Which right rows other partitions have copies of.
-    """
+    """Joins the rows of one partition, and sends on right rows that others may have matched, and match marks."""
 
     join: ResolvedAsof
     placement: Placement
@@ -50,7 +40,7 @@ class JoinAndMark(PacketStage):
     carryover: Carryover
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
-        """Yield joined rows, right rows without a match that another partition may have matched, and match marks."""
+        """Yield joined rows, locally unmatched right rows that another partition may have matched, and match marks."""
         partition = PartitionRows.of(self.join, batches, context)
         left = partition.rows("left", Content.OWNED, numbered=True)
         right = partition.rows("right", Content.OWNED, Content.COPY, numbered=True)
@@ -73,7 +63,7 @@ class JoinAndMark(PacketStage):
         yield from self._marks(partition, np.unique(np.concatenate(matched)) - owned.num_rows)
 
     def _boundary(self, rows: ChainedRows) -> BoundaryRows:
-        """Return the boundary rows among some numbered ones."""
+        """Return the boundary rows among numbered rows."""
         parts = []
         for table in (rows.schema.empty_table(), *rows.tables()):
             numbers = np.asarray(table[NUMBERS["right"]])
@@ -82,13 +72,13 @@ class JoinAndMark(PacketStage):
         return BoundaryRows.concat(parts)
 
     def _ranks(self, owned: ChainedRows) -> dict[Seen, tuple[Ints, Ints]]:
-        """Return the rows that others may match, and the rank of each in its segment, as seen from each side."""
+        """Return the rows that others may match, with their ranks in the segment as seen from each side."""
         boundary = self._boundary(owned)
         ranked = {seen: self.carryover.ranked(boundary, seen) for seen in self.carryover.sides}
         return {seen: (boundary.numbers[each.rows], each.ranks) for seen, each in ranked.items()}
 
     def _marks(self, partition: PartitionRows, matched: Ints) -> Iterator[Packet]:
-        """Yield match marks for copies that were matched here, to the partitions that own the rows."""
+        """Yield match marks for copies that matched here, to the partitions that own the rows."""
         copies = self._boundary(partition.rows("right", Content.COPY, numbered=True))
         for seen in self.carryover.sides:
             is_seen = copies.owners < partition.target if seen == "backward" else copies.owners > partition.target
@@ -103,7 +93,7 @@ class JoinAndMark(PacketStage):
 
 
 def _with_ranks(owned: ChainedRows, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> Iterator[pa.Table]:
-    """Yield right rows with their ranks as seen from each side, null where they have none."""
+    """Yield right rows with their ranks as seen from each side, null without a rank."""
     start = 0
     for table in owned.take(rows):
         numbers = pa.array(rows[start : start + table.num_rows])

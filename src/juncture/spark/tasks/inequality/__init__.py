@@ -1,1 +1,1 @@
-"""What tasks of range, overlap and predicate joins run."""
+"""Tasks of range, overlap and predicate joins."""

@@ -1,8 +1,8 @@
-"""Aggregates where left rows may have copies in several partitions.
+"""Aggregates of left rows that may have copies in several partitions.
 
-A left row without copies is done where it is. Of one that has copies no partition sees all matches, so the right rows
-that may be among them are sent to its owner, in a second shuffle, and the row is done there. These are the right rows
-around a cut, unless windows are long.
+A left row without copies is aggregated in its partition. No partition has all matches of a copied row, so right rows
+that may match it are sent to its owner in a second shuffle. These are the right rows around a cut, unless windows are
+long.
 """
 
 from __future__ import annotations
@@ -28,15 +28,7 @@ from juncture.spec.resolved import Resolved
 
 @dataclass(frozen=True)
 class _KeyExtents:
-    """For each key of some left rows, between which codes they look.
-
-    Attributes
-    ----------
-    hashes
-        Of the keys, in order.
-    first, last
-        The codes.
-    """
+    """The range of codes that the left rows of each key need; `hashes` are sorted."""
 
     hashes: Words
     first: Ints
@@ -52,7 +44,7 @@ class _KeyExtents:
         return cls(hashes, first, last)
 
     def overlaps(self, ranges: KeyRanges) -> Mask:
-        """Tell which right rows may match."""
+        """Return which right rows may match."""
         at = np.minimum(np.searchsorted(self.hashes, ranges.hashes), len(self.hashes) - 1)
         same = ranges.valid & (self.hashes[at] == ranges.hashes)
         return np.asarray(same & (ranges.first <= self.last[at]) & (ranges.last >= self.first[at]), np.bool_)
@@ -60,22 +52,14 @@ class _KeyExtents:
 
 @dataclass(frozen=True)
 class BoundaryAggregate(PacketStage):
-    """Aggregates for the left rows of a partition that have no copies, and sends right rows to the owners of others.
-
-    Attributes
-    ----------
-    join
-        The join, with the schemas of the rows as they come in packets.
-    placements, cuts
-        Where the rows of both sides lie, and where partitions end.
-    """
+    """Aggregates left rows without copies, and sends right rows to the owners of copied left rows."""
 
     join: Resolved
     placements: tuple[Placement, Placement]
     cuts: Cuts
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
-        """Yield joined rows, left rows that wait, and right rows for them."""
+        """Yield joined rows, waiting left rows, and right rows for them."""
         partition = PartitionRows.of(self.join, batches, context)
         left = partition.rows("left", Content.OWNED)
         right = partition.rows("right", Content.OWNED, Content.SPLIT, Content.COPY)
@@ -86,7 +70,7 @@ class BoundaryAggregate(PacketStage):
         wanted = self._wanted(partition)
         if not wanted:
             return
-        # Right rows that came here as copies are sent on by their owner, to all but the left rows that are owned here.
+        # The owner of a copied right row sends it on, except to left rows that this partition owns.
         here = {owner: extent for owner, extent in wanted.items() if owner == partition.target}
         for contents, targets in (((Content.OWNED, Content.SPLIT), wanted), ((Content.COPY,), here)):
             for rows in partition.rows("right", *contents).tables():
@@ -97,7 +81,7 @@ class BoundaryAggregate(PacketStage):
                         yield Packet(owner, Content.OWNED, compact(rows.take(found)), "right")
 
     def _wanted(self, partition: PartitionRows) -> dict[int, _KeyExtents]:
-        """Return what left rows look for that have copies, by the partitions that own them."""
+        """Return the extents of copied left rows, by owning partition."""
         tables = partition.rows("left", Content.SPLIT, Content.COPY).tables()
         parts = [self.placements[0].place(rows) for rows in tables]
         if not parts:

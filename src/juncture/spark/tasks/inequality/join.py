@@ -1,4 +1,4 @@
-"""The pairs of one partition, whose rows may have copies in others."""
+"""The pairs of one partition, whose rows may have copies in other partitions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ _REPLICATED = (Content.SPLIT, Content.COPY)
 
 @dataclass(frozen=True)
 class JoinPairs(OutputStage):
-    """Makes the pairs of one partition, and the rows without a match that no other partition has.
-
-    Attributes
-    ----------
-    join
-        The join, with the schemas of the rows as they come in packets.
-    """
+    """Returns the pairs of one partition, and the unmatched rows without copies."""
 
     join: Resolved
 
@@ -42,7 +36,7 @@ class JoinPairs(OutputStage):
             yield from engine.execute(self.join, left, right, partition.joining)
 
     def _with_unmatched(self, partition: PartitionRows) -> Iterator[pa.Table]:
-        """Yield pairs, and of the rows without one those that have no copies."""
+        """Yield pairs and unmatched rows without copies."""
         how = self.join.how
         keeps: dict[Side, bool] = {"left": how in ("left", "full"), "right": how in ("right", "full")}
         kept = [side for side in NUMBERS if keeps[side]]
@@ -53,7 +47,7 @@ class JoinPairs(OutputStage):
             for table in engine.execute(pairs, left, right, partition.joining):
                 for side in kept:
                     numbers = np.asarray(table[NUMBERS[side]])
-                    # The rows without copies come first wherever they take part.
+                    # Rows without copies come first in the numbering.
                     if number == 0 or side == "left":
                         matched[side][numbers[numbers < len(matched[side])]] = True
                 yield table.drop_columns([NUMBERS[side] for side in kept])
@@ -63,7 +57,7 @@ class JoinPairs(OutputStage):
 
 
 def _inputs(partition: PartitionRows, *, numbered: bool = False) -> Iterator[tuple[ChainedRows, ChainedRows]]:
-    """Yield left and right rows, one of each pair owned by the partition: all such pairs, once."""
+    """Yield left and right rows such that each pair, one of whose rows the partition owns, occurs once."""
     owned = (Content.OWNED, Content.SPLIT)
     yield (
         partition.rows("left", *owned, Content.COPY, numbered=numbered),
@@ -75,7 +69,7 @@ def _inputs(partition: PartitionRows, *, numbered: bool = False) -> Iterator[tup
 
 
 def _numbered_pairs(join: Resolved, shown: dict[Side, bool]) -> Resolved:
-    """Return a join that makes pairs of numbered rows, and shows the numbers of some sides."""
+    """Return a join that returns pairs of row numbers of some sides."""
     output = list(join.output)
     if shown["left"]:
         ours = sum(column.side == "left" for column in output)

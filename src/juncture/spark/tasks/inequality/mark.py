@@ -1,8 +1,8 @@
 """Match marks of joins whose rows may have copies in several partitions.
 
-Whether a row without copies has a match is known where it is. Of one that has copies, its owner knows only what is
-there: if that is no match, it sends the row on as unmatched, and each partition that has a copy and a match for it
-marks the columns that decide what the row matches.
+The partition of a row without copies knows whether it matches. The owner of a copied row knows only local matches. If
+there are none, it sends the row on as unmatched, and each partition with a copy that matched marks the columns that
+decide the row's matches.
 """
 
 from __future__ import annotations
@@ -30,19 +30,9 @@ from juncture.spec.schema import How, OutputColumn, Side
 
 @dataclass(frozen=True)
 class MarkMatches(PacketStage):
-    """Finds out which rows of one partition have a match.
+    """Finds which rows of some sides match in one partition.
 
-    For ``semi`` and ``anti`` all left rows; for other joins only those that have copies, since what else there is to
-    know of them shows when pairs are made.
-
-    Attributes
-    ----------
-    join
-        The join, with the schemas of the rows as they come in packets.
-    placements, cuts
-        Where the rows of both sides lie, and where partitions end.
-    sides
-        The sides whose rows are looked at.
+    For ``semi`` and ``anti`` these are all left rows; for other joins only copied rows, as the pairs show the rest.
     """
 
     join: Resolved
@@ -51,7 +41,7 @@ class MarkMatches(PacketStage):
     sides: tuple[Side, ...]
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
-        """Yield joined rows, rows without a match that another partition may have matched, and match marks."""
+        """Yield joined rows, locally unmatched rows that another partition may have matched, and match marks."""
         partition = PartitionRows.of(self.join, batches, context)
         for side in self.sides:
             yield from self._of_side(partition, side)
@@ -74,7 +64,7 @@ class MarkMatches(PacketStage):
             yield from self._marks(side, rows)
 
     def _matched(self, partition: PartitionRows, side: Side, rows: ChainedRows) -> Mask:
-        """Tell which rows of a side have a match here."""
+        """Return which rows of a side match here."""
         matched = np.zeros(rows.num_rows, np.bool_)
         other = partition.rows(
             "right" if side == "left" else "left", Content.OWNED, Content.SPLIT, Content.COPY, numbered=True
@@ -91,7 +81,7 @@ class MarkMatches(PacketStage):
         return matched
 
     def _marks(self, side: Side, rows: pa.Table) -> Iterator[Packet]:
-        """Yield match marks for copies that were matched here, to the partitions that own the rows."""
+        """Yield match marks for copies that matched here, to the partitions that own the rows."""
         placement = self.placements[0 if side == "left" else 1]
         marks = rows.select(list(placement.decisive))
         owners, _ = placement.place(marks).partitions(self.cuts)
@@ -100,7 +90,7 @@ class MarkMatches(PacketStage):
 
 
 def _only_numbers(join: Resolved, side: Side, left: ChainedRows, right: ChainedRows) -> Resolved:
-    """Return a join that shows the numbers of a side's rows with a match: of left ones each once."""
+    """Return a join that returns the row numbers of a side's matched rows, of left rows once each."""
     number = NUMBERS[side]
     is_left = number in left.schema.names
     output = (OutputColumn(number, "left" if is_left else "right", number),)

@@ -1,1 +1,1 @@
-"""Joins of many tables to one spine, in Spark's tasks."""
+"""Tasks of joins of many tables to one spine."""

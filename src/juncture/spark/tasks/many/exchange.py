@@ -1,4 +1,4 @@
-"""The rows of a spine and of its tables on their way to the partition of their key, and as they arrive there."""
+"""Sending the rows of a spine and its tables to the partition of their key, and receiving them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,15 @@ from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import ChainedRows, PacketStore
 
 SPINE = "spine"
-"""What packets of the spine say that they are of."""
+"""The side of packets of the spine."""
 
 _RECEIVED_SHARE = 1 / 4
-"""For all rows that a task has received, of what it may hold; beyond that they are on disk."""
+"""Share of a task's memory for received rows; the rest of the rows spill."""
 
 
 @dataclass(frozen=True)
 class ByKey:
-    """Where rows go: to the partition of the hash of their key.
-
-    Attributes
-    ----------
-    types
-        The types of each pair of key columns, of the spine and of the tables.
-    nulls_equal
-        Whether null is a value like others.
-    partitions
-        How many there are.
-    """
+    """Places rows by the hash of their key; `types` are those of each pair of key columns, of spine and tables."""
 
     types: tuple[tuple[pa.DataType, pa.DataType], ...]
     nulls_equal: bool
@@ -56,13 +46,13 @@ class ByKey:
         targets = (hashes % np.uint64(self.partitions)).astype(np.int64)
         if usable is None:
             return targets, np.arange(len(targets))
-        # Rows that can match nothing go to all partitions evenly.
+        # Rows that cannot match are spread evenly.
         strangers = np.flatnonzero(~usable)
         targets[strangers] = np.arange(len(strangers)) % self.partitions
         return targets, np.flatnonzero(usable)
 
     def sent(self, table: pa.Table, by: tuple[str, ...], side: str, *, keep_all: bool) -> Iterator[Packet]:
-        """Yield packets of some rows, those without a key only if all are to be kept."""
+        """Yield packets of some rows; rows without a key only if `keep_all`."""
         table = encode_keys(table.combine_chunks(), by)
         targets, keyed = self.targets(table, by)
         if not keep_all and len(keyed) < table.num_rows:
@@ -72,19 +62,7 @@ class ByKey:
 
 @dataclass(frozen=True)
 class ScatterByKey(PacketStage):
-    """Sends the rows of the spine or of a table to the partitions of their keys.
-
-    Attributes
-    ----------
-    feed
-        Where the rows come from.
-    side
-        What they are of: `SPINE`, or the name of a table.
-    by
-        Their key columns.
-    placement
-        Where they go.
-    """
+    """Sends rows of the spine (`SPINE`) or of a table (its name) to the partitions of their keys."""
 
     feed: Feed
     side: str
@@ -100,22 +78,7 @@ class ScatterByKey(PacketStage):
 def received(
     batches: Iterable[pa.RecordBatch], schemas: Mapping[str, pa.Schema], context: JoinContext
 ) -> tuple[dict[str, Source], JoinContext]:
-    """Return the rows that a partition received, by what they are of, and what their joins may use.
-
-    Parameters
-    ----------
-    batches
-        What Spark hands over.
-    schemas
-        The schemas of the packets, by what they are of.
-    context
-        What the task may use.
-
-    Raises
-    ------
-    JunctureError
-        If one of the tasks before failed with it, or there is no room to spill.
-    """
+    """Return the rows that a partition received, by side, and the context for their joins."""
     stores = {
         side: PacketStore(schema, context.within(context.memory.reserve(side, _RECEIVED_SHARE / len(schemas))))
         for side, schema in schemas.items()

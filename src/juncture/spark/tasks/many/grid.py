@@ -1,4 +1,4 @@
-"""What tasks do of grids and of interpolation: the same as in one process, with the rows that they have."""
+"""Tasks of grids and of interpolation, which run the in-process code."""
 
 from __future__ import annotations
 
@@ -22,15 +22,7 @@ _ROWS = 1 << 20
 
 @dataclass(frozen=True)
 class ExpandGrid(OutputStage):
-    """Makes the rows of keys, of which each has where it begins and ends in its last two columns.
-
-    Attributes
-    ----------
-    feed
-        The keys.
-    grid
-        The grid.
-    """
+    """Returns the grid rows of keys; the last two columns of `feed` are a key's start and end."""
 
     feed: Feed
     grid: ResolvedGrid
@@ -53,15 +45,7 @@ class ExpandGrid(OutputStage):
 
 @dataclass(frozen=True)
 class InterpolateRows(OutputStage):
-    """Puts values between those of the row before and of the row after in their place.
-
-    Attributes
-    ----------
-    feed
-        Rows with those before and after them.
-    lines
-        What lies between them.
-    """
+    """Interpolates between the rows before and after, which `feed` contains."""
 
     feed: Feed
     lines: Lines

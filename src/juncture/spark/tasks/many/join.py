@@ -1,4 +1,4 @@
-"""What tasks do of a join of many tables to one spine: join what they have, and give it out or send it on."""
+"""Tasks of a join of many tables to one spine: join the received rows, then return them or send them on."""
 
 from __future__ import annotations
 
@@ -18,26 +18,18 @@ from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.many import ResolvedTable
 
 REPORT_SCHEMA = pa.schema([("table", pa.string()), ("figure", pa.string()), ("rows", pa.int64())])
-"""What partitions count: figures of a table, to be added up."""
+"""Counts of a table in one partition, to be summed."""
 
 
 @dataclass(frozen=True)
 class TaskTable:
-    """A table as tasks have it.
-
-    Attributes
-    ----------
-    table
-        What to join, checked against the schemas of the rows as tasks have them.
-    sent
-        The rows, if every task has them all; None if they come in packets.
-    """
+    """A table in tasks, resolved against their schemas; `sent` has its rows if it is broadcast."""
 
     table: ResolvedTable
     sent: BroadcastTable | None = None
 
     def source(self, arrived: Mapping[str, Source]) -> Source:
-        """Return the rows that a task has of it."""
+        """Return the rows of the table in this task."""
         if self.sent is None:
             return arrived[self.table.name]
         return TableSource(self.sent.table(self.table.join.right_schema.names))
@@ -45,15 +37,7 @@ class TaskTable:
 
 @dataclass(frozen=True)
 class KeyStep:
-    """What one task does with one key: the rows that come, and the tables that they are joined with.
-
-    Attributes
-    ----------
-    spine
-        The schema of the rows of the spine as they come.
-    tables
-        The tables.
-    """
+    """The join of one task by one key: the schema of received spine rows, and the tables."""
 
     spine: pa.Schema
     tables: tuple[TaskTable, ...]
@@ -61,7 +45,7 @@ class KeyStep:
     def arrived(
         self, batches: Iterable[pa.RecordBatch], context: JoinContext
     ) -> tuple[Source, list[Source], JoinContext]:
-        """Return the spine and the tables in a partition to which packets were sent, and what joins may use."""
+        """Return the spine and the tables that a partition received, and the context for joins."""
         schemas = {each.table.name: each.table.join.right_schema for each in self.tables if each.sent is None}
         rows, joining = received(batches, {SPINE: self.spine, **schemas}, context)
         return rows[SPINE], [each.source(rows) for each in self.tables], joining
@@ -71,12 +55,12 @@ class KeyStep:
         return join_tables([each.table for each in self.tables], self.spine, left, rights, context)
 
     def counted(self, left: Source, rights: list[Source], context: JoinContext) -> pa.Table:
-        """Return what a report counts of the rows."""
+        """Return the counts for a report."""
         rows = []
         for each, right, report in zip(
             self.tables, rights, reports([each.table for each in self.tables], left, rights, context), strict=True
         ):
-            # Rows that every task has are counted once, by who sends them.
+            # Broadcast tables are counted once, by the sender.
             right_rows = right.num_rows if each.sent is None else 0
             figures = {"left_rows": report.left_rows, "right_rows": right_rows, "matched": report.matched}
             figures |= dict(report.reasons)
@@ -88,15 +72,7 @@ class KeyStep:
 
 @dataclass(frozen=True)
 class JoinKey(OutputStage):
-    """Joins what a partition received, and gives out the result.
-
-    Attributes
-    ----------
-    step
-        What to join.
-    names
-        The columns of the result, in order.
-    """
+    """Joins what a partition received, and returns the result."""
 
     step: KeyStep
     names: tuple[str, ...]
@@ -109,15 +85,7 @@ class JoinKey(OutputStage):
 
 @dataclass(frozen=True)
 class JoinSent(OutputStage):
-    """Joins the rows of the spine that a task has with tables that every task has.
-
-    Attributes
-    ----------
-    feed
-        The rows of the spine.
-    step, names
-        As for `JoinKey`.
-    """
+    """Joins a task's rows of the spine (`feed`) with broadcast tables."""
 
     feed: Feed
     step: KeyStep
@@ -133,16 +101,9 @@ class JoinSent(OutputStage):
 
 @dataclass(frozen=True)
 class JoinAndSend(PacketStage):
-    """Joins what a partition received, and sends the rows on to the partitions of another key.
+    """Joins what a partition received, and sends the rows to the partitions of another key (`by`).
 
-    Attributes
-    ----------
-    step
-        What to join.
-    sent
-        The schema of the rows as they are sent, but for the encoding of keys.
-    by, placement
-        The other key, and where it goes.
+    `sent` is the schema of these rows before keys are encoded.
     """
 
     step: KeyStep
@@ -160,39 +121,25 @@ class JoinAndSend(PacketStage):
 
 @dataclass(frozen=True)
 class CountPartition(OutputStage):
-    """Counts what a report says of the rows that a partition received.
-
-    Attributes
-    ----------
-    step
-        What to count.
-    """
+    """Counts the rows that a partition received, for a report."""
 
     step: KeyStep
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield the figures."""
+        """Yield the counts."""
         left, rights, joining = self.step.arrived(batches, context)
         yield self.step.counted(left, rights, joining)
 
 
 @dataclass(frozen=True)
 class CountSent(OutputStage):
-    """Counts the same of the rows of the spine that a task has, for tables that every task has.
-
-    Attributes
-    ----------
-    feed
-        The rows of the spine.
-    step
-        What to count.
-    """
+    """Counts a task's rows of the spine (`feed`) for broadcast tables."""
 
     feed: Feed
     step: KeyStep
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield the figures."""
+        """Yield the counts."""
         for chunk in self.feed.chunks(batches):
             rights = [each.source({}) for each in self.step.tables]
             yield replace(self.step, spine=chunk.schema).counted(TableSource(chunk), rights, context)
