@@ -65,7 +65,7 @@ def test_rows_are_shown(folder):
         (("--on", "name"), "the right table does not have"),
         (("--on", "id", "--how", "outer"), "'inner', 'left', 'right', 'full', 'semi', 'anti'"),
         (("--on", "id", "--memory", "much"), "not a size of memory"),
-        (("--on", "id", "--memory", "1MB"), "too small"),
+        (("--on", "id", "--memory", "1MB"), "the minimum is 64.0 MB"),
         (("--on", "id", "--where", "l.least >"), "l.least >"),
         (("--on", "id", "--algorithm", "hsah"), "Did you mean 'hash'?"),
     ],

@@ -56,7 +56,7 @@ def test_a_command_that_is_nearly_right_is_suggested():
 def test_options_of_all_commands_stand_before_them(option):
     done = CliRunner().invoke(app, ["join", "asof", "a.csv", "b.csv", "--on", "ts", option])
     assert done.exit_code == 2
-    assert f"{option} is of all commands, and stands before them: `juncture {option} join asof …`" in done.stderr
+    assert f"{option} belongs before the command. Pass `juncture {option} join asof …`" in done.stderr
 
 
 def test_wrong_options_are_told_as_other_mistakes_are():

@@ -1,1 +1,1 @@
-"""Measures the constants of the planner's cost formulas on the machine at hand."""
+"""Measurement of the planner's cost constants on this machine."""

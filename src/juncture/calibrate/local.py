@@ -1,4 +1,4 @@
-"""Constants of in-process joins: what the algorithms take for generated tables that are made for one step each."""
+"""Cost constants of in-process joins, from joins of generated tables that isolate one step each."""
 
 from __future__ import annotations
 
@@ -18,25 +18,17 @@ from juncture.spec.where import Where
 
 _TRIES = 3
 _WIDE = 20
-"""How many matches a row has where matches are to be what costs."""
+"""Matches per row in tables that measure the cost of matches."""
 
 _LITTLE_MEMORY = "64MB"
-"""So little that a million rows do not fit."""
+"""A memory limit that a million rows exceed."""
 
 
 def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_000) -> dict[str, float]:
-    """Return constants of `juncture.planner.constants.Constants`, by their names.
+    """Return constants of `juncture.planner.constants.Constants`, by name.
 
-    Parameters
-    ----------
-    report
-        Called with what is measured next.
-    rows
-        Of the tables. All pairs are compared of tables with twice the square root of as many.
-
-    Notes
-    -----
-    Takes some seconds for each million rows on two cores. Each time is the shortest of three.
+    Takes some seconds for each million of `rows` on two cores. Each time is the shortest of three. Joins that compare
+    all pairs use twice the square root of `rows`. `report` is called with the name of each step.
     """
     generator, few = np.random.default_rng(1), max(rows // 1_000, 1)
     large, second, small = (_table(generator, count, rows) for count in (rows, rows, few))
@@ -53,7 +45,7 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
     report("predicate joins")
     side = 2 * int(rows**0.5)
     crowd, others = _table(generator, side, rows), _table(generator, side, rows)
-    # Neither is ever ruled out for a block as a whole, and few pairs match.
+    # No block can be skipped by its bounds, and few pairs match.
     apart = Where("l.at * r.odd = r.at * l.odd + 1", allow_cross=True)
     compared_ns, blocked_ns = (
         _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested", "blocks")
@@ -69,14 +61,14 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
         "blocked_ns": blocked_ns,
         "compared_ns": compared_ns,
     }
-    # The clock may say that a step took no time.
+    # The difference of two times may be zero or negative.
     return {name: max(value, 0.1) for name, value in measured.items()}
 
 
 def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, float]:
-    """Return the constants of equality joins by distinct numbers."""
+    """Return the constants of equality joins, by distinct integers."""
     rows, cores, join = large.num_rows, available_cores(), Equi(on="place")
-    # Each row of the large table has a match in the small one too.
+    # Each row of the large table also matches in the small one.
     near = pa.table({"at": large["at"], "place": large["place"].to_numpy() % small.num_rows})
     hashed, whole = _core_ns(near, small, join, "hash"), _core_ns(large, second, join, "hash")
     meet_ns = hashed / rows
@@ -93,9 +85,9 @@ def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, f
 
 
 def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
-    """Return rows in no order, with a number in which neighbours are 1 apart."""
+    """Return rows in random order, with a number that differs by 1 between neighbours."""
     place = generator.permutation(rows)
-    # Text, as keys are more often than not; numbers would take less.
+    # Text keys, the common case; integers would be cheaper.
     names = pa.array([f"key {number}" for number in range(max(keys // 1_000, 1))])
     return pa.table(
         {
@@ -108,6 +100,6 @@ def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
 
 
 def _core_ns(left: pa.Table, right: pa.Table, spec: Spec, algorithm: str, memory: str | None = None) -> float:
-    """Return what a join takes, in core-seconds: the shortest of several runs, since the first one compiles."""
+    """Return the core-nanoseconds of a join: the shortest of several runs, since the first one compiles."""
     ready = plan(left, right, spec, algorithm=algorithm, memory=memory)
     return min(ready.analyze().run.seconds for _ in range(_TRIES)) * available_cores() * 1e9

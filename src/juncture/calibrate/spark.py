@@ -1,4 +1,4 @@
-"""Constants of joins on Spark: what single steps take for a generated table, and what small joins take to start."""
+"""Cost constants of joins on Spark, from single steps on a generated table and from the start of small joins."""
 
 from __future__ import annotations
 
@@ -27,34 +27,20 @@ if TYPE_CHECKING:
 
 _BIN_ROWS = 100
 _BATCH_BYTES = "256m"
-"""A limit that no batch comes near to, so that it costs what it takes to look after it."""
+"""A limit that no batch reaches, to measure the cost of enforcing it."""
 _FEW = 100
-"""So few rows that a join of them takes the time that it takes to start."""
+"""A row count whose join takes only its start-up time."""
 
 
 def measure_spark(
     session: SparkSession, report: Callable[[str], object] = str, *, rows: int = 2_000_000, rounds: int = 4
 ) -> dict[str, float]:
-    """Return constants of `juncture.planner.constants.Constants`, by their names.
+    """Return constants of `juncture.planner.constants.Constants`, by name.
 
-    Parameters
-    ----------
-    session
-        Where to measure. Its workers have to see the temporary folder of this process, as those on one machine do.
-    report
-        Called with what is measured next.
-    rows
-        Of the table.
-    rounds
-        How often each step is taken. The first time, the JVM has yet to compile what it takes.
-
-    Notes
-    -----
-    Takes about a minute for two million rows on two cores. A step costs what a query with it takes longer than one
-    without; each time is the shortest of several. What it takes to start a stage, and Python in it, is what joins of
-    a few rows take, from the plan to the last row. While rows are handed to Python, the session's limit of the bytes
-    of a batch is set, and put back after that. Steps that only Juncture's own kernels take inside of a task are
-    not measured.
+    Takes about a minute for two million rows on two cores. A step costs the difference between queries with and without
+    it; each time is the shortest of `rounds`, as the JVM compiles in the first. Joins of a few rows measure the start
+    of a stage and of Python. The workers must see this process's temporary folder. The session's limit of batch bytes
+    is changed meanwhile. Steps inside of tasks that only run Juncture's kernels are not measured.
     """
     cores = resources(session).cores
     shortest: dict[str, float] = {}
@@ -76,7 +62,7 @@ def _table(session: SparkSession, rows: int) -> DataFrame:
 
 
 def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str, Callable[[], float]]:
-    """Return what takes each step that is measured, and says how long it took."""
+    """Return a function that measures each step, in seconds."""
     table = session.read.parquet(path)
     shuffled = table.repartition(cores, "key")
     frames = {
@@ -102,9 +88,9 @@ def _steps(session: SparkSession, path: str, rows: int, cores: int) -> dict[str,
 
 
 def _joins(session: SparkSession) -> dict[str, Callable[[], float]]:
-    """Return a function that times joins with their start-up cost."""
+    """Return functions that measure joins with their start-up cost, in seconds."""
     few = session.createDataFrame(pa.table({"id": range(_FEW)}))
-    # Were the sides not counted by someone, a job would count them.
+    # Without these row counts, planning would run a job.
     known = SideStats(rows=_FEW, row_bytes=8)
     return {
         "two stages": partial(_join_s, few, Equi(on="id"), "sort_merge", Stats(left=known, right=known)),
@@ -113,7 +99,7 @@ def _joins(session: SparkSession) -> dict[str, Callable[[], float]]:
 
 
 def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, float]:
-    """Return what a step costs by the times of queries with and without it."""
+    """Return the constants from the times of queries with and without each step."""
 
     def between(with_it: str, without: str) -> float:
         return shortest[with_it] - shortest[without]
@@ -138,12 +124,12 @@ def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, f
         "bin_pair_ns": core_ns(between("bins", "no bins"), pairs),
         "made_ns": core_ns(between("made", "bins"), pairs),
     }
-    # What drowns in noise is left to what is built in.
+    # Differences below the noise fall back to the built-in constants.
     return {name: value for name, value in measured.items() if value > 0}
 
 
 def _loop_rows(rows: int) -> int:
-    """Return how many rows of each side make a hundred pairs for each row of the table."""
+    """Return the rows of each side whose pairs are a hundred times the table's rows."""
     return int((100 * rows) ** 0.5)
 
 
@@ -154,7 +140,7 @@ def _loop(session: SparkSession, rows: int) -> DataFrame:
 
 
 def _bins(session: SparkSession, rows: int, bin_rows: int, *, matching: bool) -> DataFrame:
-    """Compare the pairs of bins, which all match or all do not."""
+    """Compare the pairs of bins, which either all match or never."""
     here = session.range(rows // 10).select((F.col("id") / bin_rows).cast("bigint").alias("bin"), "id")
     there = here.select(F.col("bin").alias("its_bin"), F.col("id").alias("there"))
     verdict = F.expr("id + there >= 0" if matching else "id + there < 0")
@@ -169,7 +155,7 @@ def _seconds(frame: DataFrame) -> float:
 
 
 def _handed_s(frame: DataFrame, batch_bytes: str) -> float:
-    """Return how long a query takes under a limit of the bytes that Python is handed at once."""
+    """Return the seconds of a query under a limit of the bytes of batches for Python."""
     with _set(frame.sparkSession, BATCH_BYTES, batch_bytes):
         return _seconds(frame)
 
@@ -188,7 +174,7 @@ def _set(session: SparkSession, name: str, value: str) -> Iterator[None]:
 
 
 def _join_s(few: DataFrame, spec: Spec, algorithm: str, stats: Stats | None) -> float:
-    """Return how long a join of some rows with themselves takes, from its plan to its last row."""
+    """Return the seconds of a self-join of some rows, from planning to its last row."""
     began = time.perf_counter()
     frame = plan(few, few, spec, algorithm=algorithm, stats=stats).execute()
     return time.perf_counter() - began + _seconds(frame)
@@ -201,7 +187,7 @@ def _collect_s(frame: DataFrame) -> float:
 
 
 def _direct_s(path: str) -> float:
-    """Return how long one core takes to read all rows through Arrow."""
+    """Return the seconds in which one core reads all rows with Arrow."""
     began = time.perf_counter()
     for file in sorted(Path(path).glob("*.parquet")):
         pq.read_table(file, use_threads=False)
@@ -209,11 +195,11 @@ def _direct_s(path: str) -> float:
 
 
 def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Take all rows to Python, and none back."""
+    """Transfer all rows to Python, and none back."""
     rows = sum(batch.num_rows for batch in batches)
     yield pa.record_batch({"rows": pa.array([rows], pa.int64())})
 
 
 def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Take all rows to Python and back."""
+    """Transfer all rows to Python and back."""
     yield from batches

@@ -1,1 +1,1 @@
-"""The command line: what users type, what they see while it runs, and how it ends."""
+"""The command line: arguments, progress, results and exit codes."""

@@ -46,7 +46,7 @@ def calibrate(
         measured |= _local() if each == "local" else _spark()
     cores = available_cores()
     heading = (
-        f"What a row costs in each step of a join, in core-nanoseconds (_ns), or a step in seconds (_s).\n"
+        f"Cost of a row in each step of a join in core-nanoseconds (_ns), or of a step in seconds (_s).\n"
         f"Measured by juncture {__version__} calibrate for {' and '.join(engines)} on "
         f"{datetime.now(UTC):%Y-%m-%d}, {cores} cores, {platform.system()} {platform.machine()}.\n"
         f"The planner reads this file where the environment variable {CONSTANTS_VARIABLE} names it."
@@ -75,7 +75,7 @@ def _spark() -> dict[str, float]:
 
 
 def _comparison(measured: dict[str, float]) -> Table:
-    """Return what was measured beside what is built in."""
+    """Return the measured and the built-in constants as a table."""
     table = Table(box=None, pad_edge=False)
     table.add_column("constant")
     for heading in ("measured", "built in"):

@@ -1,4 +1,4 @@
-"""Where the command line writes: results to standard output, all else to standard error."""
+"""The consoles of the command line: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ WIDTH_OF_PIPES = 1_000_000
 
 
 def results() -> Console:
-    """Return a console on standard output, as it is now."""
+    """Return a console on the current standard output."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=WIDTH_OF_PIPES)
 
 
 def messages() -> Console:
-    """Return a console on standard error, as it is now, for what can be done without."""
+    """Return a console on the current standard error, for messages that --quiet suppresses."""
     return Console(stderr=True, highlight=False, quiet=is_quiet())
 
 
-def asked_for() -> Console:
-    """Return a console on standard error, as it is now, for requested output other than rows."""
+def requested() -> Console:
+    """Return a console on the current standard error, for requested output other than rows."""
     return Console(stderr=True, highlight=False)
 
 
 def failures() -> Console:
-    """Return a console on standard error, as it is now, for what a user has to know."""
+    """Return a console on the current standard error, for errors."""
     return Console(stderr=True, highlight=False)
 
 
 def is_quiet() -> bool:
-    """Return whether nothing is to be shown but results and failures."""
+    """Return whether only results and errors are printed."""
     return _IS_QUIET.get()
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show no progress and no messages while the block runs, but for failures."""
+    """Suppress progress and messages, other than errors, in the block."""
     token = _IS_QUIET.set(True)
     try:
         yield

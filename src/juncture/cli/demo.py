@@ -27,7 +27,7 @@ _ROWS_SHOWN = 5
 _ROW_GROUP_ROWS = 50_000
 
 _MARK = "_juncture_demo"
-"""A file in the output that says that a demo made it; engines skip names that start with an underscore."""
+"""A file that marks an output of the demo; engines skip names that start with an underscore."""
 
 
 app = typer.Typer(invoke_without_command=True, help="Join a year of flights to the weather, on Spark.")
@@ -38,12 +38,12 @@ app.command("changes")(changes)
 @app.callback()
 def demo(
     context: typer.Context,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")] = Path("demo-output"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output folder.")] = Path("demo-output"),
 ) -> None:
     """Join a year of flights to the weather, on Spark.
 
-    Each of the 336,776 flights that left New York in 2013 gets the latest hourly weather at its airport that was
-    observed at or before its departure, no more than two hours earlier.
+    Each of the 336,776 flights that left New York in 2013 gets the latest hourly weather observation at its airport, at
+    most two hours before its departure.
     """
     if context.invoked_subcommand is None:
         _join(output)
@@ -59,7 +59,7 @@ def _join(output: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="juncture-") as folder:
         with step("Reading flights and weather"):
             left, right = Path(folder, "flights.parquet"), Path(folder, "weather.parquet")
-            # Spark cuts files between row groups: with several, all cores have something to do.
+            # Spark splits files between row groups, so several row groups keep all cores busy.
             pq.write_table(flights(), left, row_group_size=_ROW_GROUP_ROWS)
             pq.write_table(weather(), right)
         with spark_session() as session, replacing(output) as fresh:
@@ -80,20 +80,14 @@ def _join(output: Path) -> None:
 
 
 def _first_rows(folder: Path) -> pa.Table:
-    """Return a few rows of the first file that has any."""
+    """Return a few rows of the first file that is not empty."""
     files = [pq.ParquetFile(path) for path in sorted(folder.glob("*.parquet"))]
     some = next(file for file in files if file.metadata.num_rows)
     return pa.Table.from_batches([next(some.iter_batches(_ROWS_SHOWN))])
 
 
 def _check_output(output: Path) -> None:
-    """Refuse to replace what no demo has made.
-
-    Raises
-    ------
-    PlanError
-        If there is something else in the place of the output.
-    """
+    """Raise `PlanError` for an output that no demo wrote."""
     if output.exists() and not (output / _MARK).exists():
         raise PlanError(
             f"Output {str(output)!r} exists and was not written by a demo. Remove it, or pass another path with -o.",

@@ -1,4 +1,4 @@
-"""`juncture demo changes`: a shop in PostgreSQL, and a query over it that is kept up to date while it sells."""
+"""`juncture demo changes`: a shop in PostgreSQL, and a query over it that is kept up to date."""
 
 from __future__ import annotations
 
@@ -57,17 +57,18 @@ _SHOP = (
 )
 
 _SHOWN_S = 0.25
-"""How often what has changed is shown."""
+"""Seconds between updates of the display."""
 
 
 def changes(
-    seconds: Annotated[int, typer.Option("--seconds", "-s", min=1, help="How long the shop sells.")] = 15,
+    seconds: Annotated[int, typer.Option("--seconds", "-s", min=1, help="Duration of the sales, in seconds.")] = 15,
 ) -> None:
     """Keep the revenue of a shop in PostgreSQL up to date while it sells.
 
-    A server is started, with 100,000 sales of 500 books to 5,000 customers. A query with two joins and a total for each
-    country is computed once, and then follows what the shop does: sales, returns, other prices, customers who move and
-    books that go out of print. In the end the maintained table is compared with the query on the server.
+    A server is started with 100,000 sales of 500 books to 5,000 customers. A query with two joins and a total for each
+    country is computed once. Then it is maintained while the shop sells, takes returns and changes prices, customers
+    move, and books go out of print. At the end, the maintained table is compared with the result of the query on the
+    server.
     """
     from juncture.datasets.postgres_server import temporary_postgres
 
@@ -95,7 +96,7 @@ def changes(
 
 @contextmanager
 def _started(server: Any) -> Iterator[str]:
-    """Start a server, and say so."""
+    """Start a server, and report it."""
     with step("Starting PostgreSQL"):
         dsn = server.__enter__()
     try:
@@ -106,7 +107,7 @@ def _started(server: Any) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Shop:
-    """A database, and connections to it for those who look and those who sell."""
+    """A database, with one connection for queries and one for sales."""
 
     dsn: str
     looking: Any
@@ -114,7 +115,7 @@ class _Shop:
 
     @classmethod
     def of(cls, dsn: str) -> _Shop:
-        """Fill a database."""
+        """Create and fill a database."""
         import psycopg
 
         shop = cls(dsn, *(psycopg.connect(dsn, autocommit=True) for _ in range(2)))
@@ -123,12 +124,12 @@ class _Shop:
         return shop
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """Return what a query gives."""
+        """Return the rows of a query."""
         found: list[tuple[Any, ...]] = self.looking.execute(query).fetchall()
         return found
 
     def sell(self, stopped: threading.Event) -> None:
-        """Make transactions until it is stopped: sales above all, and whatever else happens in a shop."""
+        """Run transactions until stopped, most of them sales."""
         choose = random.Random(7)
         while not stopped.is_set():
             with self.selling.transaction(), self.selling.pipeline():
@@ -151,7 +152,7 @@ class _Shop:
 
 
 def _follow(shop: _Shop, state: Path, seconds: int, console: Console) -> _Shown:
-    """Keep the query up to date while the shop sells, and until all that it has done is there."""
+    """Maintain the query while the shop sells, and until all changes are applied."""
     from juncture.joins import follow, into_postgres, postgres, view
 
     shown, stopped = _Shown(), threading.Event()
@@ -159,7 +160,7 @@ def _follow(shop: _Shop, state: Path, seconds: int, console: Console) -> _Shown:
     with view(state, _QUERY, sources=source.tables) as kept:
         sink = into_postgres(shop.dsn, "revenue", key="country")
         with follow(kept, source, sink, on_epoch=shown.take) as follower:
-            with step("Computing the answer once"):
+            with step("Computing the result once"):
                 follower.start()
             shown.first = shop.rows("SELECT country, total FROM revenue")
             seller = threading.Thread(target=shop.sell, args=[stopped], daemon=True)
@@ -180,7 +181,7 @@ def _follow(shop: _Shop, state: Path, seconds: int, console: Console) -> _Shown:
 
 @contextmanager
 def _screen(console: Console) -> Iterator[Any]:
-    """Give what shows the answer: in place on a terminal, and a line now and then elsewhere."""
+    """Yield a function that displays the result: in place on a terminal, otherwise every two seconds."""
     if console.is_terminal:
         with Live(console=console, auto_refresh=False) as live:
             yield lambda view: live.update(view, refresh=True)
@@ -198,7 +199,7 @@ def _screen(console: Console) -> Iterator[Any]:
 
 @dataclass
 class _Shown:
-    """What has been followed."""
+    """Counts of the applied changes."""
 
     first: list[tuple[Any, ...]] = field(default_factory=list)
     took_ms: list[float] = field(default_factory=list)
@@ -207,7 +208,7 @@ class _Shown:
     rows: int = 0
 
     def take(self, epoch: FollowProgress) -> None:
-        """Take note of an epoch."""
+        """Add the counts of an epoch."""
         if epoch.transactions:
             self.epochs += 1
             self.transactions += epoch.transactions
@@ -215,7 +216,7 @@ class _Shown:
             self.took_ms.append(epoch.seconds * 1000)
 
     def view(self, rows: list[tuple[Any, ...]]) -> Group:
-        """Return the answer as it is, and what it was at first."""
+        """Return the current result, compared with the first one."""
         table = Table(box=None, header_style="dim")
         table.add_column("country")
         for name in ("sales", "total", "since the start"):

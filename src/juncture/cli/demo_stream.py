@@ -1,4 +1,4 @@
-"""`juncture demo stream`: a year of flights and weather that come file by file, joined as they come."""
+"""`juncture demo stream`: a year of flights and weather as two streams of files, joined on Spark."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ _ON = {"flights": "departure", "weather": "observed"}
 _PERIODS = 12
 
 _SETTINGS = {
-    # What hosts our operator keeps its state in.
+    # The state store of Juncture's stateful operator.
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    # The replay is small: more tasks would only wait for one another.
+    # The replay is small, so more tasks would only add overhead.
     "spark.sql.shuffle.partitions": "2",
 }
 
@@ -53,11 +53,11 @@ _INDENT = " " * 7
 
 
 def stream() -> None:
-    """Join flights to the weather while both come in, on Spark.
+    """Join flights to the weather as two streams, on Spark.
 
-    The year 2013 is replayed month by month. Every flight is given once, with the weather before its
-    departure, as soon as no weather can still come that would be later. In the end all results are compared with
-    the join of both tables.
+    The year 2013 is replayed month by month. Each flight is returned once, with the latest weather before its
+    departure, as soon as no later weather can match it. At the end, all results are compared with the join of both
+    tables.
     """
     console = results()
     with tempfile.TemporaryDirectory(prefix="juncture-") as name:
@@ -87,22 +87,14 @@ def stream() -> None:
 
 @dataclass(frozen=True)
 class Replay:
-    """Flights and weather, in files that come one after the other.
-
-    Attributes
-    ----------
-    folder
-        Where they come, each kind to a folder of its own.
-    tables
-        All of them, by kind.
-    """
+    """Flights and weather in files that are released one after the other, to a folder for each kind."""
 
     folder: Path
     tables: dict[str, pa.Table]
 
     @classmethod
     def of(cls, folder: Path) -> Replay:
-        """Write what is to come."""
+        """Write all files."""
         from juncture.datasets import flights, weather
 
         replay = cls(folder, {"flights": flights(), "weather": weather()})
@@ -114,15 +106,15 @@ class Replay:
         return replay
 
     def coming(self, name: str) -> Path:
-        """Return the folder of the files that are still to come."""
+        """Return the folder of the files that are not yet released."""
         return self.folder / "coming" / name
 
     def come(self, name: str) -> Path:
-        """Return the folder of the files that have come."""
+        """Return the folder of the released files."""
         return self.folder / name
 
     def pieces(self, name: str, table: pa.Table) -> Iterator[pa.Table]:
-        """Yield rows by the time that they are of, and in the end what says that no more weather comes."""
+        """Yield the rows of each period, and finally a row that advances the watermark past all flights."""
         times = [pc.min_max(each[_ON[kind]]) for kind, each in self.tables.items()]
         first = min(each["min"].as_py() for each in times)
         last = max(each["max"].as_py() for each in times)
@@ -138,7 +130,7 @@ class Replay:
         yield pa.table(nothing | {"origin": ["none"], _ON[name]: beyond}, schema=table.schema)
 
     def releases(self) -> Iterator[None]:
-        """Let the files of one period after the other come."""
+        """Release the files of one period after the other."""
         for number in range(_PERIODS + 1):
             for name in self.tables:
                 file = f"{number:02}.parquet"
@@ -158,7 +150,7 @@ def _planned(session: Any, replay: Replay) -> Plan:
 
 
 def _run(plan: Plan, replay: Replay, console: Console) -> pa.Table:
-    """Run the stream over the year, show what becomes final, and return all of it."""
+    """Run the stream over the year, print final rows, and return all of them."""
     given: dict[int, pa.Table] = {}
 
     def keep(rows: Any, batch: int) -> None:
@@ -179,14 +171,14 @@ def _run(plan: Plan, replay: Replay, console: Console) -> pa.Table:
 
 @dataclass
 class Shown:
-    """What has been shown of the stream: a line for each micro-batch, and one of its rows."""
+    """The printed micro-batches: one line each, with one of its rows."""
 
     console: Console
     batch: int = -1
     waiting: int = 0
 
     def show(self, told: Sequence[StreamProgress], given: dict[int, pa.Table]) -> None:
-        """Show the micro-batches that have not been shown."""
+        """Print the micro-batches that have not been printed."""
         if self.batch < 0:
             self._line([name for name, _ in _COLUMNS], style="dim")
         for each in told:

@@ -68,8 +68,8 @@ def explanations() -> None:
     """Explain how Juncture would join two files, and why. Takes the arguments of `juncture join`."""
 
 
-def _command(name: str, read: Callable[..., join.Asked]) -> None:
-    """Make a command that takes the arguments of a join, except for what is about rows, and explains it."""
+def _command(name: str, read: Callable[..., join.ParsedJoin]) -> None:
+    """Register a command that takes the arguments of a join, except those about rows, and explains it."""
     shared = signature(read, eval_str=True).parameters
     parameters = {each: shared[each] for each in shared if each not in _OF_ROWS}
     parameters["output"] = parameters["output"].replace(annotation=_Output)
@@ -100,7 +100,7 @@ def pipeline(
     output: _Output = None,
     form: _As = None,
 ) -> None:
-    """Explain a pipeline: what flows where, and how each join will be done.
+    """Explain a pipeline: its steps, and the algorithm of each join.
 
     [dim]juncture explain pipeline
     juncture explain pipeline nightly.toml --engine local -o nightly.html[/dim]
@@ -114,30 +114,24 @@ def pipeline(
         opened.check("spark")
         with pipelines.session(opened, master, remote) as session, step("Planning"):
             explained = opened.explain(chosen, session)
-    _give(explained, chosen, output)
+    _write_or_print(explained, chosen, output)
 
 
 def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -> None:
-    """Explain a join of files, and run it with --analyze.
-
-    Raises
-    ------
-    JunctureError
-        If anything is wrong with the arguments, the files or the data. Nothing has been written then.
-    """
+    """Explain a join of files; with --analyze, run it."""
     chosen = _form(form, request.output)
     if chosen == "html":
         from juncture.planner.explain.charts import charting
 
-        # Whether the page can be drawn is better known before the join has run.
+        # Check the packages for the page before the join runs.
         charting()
     with planned(spec, request, is_analyzed=analyze) as ready:
         explained = (_analyzed(ready) if analyze else ready.plan).explain(chosen)
-    _give(explained, chosen, request.output)
+    _write_or_print(explained, chosen, request.output)
 
 
-def _give(explained: str, chosen: Form, output: Path | None) -> None:
-    """Write an explanation, or show it."""
+def _write_or_print(explained: str, chosen: Form, output: Path | None) -> None:
+    """Write an explanation to a file, or print it."""
     if output is not None:
         with replacing(output) as fresh:
             fresh.write_text(explained + "\n" * (not explained.endswith("\n")), encoding="utf-8")
@@ -149,13 +143,7 @@ def _give(explained: str, chosen: Form, output: Path | None) -> None:
 
 
 def _form(named: str | None, output: Path | None) -> Form:
-    """Return the form that is named, or that the ending of the output stands for.
-
-    Raises
-    ------
-    SpecError
-        If it is none.
-    """
+    """Return the named form, or that of the output's extension."""
     if named is None:
         ending = "" if output is None else output.suffix.lower()
         check_choice("the extension of --output", ending, tuple(_FORMS))
@@ -165,7 +153,7 @@ def _form(named: str | None, output: Path | None) -> Form:
 
 
 def _analyzed(ready: Planned) -> Analysis:
-    """Run a join for what there is to be known of it."""
+    """Run a join and return its analysis."""
     if ready.session is None:
         with step("Joining") as joining:
             return ready.plan.analyze(progress=joining.phase)

@@ -32,22 +32,16 @@ _TITLES = {
     "SchemaError": "The join does not fit these tables",
     "PlanError": "The join cannot be run this way",
     "DataError": "Problem in the data",
-    "StateError": "No room to work in",
+    "StateError": "Problem with memory, disk or state",
     "PipelineError": "The pipeline has mistakes",
 }
 
 
 class ReportingGroup(TyperGroup):
-    """The root command, which turns every error into a block of text and an exit code."""
+    """The root command, which converts every error to a block of text and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command.
-
-        Raises
-        ------
-        typer.Exit
-            With the code that says how it failed.
-        """
+        """Run the command; raise `typer.Exit` with the exit code of an error."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -66,13 +60,13 @@ class ReportingGroup(TyperGroup):
 
 
 def _forget_output() -> None:
-    """Let what is still to be written go nowhere: when Python ends, it writes what is left."""
+    """Redirect standard output, so that Python's flush at exit does not fail."""
     with suppress(OSError, ValueError), Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _show(error: Exception, *, debug: bool) -> int:
-    """Show an error, and return the exit code that goes with it."""
+    """Print an error, and return its exit code."""
     if debug:
         failures().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
     known = _known(error)
@@ -80,14 +74,14 @@ def _show(error: Exception, *, debug: bool) -> int:
         _block(*known)
         return 2
     summary = str(error).strip().partition("\n")[0] or "no message"
-    hint = "" if debug else " Run it again as `juncture --debug …` to see where it came from."
+    hint = "" if debug else " Run `juncture --debug …` to print the traceback."
     _block("Unexpected error", f"{type(error).__name__}: {summary}{hint}")
     return 1
 
 
 def _show_usage_error(error: Any) -> None:
-    """Show what is wrong with the arguments of a command, if that is what ends it, and where to look."""
-    # What Typer shows of it by itself takes as long to load as all else.
+    """Print a usage error, and where to find help."""
+    # Typer's own output takes as long to import as everything else.
     message = error.format_message() if hasattr(error, "format_message") else ""
     if not message.strip():
         return
@@ -97,7 +91,7 @@ def _show_usage_error(error: Any) -> None:
     root = None if context is None else context.find_root()
     if root is not None and any(option in each.opts for each in root.command.params):
         command = path.removeprefix(root.command_path).strip()
-        message = f"{option} is of all commands, and stands before them: `{root.command_path} {option} {command} …`"
+        message = f"{option} belongs before the command. Pass `{root.command_path} {option} {command} …`"
     _block("Wrong argument", f"{message.rstrip('.')}. Try `{path} --help`.")
 
 
@@ -114,6 +108,6 @@ def _known(error: Exception) -> tuple[str, str] | None:
 def _block(title: str, message: str) -> None:
     console = failures()
     console.print(Text(title, style="bold red"))
-    # Only a terminal has lines to break: in a log a message stays in one, so that it can be searched for.
+    # Lines are wrapped on a terminal only: in a log, a message stays on one line and can be searched for.
     body = Text(message) if console.is_terminal else Text(f"  {message}")
     console.print(Padding(body, (0, 2)) if console.is_terminal else body, soft_wrap=not console.is_terminal)

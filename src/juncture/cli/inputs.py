@@ -1,4 +1,4 @@
-"""The files that a command reads, brought into the one format that the engines read."""
+"""The inputs of a command, converted to Parquet."""
 
 from __future__ import annotations
 
@@ -26,32 +26,16 @@ _COPY_BYTES = 1 << 20
 
 
 def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> Files:
-    """Return Parquet files with the rows of an input.
+    """Return an input as Parquet files; text, Arrow and pipes are converted into `folder`.
 
-    Parameters
-    ----------
-    path
-        A file, folder or glob of one format; for Parquet also a URI; a pipe, or ``-`` for standard input.
-    side
-        ``"left"`` or ``"right"``.
-    reading
-        How it is read.
-    folder
-        Where text and pipes are converted to.
-
-    Raises
-    ------
-    SpecError, DataError
-        If the format is not known, or there is nothing to read.
-    SchemaError
-        If values do not fit the type that a column is to have.
+    `path` is a file, folder or glob of one format, a URI of Parquet, a pipe, or ``-`` for standard input.
     """
     copied = _copied(path, side, folder)
     file_format = _format(path, side, reading.named) if copied is None else _format_inside(copied, reading.named)
     shown = "standard input" if path == STANDARD_INPUT else path
     path = path if copied is None else str(copied)
     target = folder / f"{side}.parquet"
-    with _said_of(shown, path):
+    with _with_user_path(shown, path):
         if file_format == "arrow":
             with step(f"Reading {shown}"):
                 _read_arrow(paths_of(path, f"{side} input"), target)
@@ -62,14 +46,14 @@ def as_parquet(path: str, *, side: str, reading: Reading, folder: Path) -> Files
 
 
 @contextmanager
-def _said_of(shown: str, path: str) -> Iterator[None]:
-    """Let errors name what a user gave, where they name the copy of it that is read."""
+def _with_user_path(shown: str, path: str) -> Iterator[None]:
+    """Replace the path of a copy by the user's path in errors."""
     try:
         yield
     except JunctureError as error:
         if shown == path:
             raise
-        raise type(error)(str(error).replace(path, shown)) from error.__cause__
+        raise type(error)(error.message.replace(path, shown), name=error.name) from error.__cause__
 
 
 def _format(path: str, side: str, named: str | None) -> Format:
@@ -85,24 +69,26 @@ def _format(path: str, side: str, named: str | None) -> Format:
 
 
 def _copied(path: str, side: str, folder: Path) -> Path | None:
-    """Return a copy of what comes by a pipe, which can be read once only; None of a file."""
+    """Return a copy of a pipe, which can be read only once; None for a file."""
     if path != STANDARD_INPUT and not Path(path).is_fifo():
         return None
     target = folder / f"{side}.piped"
-    with step("Taking in standard input" if path == STANDARD_INPUT else f"Taking in {path}"), ExitStack() as stack:
+    with step("Copying standard input" if path == STANDARD_INPUT else f"Copying {path}"), ExitStack() as stack:
         source = sys.stdin.buffer if path == STANDARD_INPUT else stack.enter_context(Path(path).open("rb"))
         with target.open("wb") as copy:
             shutil.copyfileobj(source, copy, _COPY_BYTES)
     with target.open("rb") as copy:
         start = copy.read(_PEEK_BYTES)
     if not start:
-        raise DataError(f"The {side} input {path} is empty: nothing came by the pipe.")
+        raise DataError(
+            f"The {side} input {path!r} is an empty pipe. Check the command that writes to it.", name="JN-INPUT-EMPTY"
+        )
     ending = next((ending for ending, magic in COMPRESSED.items() if start.startswith(magic)), None)
     return target if ending is None else target.rename(target.with_name(target.name + ending))
 
 
 def _format_inside(file: Path, named: str | None) -> Format:
-    """Return the format of a file without an ending."""
+    """Return the format of a file without an extension."""
     if named is not None:
         return format_of(str(file), named=named, argument="--format")
     with pa.input_stream(str(file), compression="detect") as stream:
@@ -110,7 +96,7 @@ def _format_inside(file: Path, named: str | None) -> Format:
 
 
 def _read_text(path: str, shown: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
-    # Loaded when there is something to read: what is wrong with the arguments is said at once.
+    # Imported late, so that errors in arguments are reported at once.
     from juncture.files.text.read import read_text
 
     files = files_of(path, f"{side} input")
@@ -167,7 +153,8 @@ def _converted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             columns.append(column.cast(each.type))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise SchemaError(
-                f"--cast {each.name}: its {column.type} values do not become {each.type}: {error}. Expected a type "
-                "that holds all of them."
+                f"--cast {each.name}: {column.type} cannot be converted to {each.type}: {error}. Pass a type that can "
+                "represent all values.",
+                name="JN-CAST",
             ) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema)

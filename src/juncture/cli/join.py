@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from juncture.spec.aggregate import Call
     from juncture.spec.kinds import Spec
 
-Asked: TypeAlias = "tuple[Spec, Request]"
-"""What the arguments of a command come to."""
+ParsedJoin: TypeAlias = "tuple[Spec, Request]"
+"""The parsed arguments of a command."""
 
-COMMANDS: dict[str, Callable[..., Asked]] = {}
-"""What reads the arguments of each command, by its name."""
+COMMANDS: dict[str, Callable[..., ParsedJoin]] = {}
+"""The function that parses the arguments of each command."""
 
 _OF_ONE_KIND = ("report",)
 """Options that only some kinds of join have."""
@@ -93,13 +93,7 @@ def _request(
 
 
 def _delimiter(text: str) -> str:
-    """Return the character that an option names.
-
-    Raises
-    ------
-    SpecError
-        If it is none, or several.
-    """
+    """Return the character of --delimiter."""
     character = "\t" if text in ("\\t", "tab") else text
     if len(character) != 1 or character in '\r\n"' or not character.isascii():
         raise SpecError(
@@ -110,13 +104,13 @@ def _delimiter(text: str) -> str:
 
 
 def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[..., Spec]]:
-    """Make a command that runs a kind of join, of a function that makes the spec of the options of this kind.
+    """Register a command for a kind of join; the decorated function returns the spec from its options.
 
-    It takes the two tables first, then these options, then those that all kinds share, and what is named besides.
+    The command takes the two tables, the function's options, the options of all kinds, and those named by `also`.
     """
 
     def register(make: Callable[..., Spec]) -> Callable[..., Spec]:
-        # What they return need not be loaded to know what they take.
+        # Parameters are read without importing the return types.
         returned = {"Spec": Any, "Request": Any}
         own, shared = (signature(each, eval_str=True, locals=returned).parameters for each in (make, _request))
         sides = [shared[side] for side in ("left", "right")]
@@ -126,8 +120,8 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
             if each not in sides and (each.name not in _OF_ONE_KIND or each.name in also)
         ]
 
-        def read(**arguments: Any) -> Asked:
-            # What is needed for more is loaded here and in what is called from here: mistakes are said at once.
+        def read(**arguments: Any) -> ParsedJoin:
+            # Most modules are imported from here on, so that errors in arguments are reported at once.
             for side in ("left", "right"):
                 check_there(arguments[side], side)
             request = {each: arguments[each] for each in shared if each in arguments}
@@ -148,7 +142,7 @@ def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[
 
 
 def _spec(kind: type[Spec], given: dict[str, Any], **read: Any) -> Spec:
-    """Return a spec of the options of a command; some have been parsed."""
+    """Return a spec from the options of a command; keywords are parsed values."""
     return kind.from_dict({name: value for name, value in (given | read).items() if value is not None})
 
 
@@ -284,13 +278,7 @@ def equi(
 
 
 def _distance(option: str, text: str | None) -> int | Decimal | str | None:
-    """Return a number if the text is one, exactly; what else it may mean is for the spec to say.
-
-    Raises
-    ------
-    SpecError
-        If it is empty.
-    """
+    """Return an exact number, or the text for the spec to parse."""
     if text is None:
         return None
     if not text.strip():
@@ -309,13 +297,7 @@ def _interval(names: tuple[str, str]) -> tuple[str | None, str | None]:
 
 
 def _aggregates(texts: list[str] | None) -> dict[str, list[Call]] | None:
-    """Return what ``--agg`` says, column by column.
-
-    Raises
-    ------
-    SpecError
-        If it names no function, or a column twice.
-    """
+    """Return the parsed ``--agg`` options by column."""
     if not texts:
         return None
     aggregates: dict[str, list[Call]] = {}
@@ -337,7 +319,7 @@ def _aggregates(texts: list[str] | None) -> dict[str, list[Call]] | None:
 
 
 def _function(text: str) -> Call:
-    """Return a function, with the argument that may stand behind a colon."""
+    """Return a function, with the argument after a colon if there is one."""
     function, colon, argument = text.partition(":")
     if not colon:
         return text

@@ -39,15 +39,7 @@ _GROUP = "juncture.commands"
 
 
 class LazyCommand(TyperCommand):
-    """A command that is imported when it runs or shows its help; until then only its summary is known.
-
-    Parameters
-    ----------
-    place
-        The command's name and import path.
-    summary
-        The line in the list of commands.
-    """
+    """A command that is imported when it runs or shows its help; `summary` is its line in the list of commands."""
 
     def __init__(self, place: EntryPoint, summary: str) -> None:
         super().__init__(place.name, help=summary)

@@ -1,4 +1,4 @@
-"""What the library logs, shown on standard error."""
+"""The library's log on standard error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 class _Lines(logging.Handler):
-    """Writes each record as a line to standard error as it is then: a bar that moves there makes room for it."""
+    """Writes records to the current standard error, so that a progress bar makes room for them."""
 
     def emit(self, record: logging.LogRecord) -> None:
         typer.echo(self.format(record), err=True)
@@ -18,17 +18,7 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def shown(name: str, level: int, form: str = "%(message)s") -> Iterator[None]:
-    """Show what a logger gets while the block runs, unless that is shown already.
-
-    Parameters
-    ----------
-    name
-        The logger.
-    level
-        What is shown: at least so serious.
-    form
-        A line, as `logging.Formatter` takes it.
-    """
+    """Print the records of a logger from a level on in the block, unless they are printed already."""
     logger, handler = logging.getLogger(name), _Lines(level)
     if logger.isEnabledFor(level):
         yield

@@ -62,6 +62,6 @@ def root(
 
 def main() -> None:
     """Run the command line."""
-    # What a command has begun to write is removed on the way out, so it has to get there.
+    # Exit normally on SIGTERM, so that partial outputs are removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     app()

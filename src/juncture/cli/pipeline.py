@@ -36,13 +36,7 @@ _Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")
 
 
 def opened(file: Path, values: list[str] | None) -> Any:
-    """Return the pipeline of a file.
-
-    Raises
-    ------
-    SpecError
-        If there is no such file, or a value has no name.
-    """
+    """Return the pipeline of a file, with values for its parameters."""
     parameters = {}
     for text in values or ():
         name, sign, value = text.partition("=")
@@ -63,13 +57,7 @@ def opened(file: Path, values: list[str] | None) -> Any:
 
 
 def engine_of(name: str) -> Literal["local", "spark"]:
-    """Return an engine by its name.
-
-    Raises
-    ------
-    SpecError
-        If there is none.
-    """
+    """Return a validated engine."""
     check_choice("--engine", name, ("local", "spark"))
     return "local" if name == "local" else "spark"
 
@@ -186,7 +174,7 @@ def run(
 
 @contextmanager
 def session(pipeline: Any, master: str | None, remote: str | None, *, is_stream: bool = False) -> Iterator[Any]:
-    """Start Spark for a pipeline, here or on a cluster, with the settings of its file, and stop it at the end."""
+    """Start Spark for a pipeline with the settings of its file, and stop it at the end."""
     from juncture.cli.spark import spark_session
     from juncture.pipeline.streaming import STREAM_SETTINGS
 
@@ -197,7 +185,7 @@ def session(pipeline: Any, master: str | None, remote: str | None, *, is_stream:
 
 
 class _Running:
-    """Spark, which is started when something is to be done."""
+    """A Spark session that starts on first use."""
 
     def __init__(self, stack: ExitStack, begin: Callable[[], AbstractContextManager[Any]]) -> None:
         self._stack = stack
@@ -212,7 +200,7 @@ class _Running:
 
     @contextmanager
     def watch(self, what: str) -> Iterator[Step]:
-        """Show what is under way, and the tasks of Spark's that do it."""
+        """Show a step, and the Spark tasks that run in it."""
         from juncture.cli.spark import stages
 
         with step(what) as shown, stages(self(), shown):
@@ -246,7 +234,7 @@ def _stream(
     *,
     of_changes: bool,
 ) -> RunReport:
-    """Run a pipeline as a stream, of rows or of changes, until what is there is done, or for ever."""
+    """Run a pipeline as a stream of rows or of changes, once or until stopped."""
     from juncture.pipeline.streaming import finished
 
     pipeline.check("spark", is_stream=True, of_changes=of_changes)
@@ -261,7 +249,7 @@ def _stream(
 def _follow(
     pipeline: Any, only: Sequence[str], downstream_of: Sequence[str], every: str | None, memory: str | None
 ) -> RunReport:
-    """Keep the sinks of a pipeline up to date in this process, until what is there is done, or for ever."""
+    """Maintain the sinks of a pipeline in this process, once or until stopped."""
     from juncture.pipeline.local_changes import followed
 
     every_s = None if every is None else duration_ns(every, argument="--every") / 1e9
@@ -274,7 +262,7 @@ def _follow(
 
 
 def _show(report: RunReport, *, as_json: bool) -> None:
-    """Say what a run did."""
+    """Print the report of a run."""
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
         return

@@ -1,4 +1,4 @@
-"""What a user sees while a command works: one line per step, with a bar that moves where the end is known."""
+"""Progress of a command: one line per step, with a bar if the total is known."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from juncture.cli.console import messages
 
 @dataclass(frozen=True)
 class Step:
-    """A step that is under way; reports how far it is, from any thread."""
+    """The progress of a step, updated from any thread."""
 
     progress: Progress
     task: TaskID
     description: str
 
     def advance(self, amount: int) -> None:
-        """Report that more of it is done."""
+        """Add to the completed amount."""
         self.progress.advance(self.task, amount)
 
     def update(self, done: int, total: int) -> None:
-        """Report how much of it is done, of how much."""
+        """Set the completed and the total amount."""
         self.progress.update(self.task, completed=done, total=total or None)
 
     def phase(self, name: str, done: int, total: int) -> None:
-        """Report how much of a part of it is done, of how much."""
+        """Set the completed and the total amount of a phase."""
         self.progress.update(self.task, description=f"{self.description}: {name}", completed=done, total=total or None)
 
 
@@ -37,15 +37,7 @@ class Step:
 def step(description: str, *, total: int | None = None) -> Iterator[Step]:
     """Show a step on standard error while the block runs.
 
-    A terminal shows a bar, and keeps it when the step is done. Anywhere else (a log, a pipe) a line appears when the
-    step is done.
-
-    Parameters
-    ----------
-    description
-        What it does, such as ``"Starting Spark"``.
-    total
-        How much there is to do, if that is known beforehand.
+    A terminal shows a bar, which stays when the step ends. Elsewhere (a log, a pipe), a line is printed at the end.
     """
     console = messages()
     progress = Progress(

@@ -19,19 +19,7 @@ from juncture.spec.schema import Side
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """How the inputs of a join are read, both alike.
-
-    Attributes
-    ----------
-    named
-        Their format, where nothing else says it.
-    union_by_name
-        Whether Parquet files may lack columns that others of their table have.
-    text
-        What a user says of CSV and JSON.
-    casts
-        The types that columns are converted to, whatever the format.
-    """
+    """How the inputs of a join are read: the named format, options for text, and types to cast columns to."""
 
     named: str | None = None
     union_by_name: bool = False
@@ -39,27 +27,22 @@ class Reading:
     casts: Mapping[str, pa.DataType] = field(default_factory=dict)
 
     def finding(self, columns: frozenset[str]) -> Reading:
-        """Return how to read an input, with inferred types for some columns even if all others are text."""
+        """Return the options with inferred types for some columns, even if all others are text."""
         return replace(self, text=replace(self.text, found=columns))
 
     def check_columns(self, names: Collection[str]) -> None:
-        """Refuse a type for a column that neither input has.
-
-        Raises
-        ------
-        SpecError
-            With what may have been meant.
-        """
+        """Raise `SpecError` for a type of a column that neither input has."""
         for option, types in (("--type", self.text.types), ("--cast", self.casts)):
             unknown = next((name for name in types if name not in names), None)
             if unknown is not None:
                 raise SpecError(
-                    f"{option} names column {unknown!r}, which neither table has. {did_you_mean(unknown, names)}"
+                    f"{option} names column {unknown!r}, which neither table has. {did_you_mean(unknown, names)}",
+                    name="JN-ARGUMENT-VALUE",
                 )
 
 
 def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
-    """Return the columns of each side by which a join orders rows, which as text would be in another order."""
+    """Return the columns of each side that order rows, since text would order them differently."""
     left, right = list[object](), list[object]()
     if isinstance(spec, OrderedSpec):
         for pair in spec.on_pairs():
@@ -74,7 +57,7 @@ def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
         if known is not None:
             left.append(known[0])
             right.append(known[1])
-    # What an expression makes of a column, it says itself.
+    # Expressions have their own types.
     return {
         "left": frozenset(name for name in left if isinstance(name, str)),
         "right": frozenset(name for name in right if isinstance(name, str)),

@@ -1,4 +1,4 @@
-"""What every join of files does: read, plan, join, write, and say how it went."""
+"""The execution of every join of files: read, plan, join, write and report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from juncture.cli.console import asked_for, is_quiet, messages, results
+from juncture.cli.console import is_quiet, messages, requested, results
 from juncture.cli.inputs import as_parquet
 from juncture.cli.log import shown
 from juncture.cli.places import STANDARD_INPUT, STANDARD_OUTPUT, is_here
@@ -40,15 +40,7 @@ _SIDES: tuple[Side, Side] = ("left", "right")
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A join of files that has been planned, and what it takes to run it.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    session
-        The Spark session, or None in-process.
-    """
+    """A planned join of files; `session` is None in-process."""
 
     plan: Plan
     session: Any
@@ -56,13 +48,7 @@ class Planned:
 
 @contextmanager
 def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Iterator[Planned]:
-    """Check a request, and plan a join of files, which can be run while the block lasts.
-
-    Raises
-    ------
-    JunctureError
-        If anything is wrong with the arguments or the files.
-    """
+    """Validate a request and plan its join, which can run inside the block."""
     check_choice("--engine", request.engine, ("local", "spark"))
     paths = (request.left, request.right)
     if paths == (STANDARD_INPUT, STANDARD_INPUT):
@@ -70,7 +56,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
             "LEFT and RIGHT are both - (standard input), which is one table. Pass a file for one of them.",
             name="JN-STANDARD-STREAM",
         )
-    # That the right side is missing is not to be found after the left one has been read.
+    # Find missing inputs of both sides before one is read.
     inputs = [
         file
         for path, side in zip(paths, _SIDES, strict=True)
@@ -80,7 +66,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
     if request.output is not None and request.output != STANDARD_OUTPUT:
         check_target(request.output, overwrite=request.overwrite, inputs=inputs)
     with ExitStack() as stack:
-        # That kernels are compiled, for which nothing else would account.
+        # Explains the time of compiling kernels.
         if not is_quiet():
             stack.enter_context(shown("juncture.kernels", logging.INFO))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
@@ -91,7 +77,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         )
         session = stack.enter_context(_session(request.engine, is_analyzed))
         with step("Planning"):
-            # Loaded when inputs are there: what is wrong with them is said at once.
+            # Imported late, so that errors in inputs are reported at once.
             from juncture.joins import plan as plan_join
 
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
@@ -100,13 +86,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
 
 
 def run(spec: Spec, request: Request) -> None:
-    """Run a join of files.
-
-    Raises
-    ------
-    JunctureError
-        If anything is wrong with the arguments, the files or the data. Nothing has been written then.
-    """
+    """Run a join of files. Nothing is written if an argument, a file or the data are wrong."""
     output_format = _output_format(request)
     if request.as_json and request.output == STANDARD_OUTPUT:
         raise SpecError(
@@ -128,7 +108,7 @@ def run(spec: Spec, request: Request) -> None:
             report = _report(plan, session)
             done["report"] = report.to_dict()
             if not request.as_json:
-                asked_for().print(heading("Match report"), report_view(report))
+                requested().print(heading("Match report"), report_view(report))
     if request.as_json:
         typer.echo(json.dumps(done, default=str, ensure_ascii=False))
 
@@ -155,13 +135,13 @@ def _session(engine: str, is_analyzed: bool) -> AbstractContextManager[Any]:
 
 @contextmanager
 def _joined_here(plan: Plan, what: str) -> Iterator[pa.RecordBatchReader]:
-    """Join in this process, and return the result as a reader of batches."""
+    """Join in-process, and yield the result as a reader of batches."""
     with step(what) as joining:
         yield plan.batches(progress=joining.phase)
 
 
 def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
-    """Join, show the first rows on standard output, and return what there is to say of them."""
+    """Join, print the first rows, and return them for --json."""
     total: int | None = None
     if session is None:
         with _joined_here(plan, "Joining") as batches:
@@ -178,7 +158,7 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
 
 
 def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
-    """Return the first rows of all, and the number of all."""
+    """Return the first rows, and the number of all rows."""
     kept, total = [], 0
     for batch in batches:
         if total < rows:
@@ -188,7 +168,7 @@ def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
 
 
 def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dict[str, Any]:
-    """Join, write all rows, and return what there is to say of it."""
+    """Join, write all rows, and return the outcome for --json."""
     if output == STANDARD_OUTPUT:
         written = _write_rows(plan, session, sys.stdout.buffer, output_format)
     else:
@@ -205,7 +185,7 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dic
 
 
 def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: Format, ending: str = "") -> int:
-    """Join and write all rows into one file or pipe, from Spark by way of Parquet, and return their number."""
+    """Join and write all rows to one file or pipe, on Spark by way of Parquet, and return their number."""
     from juncture.files.text.write import write_rows
 
     if session is None:
@@ -222,7 +202,7 @@ def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: 
 
 
 def _report(plan: Plan, session: Any) -> MatchReport:
-    """Count what became of the left rows, where the join ran."""
+    """Return the match report, from the engine of the join."""
     if session is None:
         with step("Counting matches") as counting:
             return plan.match_report(progress=counting.phase)

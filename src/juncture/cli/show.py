@@ -1,4 +1,4 @@
-"""Rows and reports, drawn for the width that there is."""
+"""Rows and reports, laid out for the width of the console."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _GAP = 2
 
 
 def heading(text: str) -> RenderableType:
-    """Return the heading of a part of the output."""
+    """Return a heading."""
     return Padding(Text(text, style="bold"), (1, 0, 0, 0), expand=False)
 
 
 def count(rows: int, noun: str = "row") -> str:
-    """Return a number of things.
+    """Return a number with its noun.
 
     Examples
     --------
@@ -43,23 +43,14 @@ def count(rows: int, noun: str = "row") -> str:
 
 
 def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Sequence[str] = ()) -> RenderableType:
-    """Return the first rows of a table, with as many columns as fit.
+    """Return the first rows of a table with as many columns as fit, those in `first` preferred.
 
-    Parameters
-    ----------
-    head
-        The rows to show.
-    console
-        Whose width has to do; what is as wide as a pipe gets values whole.
-    total
-        Rows of the whole table, if known.
-    first
-        Columns that get a place before others do. All keep their order.
+    Values are whole in pipes. `total` is the number of all rows, if known.
     """
     cut = None if console.width >= WIDTH_OF_PIPES else _CELL_WIDTH_MAX
     cells = {name: [_cell(value, cut) for value in _plain_text(head[name])] for name in head.column_names}
     shown = _fitting(cells, console.width, first)
-    # The box puts a blank between columns, the padding the other.
+    # The box adds one blank between columns, and the padding another.
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, _GAP - 1, 0, 0), show_edge=False)
     for name in head.column_names:
         if name in shown:
@@ -89,7 +80,7 @@ def leading_columns(join: Resolved) -> list[str]:
 
 
 def print_plan(text: str, console: Console) -> None:
-    """Print a plan's explanation; on a terminal, long lines continue below the text that they belong to."""
+    """Print a plan's explanation; on a terminal, long lines are wrapped with an indent."""
     for line in text.splitlines():
         if console.is_terminal:
             label = re.match(r"\s*\S.*?\s{2,}(?=\S)", line)
@@ -115,7 +106,7 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _plain_text(column: pa.ChunkedArray) -> list[object]:
-    """Return values; dates and times as text, since Python's end in 9999, without trailing zeros."""
+    """Return values, with dates and times as short text, since Python's types end in 9999."""
     if not pat.is_timestamp(column.type) and not pat.is_date(column.type):
         return list(column.to_pylist())
     texts = column.cast(pa.string()).to_pylist()
@@ -139,7 +130,7 @@ def _cell(value: object, cut: int | None) -> Text:
 
 
 def report_view(report: MatchReport) -> RenderableType:
-    """Return a match report as a table: what became of the left rows, and how far their matches are."""
+    """Return a match report as a table."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, _GAP, 0, 0))
     table.add_column()
     table.add_column(justify="right", no_wrap=True)

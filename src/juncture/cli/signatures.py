@@ -1,4 +1,4 @@
-"""Commands whose options are put together, rather than written down one by one."""
+"""Commands with computed options."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def with_parameters(function: Function, parameters: Iterable[Parameter], doc: str | None) -> Function:
-    """Return a function of any keywords that shows parameters and a docstring: Typer makes options of what is shown."""
+    """Return a function with a signature and a docstring that Typer turns into options and help."""
     parameters = list(parameters)
     vars(function)["__signature__"] = Signature(parameters)
     function.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -1,4 +1,4 @@
-"""Spark for one command: started without its noise, watched while it works, and stopped at the end."""
+"""Spark for one command: started quietly, with progress of its jobs, and stopped at the end."""
 
 from __future__ import annotations
 
@@ -31,45 +31,28 @@ def spark_session(
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Any]:
-    """Start Spark, on this machine unless another place is named, and stop it when the block ends.
+    """Start Spark, on this machine or at `master` or `remote`, and stop it when the block ends.
 
-    Parameters
-    ----------
-    is_analyzed
-        Whether it is to be asked what its stages did, which takes its UI, at any port that is free.
-    master, remote
-        The address of a cluster, or of a Spark Connect server.
-    settings
-        Spark's settings, by name.
-
-    Yields
-    ------
-    pyspark.sql.SparkSession
-        With defaults for joins on one machine.
-
-    Raises
-    ------
-    PlanError
-        If there is no Java that Spark can use.
+    With `is_analyzed` its UI runs at any free port, since it has the measurements of stages.
     """
     from juncture.spark.session.session import session_at
 
     with tempfile.TemporaryFile() as log, warnings.catch_warnings():
-        # Commands hand no tables of pandas to Spark, whatever version of it there is.
+        # Commands pass no pandas tables to Spark, so its warnings about pandas versions do not matter.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         with step("Starting Spark"), _standard_error_to(log):
             chosen = {**(_WITH_UI if is_analyzed else {}), **(settings or {})}
             session = session_at(master or "local[*]", remote=remote, settings=chosen)
-            # Spark's default is INT96, which has no zone: times would come back as others than went in.
+            # Spark's default, INT96, has no time zone, so times would change when read again.
             session.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         if not logging.getLogger("juncture").isEnabledFor(logging.INFO):
-            # PySpark logs every error that it raises, and the command shows it too.
+            # PySpark logs every error that it raises, but the command prints it.
             logging.disable(logging.CRITICAL)
         try:
             with _cancelled_at_the_end(session):
                 yield session
         finally:
-            # A signal to all processes of a group has ended the JVM as well, and then there is nothing to stop.
+            # A signal to the process group has already ended the JVM.
             with suppress(Exception):
                 session.stop()
             logging.disable(logging.NOTSET)
@@ -77,12 +60,12 @@ def spark_session(
 
 @contextmanager
 def _cancelled_at_the_end(session: Any) -> Iterator[None]:
-    """Cancel Spark's jobs when this process gets a signal to end, before their partial output is removed.
+    """Cancel Spark's jobs on SIGTERM, before their partial output is removed.
 
-    PySpark does so for an interrupt. Otherwise tasks go on, and write to a folder that is gone.
+    PySpark does so for an interrupt. Otherwise tasks would continue to write to a removed folder.
     """
     before = signal.getsignal(signal.SIGTERM)
-    # Only the main thread may say what signals do; and without a handler, there is none that this one goes before.
+    # Only the main thread may set handlers, and without an earlier handler there is nothing to extend.
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
@@ -112,10 +95,10 @@ def _is_connect(session: Any) -> bool:
 
 @contextmanager
 def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
-    """Let processes that the block starts write their standard error to a file, while this one keeps its own.
+    """Redirect the standard error of processes that the block starts to a file.
 
-    The JVM inherits the descriptor for all its life; it is the only way to keep its log off the terminal without a
-    change to its settings.
+    The JVM inherits the descriptor for life. No other way keeps its log off the terminal without a change of its
+    settings.
     """
     sys.stderr.flush()
     kept, python_stderr = os.dup(2), sys.stderr
@@ -132,7 +115,7 @@ def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
 
 
 def _is_descriptor_2(stream: Any) -> bool:
-    """Return whether a stream writes to the descriptor; under a test runner it may not."""
+    """Return whether a stream writes to descriptor 2, which is not so under a test runner."""
     try:
         return bool(stream.fileno() == 2)
     except (OSError, ValueError):
@@ -141,7 +124,7 @@ def _is_descriptor_2(stream: Any) -> bool:
 
 @contextmanager
 def stages(session: Any, shown: Step) -> Iterator[None]:
-    """Show the tasks of the Spark jobs that the block runs as the progress of a step."""
+    """Show the tasks of the block's Spark jobs as the progress of a step."""
     if _is_connect(session):
         with _connect_stages(session, shown):
             yield
@@ -188,7 +171,7 @@ def _classic_stages(session: Any, shown: Step) -> Iterator[None]:
 
 
 def write_parquet(session: Any, frame: Any, target: Path) -> int:
-    """Run a Spark query into a folder of Parquet files, and return the number of rows in them."""
+    """Write the rows of a Spark query to a folder of Parquet files, and return their number."""
     with step("Joining on Spark") as joining, stages(session, joining):
         frame.write.parquet(str(target.absolute()))
     return sum(pq.read_metadata(file).num_rows for file in target.glob("*.parquet"))

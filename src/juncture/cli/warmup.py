@@ -1,4 +1,4 @@
-"""`juncture warmup`: compile ahead what joins run."""
+"""`juncture warmup`: compile all kernels ahead."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def warmup() -> None:
 
     with step("Compiling kernels") as compiling:
         done = warm_up(compiling.update, processes=available_cores())
-    results().print(_said(done), markup=False, soft_wrap=True)
+    results().print(_summary(done), markup=False, soft_wrap=True)
 
 
-def _said(done: Warmup) -> str:
-    """Say what was done."""
+def _summary(done: Warmup) -> str:
+    """Return the outcome in words."""
     there = done.kernels - done.compiled
     text = f"Compiled {done.compiled} of {done.kernels} kernels in {done.seconds:.1f} s"
     if there:

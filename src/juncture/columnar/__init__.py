@@ -1,1 +1,1 @@
-"""Arrow columns as arrays of integers that kernels read: keys, order, ties, hashes. No files, no threads."""
+"""Arrow columns as arrays of integers for kernels: keys, order, ties, hashes. No files, no threads."""

@@ -1,4 +1,4 @@
-"""Arrow arrays as NumPy sees them: plain values, and which of them are there."""
+"""Arrow arrays as NumPy arrays: values and validity."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _PLAIN = {
         *(pa.float32(), pa.float64(), pa.date32(), pa.date64(), pa.timestamp("s"), pa.duration("s")),
     )
 }
-"""Types of values of whole bytes, and what NumPy reads them as."""
+"""The NumPy type of each Arrow type with values of whole bytes."""
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 
 def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
-    """Return an array of fixed-width values without copying them; null where they are not valid.
+    """Return an array of fixed-width values without copying; null where `valid` is false.
 
-    It is not ``pyarrow.array``, which imports pandas.
+    Unlike ``pyarrow.array``, this does not import pandas.
     """
     bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(data_type, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def memory_pool() -> pa.MemoryPool:
-    """Return the pool from which joins take what they make: the system's allocator.
+    """Return the memory pool of joins: the system's allocator.
 
-    Arrow's own pools keep a heap for each thread and map large blocks anew, whose pages the system has to clear; what
-    one thread made and another lets go stays with the process for long.
+    Arrow's own pools keep a heap for each thread, map large blocks anew so that the system must clear their pages, and
+    retain memory that one thread allocates and another frees.
     """
     return pa.system_memory_pool()
 
@@ -51,11 +51,9 @@ def rows_of(values: Rows, index: pa.Array) -> Rows:
 
 
 def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
-    """Return the rows of a batch at some positions, all within it.
+    """Return the rows of a batch at some valid positions.
 
-    Notes
-    -----
-    Few rows of plain columns take a few microseconds: a fraction of what it takes to have Arrow take them.
+    A few rows of plain columns take microseconds, a fraction of Arrow's own ``take``.
 
     Examples
     --------
@@ -75,24 +73,12 @@ def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.
 
 
 def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:
-    """Return arrays of one type, at least one, as one.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If the type cannot hold them in one piece.
-    """
+    """Return at least one array of one type as one; raise `pyarrow.ArrowException` if the type cannot hold them."""
     return pa.concat_arrays(arrays, memory_pool=memory_pool())
 
 
 def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of some batches, at least one, as one.
-
-    Raises
-    ------
-    pyarrow.ArrowException
-        If the type of a column cannot hold them in one piece.
-    """
+    """Return at least one batch as one; raise `pyarrow.ArrowException` if a type cannot hold the rows."""
     if len(batches) == 1:
         return batches[0]
     columns = [concatenated(arrays) for arrays in zip(*(batch.columns for batch in batches), strict=True)]
@@ -100,19 +86,16 @@ def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def joined_pieces(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of many small batches of one schema, not all empty, as one.
+    """Return many small batches of one schema, not all empty, as one.
 
-    Raises
-    ------
-    pyarrow.ArrowException
-        If the type of a column cannot hold them in one piece.
+    Raises `pyarrow.ArrowException` if a type cannot hold the rows.
 
     Examples
     --------
     >>> joined_pieces([pa.record_batch({"a": [1]}), pa.record_batch({"a": [2, 3]})]).to_pydict()
     {'a': [1, 2, 3]}
     """
-    # No array of Python is made for each column of each batch.
+    # Avoid a Python object for each column of each batch.
     found = pa.Table.from_batches(batches).combine_chunks(memory_pool=memory_pool()).to_batches()
     return found[0] if len(found) == 1 else joined_batches(batches)
 
@@ -124,7 +107,7 @@ def plain(array: pa.Array) -> pa.Array:
         if pat.is_dictionary(data_type):
             values = plain(array.dictionary)
             if values.type != data_type.value_type:
-                # Arrow decodes no dictionaries of views.
+                # Arrow cannot decode dictionaries of views.
                 array = pa.DictionaryArray.from_arrays(array.indices, values)
             array = array.dictionary_decode()
         elif pat.is_run_end_encoded(data_type):
@@ -151,7 +134,7 @@ def validity(array: pa.Array) -> Mask | None:
 
 
 def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the places of what is true in an array of booleans, without what is null.
+    """Return the positions of true values of a boolean array; null is not true.
 
     Examples
     --------
@@ -171,14 +154,9 @@ def _bits(buffer: pa.Buffer, first: int, count: int) -> Mask:
 
 
 def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
-    """Return a view of a fixed-width array's values; those of nulls are anything.
+    """Return a view of a fixed-width array's values as `item`; values under nulls are undefined.
 
-    Parameters
-    ----------
-    array
-        Whose values take as many bytes as ``item``, or a multiple of it: then the result has two dimensions.
-    item
-        The NumPy type to read them as.
+    If values are a multiple of `item` in size, the result has two dimensions.
     """
     kind = np.dtype(item)
     width = array.type.bit_width // 8 // kind.itemsize
@@ -192,9 +170,10 @@ def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
 
 
 def days(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return dates as days since 1970, however far; those of nulls are anything.
+    """Return dates as days since 1970, however far; values under nulls are undefined.
 
-    Some writers put a time of day into 64-bit dates, which Arrow refuses to cast: they count as the day they lie in.
+    Some writers store a time of day in 64-bit dates, which Arrow refuses to cast. They count as the day that contains
+    them.
 
     Examples
     --------
@@ -209,7 +188,7 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Return a nested type with its fields changed, and lists in place of views of lists; any other type as it is.
+    """Return a nested type with its fields changed and lists instead of views; any other type unchanged.
 
     Examples
     --------
@@ -234,7 +213,7 @@ def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) 
 
 
 def without_times(data_type: pa.DataType) -> pa.DataType:
-    """Return a nested type with integers in place of times, which Python's own types round or cannot represent.
+    """Return a nested type with integers for times, which Python's own types round or cannot represent.
 
     Examples
     --------
@@ -250,5 +229,5 @@ def without_times(data_type: pa.DataType) -> pa.DataType:
         return pa.int64()
     if pat.is_time32(data_type) or pat.is_date32(data_type):
         return pa.int32()
-    # Arrow casts no null struct to one whose fields may not be.
+    # Arrow cannot cast null structs to a type with non-nullable fields.
     return with_fields(data_type, lambda field: field.with_type(without_times(field.type)).with_nullable(True))

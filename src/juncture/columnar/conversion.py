@@ -1,8 +1,7 @@
-"""Arrays turned into another type of the same values, also where Arrow's own casts know no way.
+"""Conversion of arrays to types with the same values, including those that Arrow cannot cast.
 
-Two types have the same values if they differ only in encodings (dictionaries, runs), layouts (views, the width
-of offsets and numbers) and extensions, at any depth. The null type is of the values of any other, as long as all are
-null.
+Two types have the same values if they differ only in encodings (dictionaries, runs), layouts (views, the width of
+offsets and numbers) and extensions, at any depth. The null type has the values of any type if all are null.
 """
 
 from __future__ import annotations
@@ -20,12 +19,9 @@ from juncture.spec.schema import is_null_type
 
 
 def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return an array's values in another type of the same values, without null in a dictionary.
+    """Return an array in another type of the same values, without nulls in a dictionary.
 
-    Raises
-    ------
-    pyarrow.ArrowException
-        If the offsets, indices or run ends of the type are too narrow for the number of values.
+    Raises `pyarrow.ArrowException` if the type's offsets, indices or run ends are too narrow.
 
     Examples
     --------
@@ -53,7 +49,7 @@ def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def converted_columns(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """Return a batch in which some columns, if it has them, are of other types of the same values."""
+    """Return a batch with some of its columns converted to other types of the same values."""
     if types.keys().isdisjoint(batch.schema.names):
         return batch
     schema = with_types(batch.schema, types)
@@ -62,7 +58,7 @@ def converted_columns(batch: pa.RecordBatch, types: Mapping[str, pa.DataType]) -
 
 
 def with_types(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
-    """Return a schema in which some columns are of other types."""
+    """Return a schema with other types for some columns."""
     return pa.schema([field.with_type(types.get(field.name, field.type)) for field in schema], schema.metadata)
 
 
@@ -91,7 +87,7 @@ def _from_dictionary(array: pa.DictionaryArray, data_type: pa.DataType) -> pa.Ar
 
 
 def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Return a dictionary array with null in its indices only: Arrow makes one dictionary of several only of such."""
+    """Return a dictionary array with nulls in its indices only, since Arrow unifies only such dictionaries."""
     there = validity(array.dictionary)
     if there is None:
         return array
@@ -103,7 +99,7 @@ def _without_null_values(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 def _to_dictionary(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     if pat.is_nested(array.type):
-        # Arrow finds no equal ones.
+        # Arrow cannot find equal values of this type.
         indices, values = _numbers(0, len(array)), array
     else:
         encoded = array.dictionary_encode()
@@ -118,7 +114,7 @@ def _numbers(first: int, end: int) -> pa.Array:
 
 
 def _rebuilt(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return nested values with their parts converted."""
+    """Return nested values with converted parts."""
     if pat.is_union(data_type):
         return _union(array, data_type)
     missing = array.is_null()
@@ -139,7 +135,7 @@ def _rebuilt(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 
 
 def _union(array: pa.UnionArray, data_type: pa.DataType) -> pa.Array:
-    """Return a union with its own codes and, if dense, its own positions: those of Arrow ignore slices."""
+    """Return a union with its own codes and, if dense, its own positions: Arrow's ignore slices."""
     if not len(array):
         return pa.nulls(0, data_type)
     widths = {1: 1, 2: 4} if data_type.mode == "dense" else {1: 1}
@@ -149,7 +145,7 @@ def _union(array: pa.UnionArray, data_type: pa.DataType) -> pa.Array:
 
 
 def _list(array: pa.Array, data_type: pa.DataType, missing: pa.Array) -> pa.Array:
-    """Return lists of whatever layout, with the items that they have and no others."""
+    """Return lists of any layout with exactly their own items."""
     makers: dict[Any, tuple[Any, pa.DataType]] = {
         pat.is_list: (pa.ListArray, pa.int32()),
         pat.is_large_list: (pa.LargeListArray, pa.int64()),

@@ -1,4 +1,4 @@
-"""Hashes of keys: 64 bits a row, the same for equal keys whatever their types on the two sides."""
+"""64-bit hashes of keys, equal for equal keys whatever their types on the two sides."""
 
 from __future__ import annotations
 
@@ -15,26 +15,18 @@ from juncture.kernels import keys as key_kernels
 from juncture.kernels.array_types import Mask, Words
 
 _NULL = np.uint64(0x2545F4914F6CDD1D)
-"""The hash of null where nulls are equal."""
+"""The hash of null, if nulls are equal."""
 
 
 class KeyHashes:
-    """The hashes of keys of two sides.
-
-    Parameters
-    ----------
-    left, right
-        The types of the key columns of both sides, pair by pair.
-    nulls_equal
-        Whether null is a value like others.
-    """
+    """Hashes of the keys of two sides, whose column types are given pair by pair."""
 
     def __init__(self, left: Sequence[pa.DataType], right: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
         self._forms = [form_of(*types) for types in zip(left, right, strict=True)]
         self._nulls_equal = nulls_equal
 
     def of(self, columns: Sequence[pa.Array]) -> tuple[Words, Mask | None]:
-        """Return the hashes of some rows, and which of them can match at all; None for all."""
+        """Return the hashes of some rows, and which of them can match; None if all can."""
         hashes: Words | None = None
         usable: Mask | None = None
         for form, column in zip(self._forms, columns, strict=True):

@@ -1,10 +1,10 @@
 """The values of ``by`` in a form in which equal values have equal bits, whatever their types on the two sides.
 
 There are two forms: 64-bit integers and byte strings. Integers, booleans, dates, times, durations and short decimals
-become integers, as do floats by their bits (one NaN, one zero); strings, binary and long decimals become bytes. Nested
-values are written out, slowly, value by value.
+become integers, as do floats by their bits (one NaN, one zero). Strings, binary and long decimals become bytes. Nested
+values are encoded value by value, slowly.
 
-A value that the other side's type cannot hold has no form, since it equals none of the other side's.
+A value that the other side's type cannot represent has no form, since it equals no value of the other side.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ class Integers:
     valid: Mask | None
 
     def to_python(self) -> list[Any]:
-        """Return the values as Python's own; None where there is no form."""
+        """Return the values as Python objects, None without a form."""
         return _masked(self.values.tolist(), self.valid)
 
 
 @dataclass(frozen=True)
 class Strings:
-    """Values as byte strings, one after the other, each from its offset to the next."""
+    """Values as concatenated byte strings, each from its offset to the next."""
 
     offsets: npt.NDArray[np.int64]
     data: npt.NDArray[np.uint8]
     valid: Mask | None
 
     def to_python(self) -> list[Any]:
-        """Return the values as Python's own; None where there is no form."""
+        """Return the values as Python objects, None without a form."""
         content = self.data.tobytes()
         edges = self.offsets.tolist()
         values = [content[start:end] for start, end in pairwise(edges)]
@@ -60,15 +60,15 @@ class Strings:
 
 
 class Form(ABC):
-    """How the values of one pair of columns are brought into their form."""
+    """Encodes the values of one pair of columns."""
 
     @abstractmethod
     def of(self, array: pa.Array) -> Integers | Strings:
-        """Return the values in their form; nulls have none."""
+        """Return the encoded values; nulls have no form."""
 
 
 def form_of(left: pa.DataType, right: pa.DataType) -> Form:
-    """Return the form in which two columns meet. Their types are of one kind, which the spec has checked."""
+    """Return the common form of two columns, whose types the spec has validated to be of one kind."""
     left, right = _storage(left), _storage(right)
     if pat.is_floating(left):
         return _Floats()
@@ -89,7 +89,7 @@ def form_of(left: pa.DataType, right: pa.DataType) -> Form:
 
 
 def _storage(data_type: pa.DataType) -> pa.DataType:
-    """Return a type without its encoding, or an extension's own."""
+    """Return a type without its encoding or extension."""
     data_type = plain_type(data_type)
     return _storage(data_type.storage_type) if isinstance(data_type, pa.BaseExtensionType) else data_type
 
@@ -194,7 +194,7 @@ class _LongDecimals(Form):
 
 
 class _Bytes(Form):
-    """Strings and binary values by their bytes."""
+    """Strings and binary values as bytes."""
 
     def of(self, array: pa.Array) -> Strings:
         array = plain(array)
@@ -213,7 +213,7 @@ class _Bytes(Form):
 
 @dataclass(frozen=True)
 class _Nested(Form):
-    """Structs and lists, value by value. A null inside equals a null, as in Spark."""
+    """Structs and lists, value by value. Nulls inside are equal, as in Spark."""
 
     children: tuple[Form, ...]
 
@@ -225,7 +225,7 @@ class _Nested(Form):
         return _strings(texts)
 
     def _values(self, array: pa.Array, never: set[int]) -> list[Any]:
-        """Return nested tuples; note the rows with a part that has no form."""
+        """Return nested tuples; mark rows with a part without a form in `never`."""
         valid = validity(array)
         if pat.is_struct(array.type):
             columns = [
@@ -240,7 +240,7 @@ class _Nested(Form):
 
 
 def _parts(form: Form, array: pa.Array, owners: list[int], never: set[int]) -> list[Any]:
-    """Return the parts of nested values; note the owners of those that have no form without being null."""
+    """Return the parts of nested values; mark the owners of parts without a form, other than null, in `never`."""
     if isinstance(form, _Nested):
         inner: set[int] = set()
         values = form._values(plain(array), inner)
@@ -261,7 +261,7 @@ def _strings(texts: list[bytes | None]) -> Strings:
 
 
 def _multiplied(values: npt.NDArray[np.int64], factor: int, valid: Mask | None) -> Integers:
-    """Multiply, and leave out what exceeds 64 bits."""
+    """Multiply, and clear `valid` for products beyond 64 bits."""
     if factor == 1:
         return Integers(values, valid)
     most = _INT64_MAX // factor

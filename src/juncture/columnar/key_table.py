@@ -1,7 +1,7 @@
-"""Dense codes for the values of keys: given to the rows of one side or of both, and looked up for those of either.
+"""Dense codes for keys, which are assigned to rows of one or both sides, and looked up for rows of either.
 
-Strings are compared once for each distinct value of a dictionary where there is one, and never after that. Several
-columns are coded one by one and then in pairs, so that no two combinations can be confused.
+Strings are compared once for each distinct value of a dictionary, and never after that. Several columns are coded one
+by one and then in pairs, so that different combinations always have different codes.
 """
 
 from __future__ import annotations
@@ -24,39 +24,30 @@ from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
 
 EMPTY = EMPTY
-"""The code of a row whose key is null or not there."""
+"""The code of a row whose key is null or unknown."""
 
 Item = TypeVar("Item", bound=np.generic)
 
 _NOTHING = np.zeros(0, np.uint8)
 
 _NULL = 0
-"""The code of null where nulls are equal; those of values come after it."""
+"""The code of null if nulls are equal; codes of values follow."""
 
 _FIRST_KEYS = 1 << 9
 _SMALL_DICTIONARY = 1 << 10
 _FIRST_BYTES = 1 << 14
 _GROWTH = 2
 _DENSE_PLACES = 4
-"""How many places for each key a range may take, no more bytes than a table."""
+"""Most slots per key of a dense range, which takes no more bytes than a table."""
 _REMEMBERED = 4
 
 
 class KeyCodes:
-    """The distinct keys that have been added, and the code of each.
+    """Distinct keys and their codes. The column types are given pair by pair; rows of either side may be added.
 
-    Parameters
-    ----------
-    left, right
-        The types of the ``by`` columns of both sides, pair by pair. Rows of either may be added and looked up.
-    nulls_equal
-        Whether null is a value like others.
-
-    Notes
-    -----
-    `add` may be called by several threads at once, which take turns where keys are new; `find` too, while no keys are
-    added; `compact` by one alone. Costs 24 to 64 bytes for each distinct integer, 40 to 80 for each distinct string and
-    the bytes of those longer than 15.
+    Several threads may call `add` at once, and take turns at new keys; also `find`, while no keys are added. Only one
+    thread may call `compact`. Costs 24 to 64 bytes for each distinct integer, and 40 to 80 for each distinct string
+    plus its bytes if longer than 15.
     """
 
     def __init__(self, left: Sequence[pa.DataType], right: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
@@ -65,39 +56,28 @@ class KeyCodes:
 
     @property
     def count(self) -> int:
-        """How many codes there are; some may belong to no row."""
+        """Number of codes, including unused ones."""
         if not self._columns:
             return 1
         return self._pairs[-1].count if self._pairs else self._columns[0].count
 
     def add(self, columns: list[pa.Array], codes: Codes) -> None:
-        """Write the codes of rows, giving new keys new ones; `EMPTY` where a column is null."""
+        """Write the codes of rows, assigning codes to new keys; `EMPTY` where a column is null."""
         self._encode(columns, codes, new=True)
 
     def find(self, columns: list[pa.Array], codes: Codes) -> None:
-        """Write the codes of rows; `EMPTY` where the key has not been added."""
+        """Write the codes of rows; `EMPTY` for unknown keys."""
         self._encode(columns, codes, new=False)
 
     def compact(self, kept: Mask) -> Codes:
-        """Forget keys, and give the others new codes, which are dense again and in the order of the old ones.
+        """Remove keys that are not `kept` (a mask by code), and return the new code of each old one.
 
-        Parameters
-        ----------
-        kept
-            By code, which keys to keep.
-
-        Returns
-        -------
-        numpy.ndarray
-            The new code of each old one; `EMPTY` for those that are forgotten. What holds codes is remapped by it.
-
-        Notes
-        -----
-        Time and memory linear in the number of keys.
+        New codes are dense and keep their order; those of removed keys are `EMPTY`. The caller must remap stored codes.
+        Time and memory are linear in the number of keys.
         """
         if not self._columns:
             return np.zeros(1, np.int32)
-        # From the last pair of codes to the first, whose parts are what the kept ones are made of.
+        # From the last pair of codes to the first, since kept pairs determine which of their parts are kept.
         used = [kept]
         counts = [self._columns[0].count, *(pairs.count for pairs in self._pairs)]
         for column, pairs, count in reversed(list(zip(self._columns[1:], self._pairs, counts, strict=False))):
@@ -125,18 +105,11 @@ class KeyCodes:
 
 
 class RowCodes:
-    """The distinct rows of some columns that have been added, and the code of each. Nulls are a value like others.
+    """Distinct rows of at least one column and their codes. Nulls are equal.
 
-    Parameters
-    ----------
-    types
-        The types of the columns, at least one.
-
-    Notes
-    -----
-    The columns are put together as bytes, and looked up once: of several columns, among them texts, that takes less
-    time and memory than the codes of each and of their pairs, which `KeyCodes` has. Costs 40 to 80 bytes for each
-    distinct row, the bytes of its values, one for each column, and 4 for each text.
+    Columns are concatenated as bytes and looked up once, which takes less time and memory for several columns with text
+    than `KeyCodes`. Costs 40 to 80 bytes for each distinct row, the bytes of its values, 1 for each column, and 4 for
+    each text.
 
     Examples
     --------
@@ -152,16 +125,16 @@ class RowCodes:
 
     @property
     def count(self) -> int:
-        """How many codes there are."""
+        """Number of codes."""
         return self._table.count
 
     def add(self, columns: Sequence[pa.Array], codes: Codes) -> None:
-        """Write the codes of rows, giving new ones new codes."""
+        """Write the codes of rows, assigning codes to new rows."""
         codes[:] = 0
         self._table.encode(self._rows(columns, len(codes)), codes, new=True)
 
     def compact(self, kept: Mask) -> Codes:
-        """Forget rows, as `KeyCodes.compact` does."""
+        """Remove rows, like `KeyCodes.compact`."""
         return self._table.compact(kept)
 
     def _rows(self, columns: Sequence[pa.Array], rows: int) -> Strings:
@@ -178,7 +151,7 @@ class RowCodes:
 
 
 def _memory(form: Form, array: pa.Array) -> ColumnMemory:
-    """Return the memory of values whose equal ones have equal bytes: their own, or that of their form."""
+    """Return the memory of values, or of their form, in which equal values have equal bytes."""
     own = None if _has_forms(array.type) else ColumnMemory.of(array)
     if own is not None:
         return own
@@ -190,28 +163,20 @@ def _memory(form: Form, array: pa.Array) -> ColumnMemory:
 
 
 def _has_forms(data_type: pa.DataType) -> bool:
-    """Return whether equal values of a type may have other bytes."""
+    """Return whether equal values of a type may have different bytes."""
     return bool(pat.is_floating(data_type) or pat.is_boolean(data_type) or pat.is_date64(data_type))
 
 
 @dataclass(frozen=True)
 class _Dense:
-    """Codes of integers that lie close together, each where the integer says: one look finds it, and no hash is made.
-
-    Attributes
-    ----------
-    least
-        The first integer.
-    places
-        The code of each from there on, and `EMPTY` behind the last.
-    """
+    """Codes of integers in a narrow range, indexed by the integer minus `least`; `EMPTY` past the end."""
 
     least: int
     places: Codes
 
     @staticmethod
     def of(known: Ints) -> _Dense | None:
-        """Return the same codes in this form; None if the integers lie too far apart."""
+        """Return the same codes in this form; None if the integers are too far apart."""
         least, greatest = int(known.min()), int(known.max())
         if greatest - least >= _DENSE_PLACES * len(known):
             return None
@@ -237,11 +202,11 @@ class _IntegerTable:
         return self._known[: self.count]
 
     def replace(self, values: Ints) -> None:
-        """Put other integers in the place of those that are known; they can be found after `compact`."""
+        """Replace the integers of the codes; `compact` makes them searchable."""
         self._known[: self.count] = values
 
     def compact(self, kept: Mask) -> Codes:
-        """Forget integers, and return the new code of each old one."""
+        """Remove integers, and return the new code of each old one."""
         values = self.known[kept]
         self.count = len(values)
         self._dense, self._found = None, 0
@@ -251,7 +216,7 @@ class _IntegerTable:
         return _renumbered(kept)
 
     def encode(self, form: Integers, codes: Codes, *, new: bool) -> None:
-        """Write the codes; those that are `EMPTY` stay so."""
+        """Write the codes; `EMPTY` rows stay so."""
         if not new:
             dense = self._dense_if_worth(len(codes))
             if dense is None:
@@ -273,7 +238,7 @@ class _IntegerTable:
                 kernels.refill_integers(self._known, self.count, self._table)
 
     def _dense_if_worth(self, rows: int) -> _Dense | None:
-        """Return the codes in the form with the fastest lookup, once the number of lookups reaches that of keys."""
+        """Return the dense form once the number of lookups reaches the number of keys."""
         with self._lock:
             before = self._found
             self._found += rows
@@ -294,7 +259,7 @@ class _StringTable:
         self._lock = Lock()
 
     def encode(self, form: Strings, codes: Codes, *, new: bool) -> None:
-        """Write the codes; those that are `EMPTY` stay so."""
+        """Write the codes; `EMPTY` rows stay so."""
         if not new:
             kernels.find_bytes(form.offsets, form.data, self._table, self._words, self._offsets, self._known, codes)
             return
@@ -319,7 +284,7 @@ class _StringTable:
                 self._make_room(int(form.offsets[position + 1] - form.offsets[position]))
 
     def compact(self, kept: Mask) -> Codes:
-        """Forget strings, and return the new code of each old one."""
+        """Remove strings, and return the new code of each old one."""
         codes = np.flatnonzero(kept)
         starts, lengths = self._offsets[codes], np.diff(self._offsets[: self.count + 1])[codes]
         edges = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
@@ -333,7 +298,7 @@ class _StringTable:
         return _renumbered(kept)
 
     def _make_room(self, length: int) -> None:
-        """Grow what is full: the table, or the bytes of the known keys."""
+        """Grow the table, or the bytes of the keys, whichever is full."""
         if self.count == most_keys(self._table):
             self._table = empty_table(_GROWTH * self.count)
             most = most_keys(self._table)
@@ -345,7 +310,7 @@ class _StringTable:
 
 
 def _lengthened(values: npt.NDArray[Item], length: int) -> npt.NDArray[Item]:
-    """Return values with room for more."""
+    """Return values with additional capacity."""
     longer = np.empty(length, values.dtype)
     longer[: len(values)] = values
     return longer
@@ -363,11 +328,11 @@ class _Column:
 
     @property
     def count(self) -> int:
-        """How many codes there are."""
+        """Number of codes."""
         return max(self._integers.count, self._strings.count) + int(self._nulls_equal)
 
     def encode(self, array: pa.Array, codes: Codes, *, new: bool) -> None:
-        """Write the codes; `EMPTY` for nulls unless they are equal, and for keys that are unknown unless new."""
+        """Write the codes; `EMPTY` for nulls unless they are equal, and for unknown keys unless `new`."""
         if pat.is_dictionary(array.type) and len(array.dictionary) <= 4 * len(array) + _SMALL_DICTIONARY:
             valid = validity(array.indices)
             codes[:] = 0 if valid is None else np.where(valid, 0, EMPTY)
@@ -386,7 +351,7 @@ class _Column:
             self._strings.encode(form, codes, new=new)
         if self._nulls_equal:
             if new and form.valid is None:
-                # All have a value, which is known by now.
+                # All rows have a value with a code.
                 codes += _NULL + 1
                 return
             codes[codes != EMPTY] += _NULL + 1
@@ -395,7 +360,7 @@ class _Column:
                 codes[~valid] = _NULL
 
     def compact(self, kept: Mask) -> Codes:
-        """Forget values, and return the new code of each old one; that of null stays."""
+        """Remove values, and return the new code of each old one; that of null stays."""
         table = self._strings if self._strings.count else self._integers
         self._remembered = []
         mapping = table.compact(kept[int(self._nulls_equal) :])
@@ -406,7 +371,7 @@ class _Column:
     def _mapping(self, dictionary: pa.Array, *, new: bool) -> Codes:
         """Return the code of each value of a dictionary, cached since slices of one table share a dictionary.
 
-        One in which values may lack a code, since none were added, counts until there are more codes.
+        A mapping made without adding keys is valid until keys are added.
         """
         count = self.count
         for known, codes, mapping in self._remembered:
@@ -429,7 +394,7 @@ def _parts_of(pairs: Ints) -> tuple[Ints, Ints]:
 
 
 def _mask(count: int, codes: Ints) -> Mask:
-    """Return a mask of the codes that occur in an array."""
+    """Return a mask of the codes in an array."""
     mask = np.zeros(count, np.bool_)
     mask[codes] = True
     return mask
@@ -441,7 +406,7 @@ def _renumbered(kept: Mask) -> Codes:
 
 
 def _same(one: pa.Array, other: pa.Array) -> bool:
-    """Return whether two arrays are the same memory."""
+    """Return whether two arrays share their memory."""
     if one.type != other.type or len(one) != len(other) or one.offset != other.offset or len(one) == 0:
         return False
     buffers = zip(one.buffers(), other.buffers(), strict=False)

@@ -1,11 +1,11 @@
-"""The order of values as integers in the same order, and tolerances as distances between them.
+"""Order-preserving integer codes of values, and tolerances as distances between them.
 
 A value counts *steps* of its domain (see `juncture.spec.schema.Domain`), and is coded in one of three ways:
 
 - by its steps, if they fit a signed 64-bit integer, as they nearly always do; a float by its bits (`StepCoder`);
-- by its rank among the distinct values, if they do not fit (`RankCoder`). Distances are calculated apart then, with
-  Python's integers. All values have to be seen first;
-- by the highest bits of its steps, where it only has to be placed (`RoughCoder`).
+- by its rank among the distinct values, if they do not fit (`RankCoder`). Distances are then computed separately, with
+  Python's integers. All values must be read first;
+- by the highest bits of its steps, if it only has to be placed (`RoughCoder`).
 
 Tuples of values are coded by the codes of their parts (`juncture.columnar.tuple_encoding`).
 
@@ -46,20 +46,12 @@ _DECIMAL_DIGITS_MAX = 76
 
 
 class TooWideError(Exception):
-    """A value has no 64-bit code of its own, so that the join has to start again with ranks."""
+    """A value has no 64-bit code of its own, so the join must start again with ranks."""
 
 
 @dataclass(frozen=True)
 class StepCoder:
-    """Codes that are the steps themselves.
-
-    Attributes
-    ----------
-    domain
-        Of the join.
-    unsigned
-        Whether both sides are unsigned, so that codes are shifted by half the range.
-    """
+    """Codes that are steps, shifted by half the range if both sides are unsigned."""
 
     domain: Domain
     unsigned: bool = False
@@ -72,17 +64,11 @@ class StepCoder:
 
     @classmethod
     def between(cls, domain: Domain, types: Iterable[pa.DataType]) -> StepCoder:
-        """Return the coder of columns of some types, which are compared in a domain."""
+        """Return the coder of columns of some types, compared in a domain."""
         return cls(domain, all(pat.is_unsigned_integer(plain_type(each)) for each in types))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return the codes, and which rows have one: all that are neither null nor NaN.
-
-        Raises
-        ------
-        TooWideError
-            If a value does not fit.
-        """
+        """Return the codes, and which rows have one: neither null nor NaN. Raise `TooWideError` if one does not fit."""
         array = plain(array)
         valid = validity(array)
         kind = self.domain.kind
@@ -123,19 +109,19 @@ class StepCoder:
         return bool(pat.is_integer(data_type) or pat.is_date32(data_type))
 
     def restore(self, codes: Ints, valid: Mask, data_type: pa.DataType) -> pa.Array:
-        """Return the values of some codes, in a type that `restores` accepts; null where they are not valid."""
+        """Return the values of codes, in a type that `restores` accepts; null where not valid."""
         if self.unsigned:
             codes = codes ^ np.int64(-(2**63))
         item = np.dtype(f"i{data_type.bit_width // 8}")
         return array_of(codes.astype(item, copy=False), data_type, valid)
 
     def limit(self, tolerance: Tolerance | None) -> Words:
-        """Return the one greatest distance of all rows, as the kernels compare distances."""
+        """Return the constant tolerance, in the distances of kernels."""
         constant = math.inf if tolerance is None or tolerance.constant is None else tolerance.constant
         return _words([constant], floating=self.domain.kind == "float")
 
     def limits(self, array: pa.Array) -> tuple[Words, Mask | None]:
-        """Return each row's greatest distance, and which rows have one: neither null, NaN nor negative."""
+        """Return each row's tolerance, and which rows have one: neither null, NaN nor negative."""
         array = plain(array)
         try:
             words, good = self._plain_limits(array)
@@ -147,7 +133,7 @@ class StepCoder:
         return words, None if good.all() else good
 
     def _plain_limits(self, array: pa.Array) -> tuple[Words, Mask]:
-        """Return the limits where they can be calculated in 64 bits."""
+        """Return the tolerances if they can be computed in 64 bits."""
         if pat.is_floating(array.type):
             floats = raw_values(array.cast(pa.float64()), np.float64) + 0.0
             return floats.view(np.uint64), floats >= 0
@@ -178,14 +164,9 @@ class StepCoder:
 
 @dataclass(frozen=True)
 class RankCoder:
-    """Codes that are ranks among all distinct values of both sides.
+    """Codes that are ranks among all distinct values of both sides; `values` are their steps, ascending.
 
-    Attributes
-    ----------
-    domain
-        Of the join, which is not of floats alone: their bits always fit.
-    values
-        The steps of each rank, ascending.
+    Not for domains of floats only, whose bits always fit.
     """
 
     domain: Domain
@@ -193,7 +174,7 @@ class RankCoder:
 
     @classmethod
     def of(cls, domain: Domain, columns: Iterable[pa.Array]) -> RankCoder:
-        """Return the coder of all these values, which are compared in a domain. Costs microseconds a value."""
+        """Return the coder of all these values, compared in a domain. Costs microseconds per value."""
         distinct: set[int] = set()
         for column in columns:
             steps = steps_of(plain(column).unique(), domain)
@@ -201,7 +182,7 @@ class RankCoder:
         return cls(domain, sorted(distinct))
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return the codes, and which rows have one. A value that was not among those has the rank of the next one."""
+        """Return the codes, and which rows have one. A value that is not among them has the rank of the next one."""
         encoded = plain(array).dictionary_encode()
         steps = steps_of(encoded.dictionary, self.domain)
         ranks = np.array([0 if step is None else bisect_left(self.values, step) for step in steps] or [0], np.int64)
@@ -216,7 +197,7 @@ class RankCoder:
 
     @property
     def numbers(self) -> list[Any]:
-        """What distances are calculated of, for each rank: of integers among floats, the nearest floats."""
+        """The numbers whose differences are distances, for each rank: for integers among floats, the nearest floats."""
         return list(map(float, self.values)) if self.domain.kind == "float" else self.values
 
 
@@ -225,14 +206,9 @@ Coder = StepCoder | RankCoder
 
 @dataclass(frozen=True)
 class RoughCoder:
-    """Codes that neighbouring values may share. Any value has one, without a look at the others.
+    """Codes that neighbouring values may share; any value of `types`, which are of one kind, has one.
 
     Equal values of either side have equal codes, and greater ones never smaller codes.
-
-    Attributes
-    ----------
-    types
-        The types of both sides' values, which are of one kind.
     """
 
     types: tuple[pa.DataType, ...]
@@ -242,25 +218,25 @@ class RoughCoder:
         return [plain_type(data_type) for data_type in self.types]
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return the codes, and which rows have one, None for all: those that are neither null nor NaN."""
+        """Return the codes, and which rows have one (neither null nor NaN); None if all have."""
         array, types = plain(array), self._plain_types
         if pat.is_struct(array.type):
             return self._tuple_codes(array)
         valid = validity(array)
         if any(map(pat.is_floating, types)):
-            # An integer is as far as the nearest float, which no greater one is before.
+            # An integer is placed at the nearest float; this keeps the order.
             return _float_codes_of(array, valid)
         if pat.is_decimal(array.type):
             return self._decimal_codes(array), valid
         if any(map(pat.is_uint64, types)):
-            # Half the value, so that there is room for both signed and unsigned ones.
+            # Half the value, so that both signed and unsigned integers fit.
             if pat.is_uint64(array.type):
                 return (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64), valid
             return raw_values(array.cast(pa.int64()), np.int64) >> 1, valid
         if key_kind(array.type) in ("string", "binary"):
             return _first_bytes(array), valid
         if _has_unit(array.type):
-            # The coarser unit, rounded down: the finer one may have no room for the other's values.
+            # The coarser unit, rounded down: values of the coarser unit may overflow the finer one.
             coarser = min(TIME_UNITS.index(each.unit) for each in types)
             factor = 1_000 ** (TIME_UNITS.index(array.type.unit) - coarser)
             whole = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
@@ -270,7 +246,7 @@ class RoughCoder:
         return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
 
     def _tuple_codes(self, array: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return the leading bits of the codes of all parts, as many as there is room for."""
+        """Return the leading bits of the codes of as many parts as fit."""
         codes, valid, room = np.zeros(len(array), np.int64), None, _CODE_BITS - 1
         for place, column in enumerate(array.flatten()):
             part = RoughCoder(tuple(each.field(place).type for each in self._plain_types))
@@ -287,7 +263,7 @@ class RoughCoder:
 
     @property
     def _bits(self) -> int:
-        """How many bits codes have, their sign among them."""
+        """Number of bits of codes, including their sign."""
         types = self._plain_types
         if all(map(pat.is_date32, types)):
             return _DATE_BITS
@@ -300,7 +276,7 @@ class RoughCoder:
 
     @property
     def steps_in_code(self) -> int:
-        """How many steps of the domain one code stands for, where values count steps."""
+        """Steps of the domain per code, if values count steps."""
         types = self._plain_types
         if pat.is_decimal(types[0]):
             return int(2**self._shift)
@@ -311,14 +287,14 @@ class RoughCoder:
 
     @property
     def _digits(self) -> int:
-        """How many digits decimals of all the types have."""
+        """Number of digits of decimals of all types."""
         types = self._plain_types
         scale = max(each.scale for each in types)
         return min(int(max(each.precision - each.scale for each in types) + scale), _DECIMAL_DIGITS_MAX)
 
     @property
     def _shift(self) -> int:
-        """How many of the lowest bits of a decimal its code leaves out."""
+        """Number of the lowest bits of a decimal that its code drops."""
         return max(0, int(10**self._digits).bit_length() - 63)
 
     def _decimal_codes(self, array: pa.Array) -> Ints:
@@ -333,7 +309,7 @@ class RoughCoder:
 
 
 def float_codes(values: npt.NDArray[np.float64]) -> Ints:
-    """Return integers in the order of floats; 0.0 and -0.0 have the same. NaN gets the greatest of all.
+    """Return integers in the order of floats; 0.0 and -0.0 are equal, and NaN is the greatest.
 
     Examples
     --------
@@ -348,7 +324,7 @@ def float_codes(values: npt.NDArray[np.float64]) -> Ints:
 
 
 def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
-    """Return the steps of the domain as Python's integers, whatever their size; None for null."""
+    """Return the steps of the domain as Python integers of any size; None for null."""
     if domain.kind == "decimal":
         with localcontext(prec=_DIGITS):
             return [None if v is None else int(v.scaleb(domain.scale)) for v in array.to_pylist()]
@@ -364,7 +340,7 @@ def steps_of(array: pa.Array, domain: Domain) -> list[int | None]:
 
 
 def tolerances(domain: Domain, array: pa.Array) -> tuple[list[Any], Mask | None]:
-    """Return each row's tolerance in steps of the domain, and which are neither null, NaN nor negative."""
+    """Return each row's tolerance in steps, and which are neither null, NaN nor negative."""
     values = _row_tolerances(domain, plain(array))
     valid = np.array([value is not None and value >= 0 for value in values], np.bool_)
     return [value if ok else 0 for value, ok in zip(values, valid, strict=True)], None if valid.all() else valid
@@ -382,7 +358,7 @@ def _row_tolerances(domain: Domain, array: pa.Array) -> list[Any]:
 
 
 def _words(limits: list[Any], *, floating: bool) -> Words:
-    """Return distances as the kernels compare them: unsigned, or the bits of floats."""
+    """Return distances in the form of kernels: unsigned integers, or the bits of floats."""
     if floating:
         return np.array([_float_below(limit) for limit in limits], np.float64).view(np.uint64)
     return np.array([min(limit, _UINT64_MAX) for limit in limits], np.uint64)
@@ -398,7 +374,7 @@ def _float_below(limit: Any) -> float:
 
 
 def no_limit() -> Words:
-    """Return the one greatest distance of all rows, as the kernels compare distances, where there is none."""
+    """Return the constant tolerance without a limit, in the distances of kernels."""
     return _words([math.inf], floating=False)
 
 
@@ -408,7 +384,7 @@ def _has_unit(data_type: pa.DataType) -> bool:
 
 
 def _first_bytes(array: pa.Array) -> Ints:
-    """Return the first bytes of texts or bytes as integers in their order."""
+    """Return the first bytes of texts or binary values as integers in their order."""
     found = form_of(array.type, array.type).of(array)
     assert isinstance(found, Strings)
     starts, lengths = found.offsets[:-1], np.diff(found.offsets)
@@ -417,18 +393,12 @@ def _first_bytes(array: pa.Array) -> Ints:
     data = found.data if len(found.data) else np.zeros(1, np.uint8)
     taken = data[np.where(there, starts[:, None] + places, 0)]
     words = np.ascontiguousarray(np.where(there, taken, 0).astype(np.uint8)).view(">u8").reshape(-1)
-    # Half of it, so that there is room for the sign.
+    # Half of the value, so that the sign bit stays free.
     return (words.astype(np.uint64) >> np.uint64(1)).astype(np.int64)
 
 
 def _check_floats(array: pa.Array, valid: Mask | None) -> None:
-    """Refuse integers that floats do not hold all of.
-
-    Raises
-    ------
-    TooWideError
-        If there is one.
-    """
+    """Raise `TooWideError` for an integer that a float cannot represent."""
     if array.type.bit_width < 64:
         return
     values = raw_values(array, np.uint64 if pat.is_uint64(array.type) else np.int64)
@@ -446,7 +416,7 @@ def _float_codes_of(array: pa.Array, valid: Mask | None) -> tuple[Ints, Mask | N
 
 
 def _unscaled(array: pa.Array, valid: Mask | None) -> Ints:
-    """Return decimals as whole numbers of their last digit."""
+    """Return decimals as integers of their last digit."""
     if array.type.bit_width <= 64:
         short: Ints = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
         return short
@@ -457,7 +427,7 @@ def _unscaled(array: pa.Array, valid: Mask | None) -> Ints:
 
 
 def _multiplied(values: Any, factor: int, valid: Mask | None) -> Ints:
-    """Multiply whole numbers exactly."""
+    """Multiply integers; raise `TooWideError` on overflow."""
     if factor == 1:
         return values  # type: ignore[no-any-return]
     if valid is not None:

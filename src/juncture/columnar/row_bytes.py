@@ -48,15 +48,7 @@ _NAN = np.uint64(0x7FF8 << 48)
 
 @dataclass(frozen=True)
 class RowBytes:
-    """Byte strings, one for each row.
-
-    Attributes
-    ----------
-    offsets
-        Where each begins in the data, and where the last one ends.
-    data
-        The bytes.
-    """
+    """Byte strings, one for each row: `data` from each offset to the next."""
 
     offsets: Ints
     data: Bytes
@@ -65,13 +57,13 @@ class RowBytes:
         return len(self.offsets) - 1
 
     def to_arrow(self) -> pa.Array:
-        """Return them as an array of binary, without copying."""
+        """Return the rows as a binary array, without copying."""
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
     @classmethod
     def from_arrow(cls, array: pa.Array) -> RowBytes:
-        """Return what an array of binary holds, none of it null."""
+        """Return the rows of a binary array without nulls."""
         array = array.cast(pa.large_binary())
         _, offsets, content = array.buffers()
         edges = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8) if offsets else np.zeros(1, np.int64)
@@ -79,21 +71,10 @@ class RowBytes:
 
 
 def encode_rows(columns: Sequence[pa.Array]) -> RowBytes:
-    """Return rows as bytes in their order.
+    """Return rows of at least one column as bytes in their order; the first column is the most significant.
 
-    Parameters
-    ----------
-    columns
-        The columns, at least one, the most significant first; of any type but unions and intervals.
-
-    Raises
-    ------
-    TypeError
-        If a type has no order.
-
-    Notes
-    -----
-    Some nanoseconds a byte, and the memory of two copies of the result; lists are encoded by their items at once.
+    Raises `TypeError` for unions and intervals. Costs some nanoseconds per byte, and the memory of two copies of the
+    result; the items of lists are encoded at once.
 
     Examples
     --------
@@ -105,14 +86,9 @@ def encode_rows(columns: Sequence[pa.Array]) -> RowBytes:
 
 
 def decode_rows(rows: RowBytes, types: Sequence[pa.DataType]) -> list[pa.Array]:
-    """Return the columns whose rows were encoded, as plain values.
+    """Return the columns of encoded rows as plain values.
 
-    Parameters
-    ----------
-    rows
-        The bytes.
-    types
-        The types of the columns as they were encoded, without dictionaries, runs, views and extensions.
+    `types` are the types of the encoded columns, without dictionaries, runs, views and extensions.
 
     Examples
     --------
@@ -125,7 +101,7 @@ def decode_rows(rows: RowBytes, types: Sequence[pa.DataType]) -> list[pa.Array]:
 
 
 def _encoded(array: pa.Array) -> RowBytes:
-    """Return the bytes of a column, the mark of null or value included."""
+    """Return the bytes of a column, including the mark of null or value."""
     array = plain(array)
     valid = validity(array)
     mark = np.ones(len(array), np.uint8) if valid is None else valid.astype(np.uint8)
@@ -136,7 +112,7 @@ def _encoded(array: pa.Array) -> RowBytes:
 
 
 def _value_pieces(array: pa.Array) -> list[RowBytes]:
-    """Return the bytes of values, in pieces that follow each other; those of nulls are anything."""
+    """Return the bytes of values as consecutive pieces; those under nulls are undefined."""
     data_type = array.type
     if pat.is_struct(data_type):
         return [_encoded(child) for child in array.flatten()]
@@ -161,13 +137,7 @@ def _is_text(data_type: pa.DataType) -> bool:
 
 
 def _fixed_width(data_type: pa.DataType) -> int:
-    """Return how many bytes a value takes.
-
-    Raises
-    ------
-    TypeError
-        If it has no order.
-    """
+    """Return the bytes of a value; raise `TypeError` if its type has no order."""
     if pat.is_boolean(data_type):
         return 1
     if pat.is_fixed_size_binary(data_type):
@@ -184,7 +154,7 @@ def _fixed_width(data_type: pa.DataType) -> int:
 
 
 def _words(array: pa.Array) -> Bytes:
-    """Return the bytes of values of fixed width, a row of them for each value."""
+    """Return the bytes of values of fixed width, one row per value."""
     data_type = array.type
     if pat.is_boolean(data_type):
         truths: Bytes = raw_values(array.cast(pa.uint8()), np.uint8)
@@ -209,7 +179,7 @@ def _most_significant_first(words: npt.NDArray[np.uint64]) -> Bytes:
 
 
 def _text_bytes(array: pa.Array) -> RowBytes:
-    """Return strings with their zeros escaped, each with its end."""
+    """Return strings with escaped zeros and an end mark."""
     array = array.cast(pa.large_binary())
     _, edges, content = array.buffers()
     offsets = np.frombuffer(edges, np.int64, len(array) + 1, array.offset * 8) if edges else np.zeros(1, np.int64)
@@ -223,7 +193,7 @@ def _text_bytes(array: pa.Array) -> RowBytes:
 
 
 def _list_bytes(array: pa.Array) -> RowBytes:
-    """Return lists as their items, each after a mark, with an end."""
+    """Return lists as their items, each after a mark, with an end mark."""
     items, lengths = _items(array)
     encoded = [_encoded(item) for item in items]
     marked = _side_by_side([_constant(1, len(items[0])), *encoded])
@@ -232,12 +202,12 @@ def _list_bytes(array: pa.Array) -> RowBytes:
 
 
 def _items(array: pa.Array) -> tuple[list[pa.Array], Ints]:
-    """Return the items of lists, or keys and values of maps, one after the other, and how many each row has."""
+    """Return the concatenated items of lists, or keys and values of maps, and the count of each row."""
     if pat.is_map(array.type):
         offsets = np.asarray(array.offsets).astype(np.int64)
         valid = validity(array)
         lengths = np.diff(offsets) if valid is None else np.where(valid, np.diff(offsets), 0)
-        # Keys and values are those of the whole array, also of one that is a slice.
+        # Arrow returns the keys and values of the whole array, even for a slice.
         index = np.repeat(offsets[:-1] - _edges(lengths)[:-1], lengths) + np.arange(lengths.sum())
         return [child.take(array_of(index, pa.int64())) for child in (array.keys, array.items)], lengths
     counts = pc.list_value_length(array).fill_null(0).cast(pa.int64())
@@ -250,7 +220,7 @@ def _constant(value: int, count: int) -> RowBytes:
 
 
 def _without(piece: RowBytes, valid: Mask | None) -> RowBytes:
-    """Return pieces without those of nulls."""
+    """Return pieces without those under nulls."""
     if valid is None or bool(valid.all()):
         return piece
     lengths = np.where(valid, np.diff(piece.offsets), 0)
@@ -262,7 +232,7 @@ def _without(piece: RowBytes, valid: Mask | None) -> RowBytes:
 
 
 def _side_by_side(pieces: Sequence[RowBytes]) -> RowBytes:
-    """Return rows made of their pieces, one after the other."""
+    """Return rows concatenated from their pieces."""
     if len(pieces) == 1:
         return pieces[0]
     ends = _edges(sum((np.diff(piece.offsets) for piece in pieces), np.zeros(len(pieces[0]), np.int64)))
@@ -278,7 +248,7 @@ def _edges(lengths: Ints) -> Ints:
 
 
 def _decoded(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return a column, and move the positions behind its bytes."""
+    """Return a column, and advance the positions past its bytes."""
     valid = data[positions] != 0
     positions += 1
     if pat.is_null(data_type):
@@ -295,7 +265,7 @@ def _decoded(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
 
 
 def _decoded_values(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return values, none of them null, and move the positions behind their bytes."""
+    """Return non-null values, and advance the positions past their bytes."""
     if pat.is_struct(data_type):
         fields = list(data_type)
         children = [_decoded(data, positions, field.type) for field in fields]
@@ -313,7 +283,7 @@ def _decoded_values(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.
 
 
 def _fixed_values(raw: Bytes, data_type: pa.DataType) -> pa.Array:
-    """Return values of fixed width from their bytes, a row of them for each."""
+    """Return values of fixed width from their bytes, one row per value."""
     if pat.is_boolean(data_type):
         return array_of(raw.reshape(-1), pa.uint8()).cast(pa.bool_())
     if pat.is_fixed_size_binary(data_type):
@@ -342,7 +312,7 @@ def _decoded_text(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Ar
 
 
 def _decoded_lists(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return lists, whose items are read one place of all rows after the other."""
+    """Return lists, whose items are decoded for all rows at once, one item index after the other."""
     types = [data_type.key_type, data_type.item_type] if pat.is_map(data_type) else [data_type.value_type]
     lengths = np.zeros(len(positions), np.int64)
     found: list[list[pa.Array]] = []
@@ -365,7 +335,7 @@ def _decoded_lists(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.A
 
 
 def _lists_of(columns: list[pa.Array], edges: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return lists of items that follow each other."""
+    """Return lists of consecutive items."""
     if pat.is_map(data_type):
         return pa.MapArray.from_arrays(array_of(edges.astype(np.int32), pa.int32()), *columns).cast(data_type)
     if pat.is_fixed_size_list(data_type):

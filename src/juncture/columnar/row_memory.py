@@ -1,4 +1,4 @@
-"""Where the values of rows lie, so that rows are compared with others or put together in place, and not taken out."""
+"""The memory of rows, so that kernels compare and concatenate rows in place, without taking values out."""
 
 from __future__ import annotations
 
@@ -17,20 +17,18 @@ _NOTHING = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True)
 class ColumnMemory:
-    """The memory of a column.
+    """The memory of a column, whose first row is `first`.
 
     Attributes
     ----------
-    first
-        The first row in this memory.
     valid
-        A bit for each row; empty if no value is null.
+        Validity bits; empty if no value is null.
     values
         The values, or the bytes of texts.
     width
-        How many bytes a value takes; 0 for a bit.
+        Bytes of a value; 0 for a bit.
     edges, edge_width
-        Where each text begins, and the bytes of that; none for values.
+        Offsets of texts, and the bytes of an offset; empty and 0 for other values.
     """
 
     first: int
@@ -42,7 +40,7 @@ class ColumnMemory:
 
     @classmethod
     def of(cls, array: pa.Array) -> ColumnMemory | None:
-        """Return the memory of a column; None if values of it lie nested in others."""
+        """Return the memory of a column; None for nested values."""
         is_wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
         edge_width = 8 if is_wide else 4 if pat.is_string(array.type) or pat.is_binary(array.type) else 0
         has_width = pat.is_primitive(array.type) or pat.is_decimal(array.type) or pat.is_fixed_size_binary(array.type)
@@ -57,11 +55,11 @@ class ColumnMemory:
         return cls(array.offset, valid, buffers[1], array.type.bit_width // 8, _NOTHING, 0)
 
     def add_lengths(self, lengths: Ints) -> None:
-        """Add how many bytes `append` writes for each row."""
+        """Add the bytes that `append` writes for each row."""
         add_lengths(self.first, self.valid, self.width, self.edges, self.edge_width, lengths)
 
     def append(self, positions: Ints, target: Bytes) -> None:
-        """Write each value to its position, so that no value's bytes are a prefix of another's."""
+        """Write each value to its position, such that no value's bytes are a prefix of another's."""
         held = self.first, self.valid, self.values, self.width, self.edges, self.edge_width
         append_values(*held, positions, target)
 
@@ -77,15 +75,7 @@ class ColumnMemory:
 
 @dataclass(frozen=True)
 class RowMemory:
-    """The memory of the rows of a batch.
-
-    Attributes
-    ----------
-    batch
-        The rows.
-    columns
-        The memory of each column; None if values of one lie nested in others.
-    """
+    """The memory of the rows of a batch; `columns` is None if a column is nested."""
 
     batch: pa.RecordBatch
     columns: tuple[ColumnMemory, ...] | None
@@ -111,9 +101,9 @@ class RowMemory:
         return cls(batch, tuple(columns))
 
     def surely_equal(self, rows: Ints, other: RowMemory, places: Ints) -> Mask:
-        """Return a mask of the rows that equal those of other memory of the same types at some positions.
+        """Return a mask of the rows whose bytes equal those at some positions of other memory of the same types.
 
-        Of others nothing is said: floats of other bits may be equal.
+        Rows outside the mask may still be equal: equal floats may have different bits.
         """
         if self.columns is None or other.columns is None:
             return np.zeros(len(rows), np.bool_)

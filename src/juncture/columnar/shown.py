@@ -1,4 +1,4 @@
-"""Values as error messages show them."""
+"""Values in error messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from juncture.columnar.arrays import plain
 
 
 def shown(array: pa.Array, row: int = 0) -> str:
-    """Return a value of an array as text, also a time that Python's own cannot hold.
+    """Return a value of an array as text, including times that Python cannot represent.
 
     Examples
     --------
@@ -20,5 +20,5 @@ def shown(array: pa.Array, row: int = 0) -> str:
     if value.null_count:
         return "null"
     text = str(value.to_string(indent=0, skip_new_lines=True))
-    # Arrow prints the values of an array, but of structs a column for each field, over several lines.
+    # Arrow prints structs by column, over several lines.
     return " ".join(text.split()) if pat.is_struct(value.type) else text.removeprefix("[").removesuffix("]")

@@ -1,7 +1,7 @@
 """The order among right rows at the same ``on``: column by column, nulls lowest, NaN highest.
 
-Booleans order False before True; strings and binary by their bytes; structs and lists by their parts, the shorter of
-two that agree so far first; maps as the list of their entries by key.
+Booleans order False before True; strings and binary by their bytes; structs and lists by their parts, a prefix before
+longer values; maps as the list of their entries by key.
 """
 
 from __future__ import annotations
@@ -25,28 +25,26 @@ from juncture.spec.schema import plain_type
 from juncture.spec.values import map_entries
 
 CODES_MOST = 4
-"""The most columns whose codes are worth keeping with each candidate."""
+"""Most columns whose codes are stored with each candidate."""
 
 _LEAST = -(2**63)
 _PREFIX_BYTES = 8
 
 
 class UndecidedError(Exception):
-    """Two values of a column have the same code after all, so that equal codes do not mean equal rows."""
+    """Two different values of a column have the same code, so equal codes do not mean equal rows."""
 
 
 def order_keys(table: pa.Table) -> list[Ints]:
-    """Return numbers to order rows by, the most significant first: rows that win have greater ones.
+    """Return numbers that order rows, the most significant first: winning rows have greater ones.
 
-    Notes
-    -----
     The distinct values of strings and long decimals are sorted by Arrow, those of nested types one by one in Python.
     """
     return [key for column in table.columns for key in _keys_of(column)]
 
 
 def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
-    """Return the numbers of a column; those of nulls are the least."""
+    """Return the numbers of a column; nulls have the least."""
     if column.num_chunks == 0 or pat.is_null(plain_type(column.type)):
         return []
     chunks = [plain(chunk) for chunk in column.chunks]
@@ -64,7 +62,7 @@ def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
 
 
 def _text_ranks(chunks: list[pa.Array]) -> Ints:
-    """Return the ranks of strings, binary or long decimals; those of nulls are anything."""
+    """Return the ranks of strings, binary or long decimals; those under nulls are undefined."""
     wide = pa.large_binary() if _is_text(chunks[0].type) else chunks[0].type
     encoded = pa.concat_arrays([chunk.cast(wide) for chunk in chunks]).dictionary_encode()
     rank_of = np.empty(len(encoded.dictionary) + 1, np.int64)
@@ -86,7 +84,7 @@ def _nested_ranks(values: list[Any]) -> Ints:
 
 
 def _compare(one: Any, other: Any) -> int:
-    """Compare two values as Python has them: -1, 0 or 1."""
+    """Compare two Python values: -1, 0 or 1."""
     if one is None or other is None:
         return (one is not None) - (other is not None)
     if isinstance(one, float) and (math.isnan(one) or math.isnan(other)):
@@ -125,7 +123,7 @@ def _is_view(data_type: pa.DataType) -> bool:
 
 
 def _whole_codes(array: pa.Array) -> Ints:
-    """Return the values of a plain array as integers in their order; those of nulls are anything."""
+    """Return the values of a plain array as integers in their order; those under nulls are undefined."""
     if pat.is_floating(array.type):
         return float_codes(raw_values(array.cast(pa.float64()), np.float64))
     form = form_of(array.type, array.type).of(array)
@@ -134,9 +132,9 @@ def _whole_codes(array: pa.Array) -> Ints:
 
 
 def code_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[tuple[str, ...], bool]:
-    """Return the first of the columns whose codes can decide ties, and whether they decide all.
+    """Return the leading columns whose codes can break ties, and whether they break all ties.
 
-    A string's code is its first eight bytes, so it is the last that is of use.
+    A string's code is its first eight bytes, so no column after a string is included.
     """
     chosen: list[str] = []
     for name in columns[:CODES_MOST]:
@@ -149,19 +147,10 @@ def code_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[tuple[str, 
 
 
 def order_codes(array: pa.Array, *, decided: bool) -> Ints:
-    """Return codes in the order of the values; null gets the least.
+    """Return codes in the order of values; null has the least.
 
-    Parameters
-    ----------
-    array
-        The values.
-    decided
-        Whether the caller relies on different codes for different values.
-
-    Raises
-    ------
-    UndecidedError
-        If it does, and a value has the code of null.
+    With `decided`, raises `UndecidedError` if a value has the code of null, since different values must have different
+    codes.
     """
     array = plain(array)
     codes = _whole_codes(array) if _prefix_kind(array.type) == "whole" else _start_codes(array)
@@ -172,7 +161,7 @@ def order_codes(array: pa.Array, *, decided: bool) -> Ints:
 
 
 def _start_codes(array: pa.Array) -> Ints:
-    """Return the first eight bytes of each string as an integer, shorter ones filled up with zeros."""
+    """Return the first eight bytes of each string as an integer, zero-padded."""
     form = form_of(array.type, array.type).of(array)
     starts, lengths = form.offsets[:-1], np.diff(form.offsets)  # type: ignore[union-attr]  # strings have byte forms
     data = np.append(form.data, np.uint8(0))  # type: ignore[union-attr]

@@ -1,8 +1,8 @@
-"""The order of tuples of columns as integers in the same order.
+"""Order-preserving integer codes of tuples of columns.
 
-A tuple is a struct of parts, which are compared one after the other. The codes of its parts are put together in 64
-bits: each takes the room of the values between its least and its greatest. Where that is too much, places among the
-distinct values that there are stand for the values themselves.
+A tuple is a struct of parts that are compared lexicographically. The codes of its parts are packed into 64 bits, each
+with the range between its least and its greatest code. If that is too much, ranks among the distinct values replace the
+codes.
 """
 
 from __future__ import annotations
@@ -19,22 +19,17 @@ from juncture.kernels.array_types import Ints, Mask
 from juncture.spec.schema import Domain
 
 Read = Callable[[], Iterable[pa.Array]]
-"""Returns all values of both sides, each time that it is called."""
+"""Returns all values of both sides at each call."""
 
 _ROOM = 2**63 - 1
-"""How many places codes may have."""
+"""Number of available codes."""
 
 
 @dataclass(frozen=True)
 class _Places:
-    """The places that codes have in order, from zero on.
+    """Dense ranks of codes, from zero on: `span` ranks from the code `least`.
 
-    Attributes
-    ----------
-    least, span
-        The code at the first place, and how many places there are.
-    distinct
-        The codes at all places, ascending; None where each is one more than the one before.
+    `distinct` has the codes of all ranks, ascending; None if they are consecutive.
     """
 
     least: int
@@ -43,15 +38,15 @@ class _Places:
 
     @classmethod
     def among(cls, codes: Iterable[Ints]) -> _Places:
-        """Return the places of some codes among the distinct ones."""
+        """Return the ranks of codes among the distinct ones."""
         distinct = _distinct(np.concatenate([np.zeros(0, np.int64), *map(_distinct, codes)]))
         return cls(0, max(len(distinct), 1), distinct)
 
     def of(self, codes: Ints) -> Ints:
-        """Return the places of codes that have one; others are anywhere."""
+        """Return the ranks of known codes; ranks of others are undefined."""
         if self.distinct is None:
             return codes - np.int64(self.least)
-        # In their order, so that those close together are looked up in memory that is.
+        # Look codes up in sorted order, for cache locality.
         order = np.argsort(codes)
         places = np.empty(len(codes), np.int64)
         places[order] = np.searchsorted(self.distinct, codes[order])
@@ -60,14 +55,9 @@ class _Places:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the tuples.
+    """A part of the tuples: the coder of its values and their ranks.
 
-    Attributes
-    ----------
-    coder, places
-        The coder of its values, and the places of these codes.
-    before
-        The places of the codes of all parts before it; None where these are places themselves.
+    `before` has the ranks of the combined codes of all parts before it; None if these codes are ranks themselves.
     """
 
     coder: StepCoder | RankCoder
@@ -77,36 +67,17 @@ class _Part:
 
 @dataclass(frozen=True)
 class TupleCoder:
-    """Codes of a fixed set of tuples.
-
-    Attributes
-    ----------
-    domain
-        In which they are compared.
-    parts
-        Their parts, the first to be compared first.
-    """
+    """Codes of a fixed set of tuples, by their parts in order of significance."""
 
     domain: Domain
     parts: tuple[_Part, ...]
 
     @classmethod
     def of(cls, domain: Domain, types: Sequence[pa.DataType], read: Read) -> TupleCoder:
-        """Return the coder of all tuples of two columns.
+        """Return the coder of all tuples of two columns, whose types are structs; `read` returns their values.
 
-        Parameters
-        ----------
-        domain
-            In which they are compared.
-        types
-            The types of the columns, which are structs.
-        read
-            Returns their values.
-
-        Notes
-        -----
-        The values are read once, and again for each part that there is no room for as it is, whose distinct values are
-        held then, or those of the parts before it.
+        The values are read once, and again for each part whose codes do not fit. The distinct values of that part, or
+        of the parts before it, are then in memory.
         """
         coder, room = cls(domain, ()), _ROOM
         for place, (part, least, greatest) in enumerate(_measured(domain, types, read)):
@@ -123,7 +94,7 @@ class TupleCoder:
         return coder
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
-        """Return the codes, and which rows have one, None for all: those without a part that is null or NaN."""
+        """Return the codes, and which rows have one (no part is null or NaN); None if all have."""
         codes, valid = np.zeros(len(array), np.int64), None
         for part, column in zip(self.parts, plain(array).flatten(), strict=False):
             own, there = part.coder.encode(column)
@@ -140,7 +111,7 @@ OrderCoder = StepCoder | RankCoder | TupleCoder
 def _measured(
     domain: Domain, types: Sequence[pa.DataType], read: Read
 ) -> Iterator[tuple[StepCoder | RankCoder, int, int]]:
-    """Yield the coder of each part, with its least and its greatest code; the latter is less where there is none."""
+    """Yield the coder of each part with its least and greatest code; the latter is less if there are no values."""
     coders = [
         None if part.is_ranked else StepCoder.between(part, [each.field(place).type for each in types])
         for place, part in enumerate(domain.parts)
@@ -162,13 +133,13 @@ def _measured(
 
 
 def _ends(coder: StepCoder, column: pa.Array) -> list[int]:
-    """Return the least and the greatest code of some values, if they have any."""
+    """Return the least and the greatest code of some values, or None."""
     [codes] = _usable(coder, [column])
     return [int(codes.min()), int(codes.max())] if len(codes) else []
 
 
 def _distinct(codes: Ints) -> Ints:
-    """Return the distinct codes, ascending. NumPy's own takes them by hash, and twenty times as long."""
+    """Return the distinct codes, ascending. NumPy's own function hashes them and takes twenty times as long."""
     codes = np.sort(codes)
     is_new = np.ones(len(codes), np.bool_)
     is_new[1:] = codes[1:] != codes[:-1]
@@ -182,7 +153,7 @@ def _part(read: Read, place: int) -> Iterator[pa.Array]:
 
 
 def _usable(coder: StepCoder | RankCoder | TupleCoder, columns: Iterable[pa.Array]) -> Iterator[Ints]:
-    """Yield the codes of those values that have one."""
+    """Yield the codes of values that have one."""
     for column in columns:
         codes, valid = coder.encode(column)
         yield codes if valid is None else codes[valid]

