@@ -1,5 +1,5 @@
-"""Compiled loops over plain arrays. Nothing here knows of Arrow, Spark or the rest of Juncture.
+"""Compiled loops over plain arrays, independent of Arrow, Spark and the rest of Juncture.
 
-Each kernel has one explicit signature, is compiled when first called and kept on disk, and runs without the
+Each kernel has one explicit signature, is compiled at its first call and cached on disk, and runs without the
 interpreter's lock, so that threads scale.
 """

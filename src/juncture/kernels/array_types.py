@@ -1,6 +1,6 @@
-"""Names for the types of plain arrays, which kernels and all that call them share.
+"""The types of plain arrays, shared by kernels and their callers.
 
-Those that end in *Out* are arrays that a kernel writes to; to read them is all it does with the others.
+A kernel writes only to arrays whose type ends in *Out*.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""As-of joins over sorted left slots: keep the best right rows for each, spread them to later slots, choose.
+"""As-of joins over sorted left slots: keep the best right rows of each slot, spread them to later slots, and choose.
 
 The left rows are sorted into *slots*, in groups (see `juncture.kernels.search`). A right row serves a run of slots of
 its group: backward from the first slot at or after its value, forward from the last one at or before it. It is
-*offered* to the slot where that run starts, and each slot keeps the best of what it is offered. When all right rows
-have gone by, each slot that lacks better ones takes those of the slot before (backward) or after it (forward): any
-right row offered to a nearer slot is better than all of those.
+*offered* to the slot where that run starts, and each slot keeps its best candidates. After all right rows, each slot
+with empty places takes the candidates of the slot before (backward) or after it (forward), since a right row offered to
+a nearer slot is better than all of those.
 
 Candidates are an array ``best[slot, place, word]``, the best place first. Its words are
 
 - the *rank*: the right row's value, complemented if forward, so that greater is better in both directions;
-- any number of codes that decide between equal ranks, greater first, such as when a row was known;
+- any number of codes that decide between equal ranks, greater first, such as a time of availability;
 - the right row's pointer, -1 in an empty place.
 
 Rows whose words are equal are recorded as ties, which the caller breaks with the rows themselves.
@@ -36,14 +36,15 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import bits_as_float, float_as_bits, prefetch
 
 NOWHERE = -1
-"""The pointer in a place without a candidate."""
+"""The pointer in an empty place."""
 
 MATCHED, BEYOND, NOTHING, TIED, FIRST_TIED, COUNTERS = range(6)
-"""What `choose` counts: left rows that match, that have candidates beyond the tolerance only, that have none, and for
-which a tie had to be decided; the last counter is the first of these rows (it comes as -1)."""
+"""The counters of `choose`: left rows that match, that have only candidates beyond the tolerance, that have none, and
+that have an unresolved tie; the last counter is the first of the tied rows, initially -1.
+"""
 
 _AHEAD = 32
-"""How many rows ahead the cache line of a slot or a left row is prefetched."""
+"""Number of rows by which the cache line of a slot or a left row is prefetched."""
 
 
 @compiled
@@ -62,30 +63,28 @@ def offer(
     rest: CodesOut,
     state: IntsOut,
 ) -> None:
-    """Offer right rows to their slots, one place for each slot and no codes.
+    """Offer right rows to their slots, with one place per slot and no codes.
 
     Parameters
     ----------
     slots, on, rows
-        Slot, value and row of each, in any order.
-    end
-        Where to stop.
+        Slot, value and row of each right row, in any order, up to the position ``end``.
     low, high
         Only slots in ``[low, high)`` are touched, so that threads may own ranges of slots.
     base
         Added to a row to make its pointer.
     flip
-        0 if backward, -1 if forward: what the value is combined with to make the rank.
+        0 if backward, -1 if forward: the value XOR this is the rank.
     ties_from
-        How many ties may be written before it stops: at most the length of ``ties``.
+        Stop at this number of ties, at most the length of ``ties``.
     best
-        The candidates, ``[slot, word]``.
+        In and out: candidates, ``[slot, word]``.
     ties
         Out: slot, rank and pointer of rows that tie with the best.
     rest
-        Out: positions of the rows whose slot is out of range.
+        Out: positions of rows whose slot is out of range.
     state
-        In and out: the next position, the number of ties, and of the rest.
+        In and out: the next position, and the numbers of ties and of rest.
 
     Notes
     -----
@@ -110,7 +109,7 @@ def offer(
             ties[tied, 1] = rank
             ties[tied, 2] = pointer
             tied += 1
-        # A mask, because which row is better is hard to predict.
+        # A mask instead of a branch, which would be hard to predict.
         wins = -np.int64((rank > held) | (holder == NOWHERE))
         words[place] = held ^ ((held ^ rank) & wins)
         words[place + np.uint64(1)] = holder ^ ((holder ^ pointer) & wins)
@@ -148,19 +147,18 @@ def offer_many(
     rest: CodesOut,
     state: IntsOut,
 ) -> None:
-    """Offer right rows to their slots: as `offer`, with any number of places and codes.
+    """Offer right rows to their slots, as `offer`, with any number of places and codes.
 
     Parameters
     ----------
     codes
-        What decides between equal ranks: one row for each right row, by ``rows``.
+        Codes that decide between equal ranks, one line for each right row, indexed by ``rows``.
     decided
-        Whether rows with equal codes are decided by their pointers. Otherwise those that compete for the last place are
-        ties.
+        Whether pointers decide between equal codes. Otherwise rows that compete for the last place are ties.
     first
-        Whether the smaller pointer wins then, rather than the greater one.
+        Whether the smaller pointer then wins, rather than the greater one.
     best
-        The candidates, ``[slot, place, word]``. Rows that tie within the places are in no order yet unless decided.
+        In and out: candidates, ``[slot, place, word]``. Tied rows within the places are unordered unless decided.
     """
     places, last_word = best.shape[1], best.shape[2] - 1
     position, tied, left_over = state[0], state[1], state[2]
@@ -218,20 +216,8 @@ def offer_many(
 def spread(best: IntCubeOut, starts: Ints, first_group: int, end_group: int, forward: bool) -> None:
     """Fill the empty places of each slot with the best of the slots before it (backward) or after it (forward).
 
-    Parameters
-    ----------
-    best
-        The candidates, ``[slot, place, word]``.
-    starts
-        First slot of each group.
-    first_group, end_group
-        The groups to work on.
-    forward
-        The direction of the join.
-
-    Notes
-    -----
-    One sequential pass: the memory's bandwidth is the cost.
+    Processes the groups ``[first_group, end_group)``; ``starts`` are the first slots of all groups. One sequential
+    pass, limited by memory bandwidth.
     """
     places, words = best.shape[1], best.shape[2]
     step = np.int64(-1 if forward else 1)
@@ -248,14 +234,14 @@ def spread(best: IntCubeOut, starts: Ints, first_group: int, end_group: int, for
 
 @inlined
 def _float_of(code: Any) -> Any:
-    """Return the float that an order-preserving code stands for."""
+    """Return the float of an order-preserving code."""
     code = np.int64(code)
     return bits_as_float(code ^ ((code >> np.int64(63)) & np.int64(0x7FFFFFFFFFFFFFFF)))
 
 
 @inlined
 def _distance(low: Any, high: Any, floating: bool) -> Any:
-    """Return a distance that orders as an unsigned integer: that of the codes, or the bits of that of the floats."""
+    """Return a distance that orders as an unsigned integer: of the codes, or the bits of the floats' distance."""
     if low == high:
         return np.uint64(0)
     if floating:
@@ -285,28 +271,21 @@ def choose(
     Parameters
     ----------
     on, rows
-        Value and left row of each slot; the complement of the row where no distance is small enough.
-    first_slot, end_slot
-        The range of slots to work on.
+        Value and left row of each slot; the row's complement if no distance is within its tolerance.
     behind, ahead
-        Candidates of the backward and the forward direction, filled; without slots if there are none.
+        Spread candidates of the backward and the forward direction; without slots if a direction is not used.
     wanted
-        The most matches. Candidates may have one more place: then a tie between the last that is taken and the first
-        that is not is counted.
-    tolerance
-        The greatest distance, as `_distance` has it: one, or one for each left row.
-    tolerance_step
-        0 or 1 accordingly.
-    floating
-        Whether codes stand for floats.
+        Most matches. Candidates may have one more place, to detect a tie between the last match and the next row.
+    tolerance, tolerance_step
+        The greatest distance, in the form of `_distance`: one and step 0, or one for each left row and step 1.
     later
-        Whether of two candidates at the same distance the one ahead comes first.
+        Whether the candidate ahead comes first at equal distance.
     pointers
-        Out: for each left row, pointers of its matches, best first. Comes filled with `NOWHERE`.
+        Out: ``[left row, match]``, best first. Initially `NOWHERE`.
     codes
-        Out: the codes of the right values in the same way; empty if not needed.
+        Out: the codes of the right values in the same shape; empty if not needed.
     counts
-        Out: `COUNTERS` counters, added to.
+        In and out: `COUNTERS` counters, added to.
 
     Notes
     -----

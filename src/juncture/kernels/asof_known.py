@@ -1,9 +1,9 @@
-"""As-of joins of what was known: the nearest right rows that were known at a left row's own time.
+"""As-of joins by availability: the nearest right rows that were available at a left row's own time.
 
-The right rows are sorted into the groups of the left slots, by value and by when they were known. A left slot looks
-from where its value would go, backward or forward, for the nearest rows whose *known* code is not greater than its
-*seen* code. So that it need not look at every row, there are minima of the known codes of every `FAN` rows, of every
-`FAN` of those, and so on: a *tree*, whose levels lie one after the other, the rows themselves first.
+The right rows are sorted into the groups of the left slots, by value and time of availability (*known* code). A left
+slot searches from its value, backward or forward, for the nearest rows whose known code is at most its *seen* code. To
+skip rows, a *tree* has the minima of the known codes of every `FAN` rows, of every `FAN` of those, and so on. Its
+levels follow each other, the rows first.
 
 Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, known code and
 pointer.
@@ -22,7 +22,7 @@ from juncture.kernels.merge import advance
 
 FAN_BITS = 4
 FAN = 1 << FAN_BITS
-"""How many entries of a level share one of the next: two cache lines."""
+"""Number of entries of a level per entry of the next: two cache lines."""
 
 RANK, KNOWN, POINTER, WORDS = range(4)
 
@@ -44,17 +44,7 @@ def tree_levels(rows: int) -> list[int]:
 
 @compiled
 def fill_tree(tree: IntsOut, first: int, size: int, to: int) -> None:
-    """Fill a level of a tree by the minima of the one before it.
-
-    Parameters
-    ----------
-    tree
-        The tree.
-    first, size
-        Where the level before starts, and how many entries it has.
-    to
-        Where this one starts.
-    """
+    """Fill the level at ``to`` with the minima of the level before it, which has ``size`` entries from ``first``."""
     for start in range(0, size, FAN):
         least = tree[first + start]
         for entry in range(start + 1, min(start + FAN, size)):
@@ -64,7 +54,7 @@ def fill_tree(tree: IntsOut, first: int, size: int, to: int) -> None:
 
 @inlined
 def _before(tree: Ints, levels: Ints, low: Any, position: Any, seen: Any) -> Any:
-    """Return the last row in ``[low, position)`` that is known, or -1: O(log n), and O(1) where it is near."""
+    """Return the last available row in ``[low, position)``, or -1: O(log n), and O(1) if it is near."""
     level = 0
     entry = np.int64(position) - 1
     while entry >= (np.int64(low) >> np.int64(FAN_BITS * level)):
@@ -86,7 +76,7 @@ def _before(tree: Ints, levels: Ints, low: Any, position: Any, seen: Any) -> Any
 
 @inlined
 def _after(tree: Ints, levels: Ints, position: Any, high: Any, seen: Any) -> Any:
-    """Return the first row in ``[position, high)`` that is known, or -1: O(log n), and O(1) where it is near."""
+    """Return the first available row in ``[position, high)``, or -1: O(log n), and O(1) if it is near."""
     level = 0
     entry = np.int64(position)
     while (entry << np.int64(FAN_BITS * level)) < high:
@@ -125,28 +115,24 @@ def find_known(
     strict: bool,
     best: IntCubeOut,
 ) -> None:
-    """List the best known right rows for each slot.
+    """List the best available right rows for each slot. O(log n) for each candidate, regardless of unavailable rows.
 
     Parameters
     ----------
     on, seen, starts
         Value and seen code of the left slots, and the first slot of each group.
     first_slot, end_slot, group
-        The range of slots to work on, and the group of the first.
+        The range of slots, and the group of the first.
     right_on, right_starts, pointers
-        The right rows, sorted into the same groups by value, known code and what decides ties, the winner last.
+        The right rows, sorted into the same groups by value, known code and tie order, the winner last.
     run_ends
         End of each right row's run of equal values. Read only if forward.
     tree, levels
-        The known codes of these rows with their minima, and where levels start.
-    forward, strict
-        The direction, and whether equal values do not match.
+        The known codes of these rows with their minima, and the start of each level.
+    strict
+        Whether equal values do not match.
     best
-        Out: ``[slot, place, (rank, known, pointer)]``, filled for the whole range. Comes empty.
-
-    Notes
-    -----
-    O(log n) for each candidate, however many right rows are not known yet.
+        Out: ``[slot, place, (rank, known, pointer)]``, filled for the whole range. Initially empty.
     """
     places = best.shape[1]
     inclusive = forward == strict
@@ -173,7 +159,7 @@ def find_known(
             nearest = _after(tree, levels, row, end, seen[slot])
             if nearest < 0:
                 break
-            # The last one that is known comes first among those of one value.
+            # Among rows of one value, the last available one ranks first.
             run_end = np.int64(run_ends[nearest])
             row = _before(tree, levels, nearest, run_end, seen[slot])
             while place < places and row >= 0:
@@ -187,7 +173,7 @@ def find_known(
 
 @inlined
 def _is_better(one: Any, other: Any) -> bool:
-    """Return whether a candidate is of a greater rank than another, or of the same and known later."""
+    """Return whether a candidate has a greater rank than another, or an equal rank and a later known code."""
     if one[RANK] != other[RANK]:
         return bool(one[RANK] > other[RANK])
     return bool(one[KNOWN] > other[KNOWN])
@@ -195,30 +181,16 @@ def _is_better(one: Any, other: Any) -> bool:
 
 @compiled
 def combine(best: IntCubeOut, found: IntCube, first_slot: int, end_slot: int, first: bool, tied: BytesOut) -> None:
-    """Merge the candidates of each slot with others, all of them from later right rows.
+    """Merge the candidates ``best`` of each slot with others (``found``), all from later right rows, in one pass.
 
-    Parameters
-    ----------
-    best
-        In and out: the candidates.
-    found
-        The others.
-    first_slot, end_slot
-        The range of slots to work on.
-    first
-        Whether the earlier row goes before a later one of the same rank and known code, rather than after it.
-    tied
-        Out: set for slots where there are such.
-
-    Notes
-    -----
-    One sequential pass. If only the table order breaks ties, its answer is final.
+    With ``first``, the earlier of two rows with the same rank and known code wins, otherwise the later one. ``tied`` is
+    set for slots with such rows. If only the table order breaks ties, the result is final.
     """
     places = best.shape[1]
     for slot in range(first_slot, end_slot):
         if found[slot, 0, POINTER] == NOWHERE:
             continue
-        # From the last place on, so that what is still needed is not written over.
+        # From the last place on, so that no candidate is overwritten before it is read.
         ours = theirs = 0
         while ours + theirs < places:
             has_ours = best[slot, ours, POINTER] != NOWHERE

@@ -1,4 +1,4 @@
-"""As-of joins with a further condition: which right rows each left slot may take, the best first.
+"""As-of joins with a further condition: the right rows that each left slot may match, the best first.
 
 Slots and groups are those of `juncture.kernels.asof`.
 """
@@ -30,22 +30,22 @@ def find_spans(
     strict: bool,
     spans: IntTableOut,
 ) -> None:
-    """Find the right rows on the wanted side of each slot, as far as they may match.
+    """Find the right rows in the join's direction from each slot, up to its limit.
 
     Parameters
     ----------
     on, starts
         Value of the left slots, and the first slot of each group.
     first_slot, end_slot, group
-        The range of slots to work on, and the group of the first.
+        The range of slots, and the group of the first.
     right_on, right_starts
         The values of the right rows, sorted into the same groups.
     farthest
-        The farthest value that each slot may take; empty where there is no limit.
-    forward, strict
-        The direction, and whether equal values do not match.
+        The farthest value of each slot; empty without limits.
+    strict
+        Whether equal values do not match.
     spans
-        Out: ``[slot, (first, count)]``: the nearest right row, and how many there are from there on outward.
+        Out: ``[slot, (first, count)]``: the nearest right row, and the number of rows from there outward.
 
     Notes
     -----

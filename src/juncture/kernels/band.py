@@ -1,8 +1,8 @@
-"""Which span of sorted positions each query matches, and the pairs that spans stand for.
+"""Spans of sorted positions that match queries, and the pairs of these spans.
 
-The sorted side is cut into groups, with an index of buckets (see `juncture.kernels.search`). A *query* asks one group
-for all values in a closed range of codes, and the answer is a span of positions ``[first, end)``. Spans say how many
-matches there are before any of them is written down, so that pairs are made in batches of any size.
+The sorted side is divided into groups, with an index of buckets (see `juncture.kernels.search`). A *query* is a group
+and a closed range of codes, and its result a span of positions ``[first, end)``. Spans give the number of matches
+before any is written, so pairs can be made in batches of any size.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 from juncture.kernels.search import BLOCK, FIRST, MAXIMUM, MINIMUM, SHIFT
 
 NOWHERE = -1
-"""The position that a query without a match is paired with."""
+"""The position of a pair without a match."""
 
 
 @inlined
 def _entry(groups: Ints, key: Any, value: Any) -> Any:
-    """Return the entry in the index of the bucket that holds a value within a group's range."""
+    """Return the index entry of the bucket that contains a value within a group's range."""
     minimum = groups[key, MINIMUM]
-    # Unsigned, because the range of a group may exceed that of a signed integer.
+    # Unsigned, since the range of a group may exceed that of a signed integer.
     bucket = (np.uint64(value) - np.uint64(minimum)) >> np.uint64(groups[key, SHIFT])
     return groups[key, FIRST] + np.int64(bucket)
 
 
 @inlined
 def _search(on: Ints, index: Codes, entry: Any, value: Any, inclusive: Any) -> Any:
-    """Return the first position past the values of a bucket that are less than a value (or equal, if inclusive)."""
+    """Return the first position past a bucket's values that are less than a value (or equal, if inclusive)."""
     low = np.int64(index[np.uint64(entry)])
     span = np.int64(index[np.uint64(entry) + np.uint64(1)]) - low
     while span > WINDOW:
         half = span >> 1
         middle = on[np.uint64(low + half - 1)]
-        # A mask, because a branch would be mispredicted every other time.
+        # A mask, since a branch would be mispredicted every other time.
         low += half & -np.int64((middle < value) | (inclusive & (middle == value)))
         span -= half
     return low + below_in_window(on, np.uint64(low), span, value, inclusive)
@@ -60,19 +60,18 @@ def find_spans(
     Parameters
     ----------
     keys, low, high
-        The queries: a group (negative if there is none), the least and the greatest value. A query whose least value
-        is greater than its greatest matches nothing.
+        The queries: a group (negative for none), the least and the greatest value; a reversed range matches nothing.
     on, starts
         The sorted groups, with `WINDOW` spare items at the end.
     groups, index
         Their index.
     first, end
-        Out: the span of each query; both are 0 where its group is empty or unknown.
+        Out: the span of each query; both 0 if its group is empty or unknown.
 
     Notes
     -----
-    O(log n) for n rows in one bucket. Queries may come in any order: the index entries of a block of them are asked
-    for together, then the values, so that cache misses overlap. Queries in about the order of the groups hardly miss.
+    O(log n) for n rows in one bucket. Queries may come in any order: the index entries of a block of queries are read
+    together, then the values, so that cache misses overlap. Queries in about the order of the groups rarely miss.
     """
     entries = np.empty(2 * BLOCK, np.int64)
     for block in range(0, len(keys), BLOCK):
@@ -124,22 +123,9 @@ def fill_pairs(
     lefts: CodesOut,
     positions: CodesOut,
 ) -> int:
-    """Write the pairs that some spans stand for, one after the other, and return how many there are.
+    """Write the pairs of the spans ``[first_entry, end_entry)``, and return their number. About 1 ns per pair.
 
-    Parameters
-    ----------
-    rows, first, end
-        Row and span of each entry.
-    first_entry, end_entry
-        Which entries.
-    keep
-        Whether an entry with an empty span is paired with `NOWHERE`.
-    lefts, positions
-        Out: row and position of each pair.
-
-    Notes
-    -----
-    Sequential writes: about a nanosecond a pair.
+    With ``keep``, an entry with an empty span is paired with `NOWHERE`. Out: row (``lefts``) and position of each pair.
     """
     written = 0
     for entry in range(first_entry, end_entry):
@@ -157,18 +143,9 @@ def fill_pairs(
 
 @compiled
 def fill_single(first: Codes, end: Codes, lefts: CodesOut, positions: CodesOut) -> int:
-    """Write the pairs that spans of one position at most stand for, one span for each row; return how many there are.
+    """Write the pairs of spans of at most one position, one span for each row; return their number.
 
-    Parameters
-    ----------
-    first, end
-        The span of each row.
-    lefts, positions
-        Out: row and position of each pair; room for as many as there are spans.
-
-    Notes
-    -----
-    No branch depends on whether a row has a match.
+    Out: row (``lefts``) and position of each pair, with room for all spans. No branch depends on whether a row matches.
     """
     written = 0
     for row in range(len(first)):

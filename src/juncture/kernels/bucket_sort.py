@@ -1,9 +1,9 @@
 """Sort right rows by key, value and known code, into the groups of sorted left slots, in buckets of values.
 
-The range of each group of slots is cut into buckets of equal width, about one for every right row that may be there.
-Rows are brought into partitions, ranges of buckets that fit the second cache, and within one counted into place. What
-is left is to sort the few of each bucket by insertion: linear where values are spread evenly (Dobosiewicz, "Sorting by
-distributive partitioning", 1978).
+The range of each group of slots is divided into buckets of equal width, about one per expected right row. Rows are
+moved into partitions, ranges of buckets that fit the second-level cache, and within one by counting. Finally the few
+rows of each bucket are sorted by insertion: linear if values are evenly spread (Dobosiewicz, "Sorting by distributive
+partitioning", 1978).
 """
 
 from __future__ import annotations
@@ -17,27 +17,20 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.search import FIRST, MAXIMUM, MINIMUM, SHIFT, bucket_of, width_of
 
 LONG = 160
-"""Buckets of more rows are not sorted by insertion, whose time is quadratic."""
+"""Buckets with more rows are not sorted by insertion, which takes quadratic time."""
 
 TIED, LONG_BUCKETS, STATES = range(3)
-"""What `order_partition` reports: whether rows of the same group, value and known code were seen, and how many buckets
-are left to be sorted."""
+"""The results of `order_partition`: whether rows of the same group, value and known code exist, and the number of
+unsorted buckets.
+"""
 
 
 @compiled
 def plan_buckets(on: Ints, starts: Ints, wanted: int, groups: IntTableOut, firsts: IntsOut) -> int:
-    """Describe each group's buckets, and return how many there are.
+    """Plan the buckets of each group of left slots, about ``wanted`` in total, and return their number.
 
-    Parameters
-    ----------
-    on, starts
-        The sorted groups of left slots.
-    wanted
-        About how many buckets there should be.
-    groups
-        Out: as for `juncture.kernels.search.plan_index`.
-    firsts
-        Out: the first bucket of each group; that of the next one if it is empty.
+    Out: ``groups`` as for `juncture.kernels.search.plan_index`, and in ``firsts`` the first bucket of each group, or
+    that of the next group if it is empty.
     """
     count: Any = 0
     for group in range(len(starts) - 1):
@@ -69,20 +62,16 @@ def scatter(
     out_buckets: CodesOut,
     out_pointers: IntsOut,
 ) -> None:
-    """Bring the rows of each partition together.
+    """Move rows together by partition, which is ``bucket >> shift``; rows with a negative bucket are dropped.
 
     Parameters
     ----------
-    on, known, buckets
-        Value, known code and bucket of some rows; a negative bucket where a row serves no slot.
     base
         The pointer of the first row.
-    shift
-        A partition is ``bucket >> shift``.
     offsets
-        First position of each partition in the output; moved to its end.
+        In and out: first position of each partition in the output, then its end.
     out_on, out_known, out_buckets, out_pointers
-        Out: value, known code, bucket and pointer of each row that is left.
+        Out: value, known code, bucket and pointer of each remaining row.
     """
     for row in range(len(on)):
         bucket = buckets[row]
@@ -155,21 +144,18 @@ def order_partition(
 
     Parameters
     ----------
-    buckets, on, known, pointers
-        Bucket, value, known code and pointer of each row.
     base
-        How many rows there are in the partitions before.
+        Number of rows in the partitions before.
     low, high
         The partition's buckets.
     firsts, group
-        The first bucket of each group; the first group of those that start in the partition.
+        The first bucket of each group, and the first group that starts in the partition.
     out_on, out_known, out_pointers
-        Out: the rows in order.
+        Out: the sorted rows.
     out_starts
-        Out: where the rows of each group that starts in the partition do, among those of all partitions.
+        Out: the start of each group that starts in the partition, counted over all partitions.
     long_buckets
-        Out: start and end, among these rows, of the buckets of more than `LONG` rows that are not in order. They are
-        left as they came.
+        Out: start and end, among these rows, of unsorted buckets of more than `LONG` rows, which keep their order.
     state
         Out: `STATES` numbers.
     """
@@ -203,7 +189,7 @@ def order_partition(
                 long_buckets[state[LONG_BUCKETS], 1] = end
                 state[LONG_BUCKETS] += 1
             start = end
-    # Rows of one group are in the order of their buckets by now, so that few have to be moved, and not far.
+    # Rows of one group are in the order of their buckets now, so few rows move, and not far.
     start = np.int64(0)
     for each in range(first_group, group + 1):
         end = np.int64(out_starts[each] - base) if each < group else np.int64(len(buckets))

@@ -1,4 +1,4 @@
-"""The memory of a column as Arrow lays it out, for kernels that read values where they lie."""
+"""The memory of a column in Arrow's layout, for kernels that read values in place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bit_at(bits: Any, place: Any) -> Any:
 
 @inlined
 def is_there(valid: Any, place: Any) -> Any:
-    """Return whether a value is not null: there are no bits if none is."""
+    """Return whether a value is not null; without validity bits, none is."""
     return len(valid) == 0 or bit_at(valid, place) != 0
 
 

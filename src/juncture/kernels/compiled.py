@@ -1,7 +1,7 @@
-"""How kernels are compiled: one signature each, at the first call, without the interpreter's lock.
+"""Compilation of kernels: one signature each, at the first call, without the interpreter's lock.
 
-What is compiled is kept on disk, so that it is compiled once on a machine: beside the sources, where these cannot be
-written in the user's folder for caches, or where ``NUMBA_CACHE_DIR`` says.
+Machine code is cached on disk, so that a machine compiles it once: beside the sources, or in the user's cache folder if
+these are read-only, or in ``NUMBA_CACHE_DIR``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = True) -> t
     return types.Array(item, dimensions, "C", readonly=readonly)
 
 
-# Read-only parameters also accept writable arrays, so Arrow's buffers and our own share one compilation. What
-# kernels hand to the same inlined function is of one type in all of them, so that it is compiled once, too.
+# Read-only parameters also accept writable arrays, so Arrow's buffers and NumPy's share one compilation. All
+# kernels pass the same types to an inlined function, so that it is compiled once, too.
 _ITEMS = {
     "Bytes": _array(types.uint8),
     "Codes": _array(types.int32),
@@ -46,33 +46,25 @@ _TYPES = {
     "int": types.int64,
     "None": types.void,
 }
-"""By the names that annotations have in `juncture.kernels.array_types`."""
+"""Numba's types by the names of annotations in `juncture.kernels.array_types`."""
 
 
 def signature_of(function: Callable[..., Any]) -> Any:
-    """Return the signature that a function's annotations, which are text, stand for."""
+    """Return the signature of a function's annotations, which are text."""
     *arguments, result = (_TYPES[name] for name in function.__annotations__.values())
     return result(*arguments)
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """How a kernel came to be there.
-
-    Attributes
-    ----------
-    is_new
-        Whether it had to be compiled, since no earlier process has left it on disk.
-    folder
-        Where it is kept; None if no folder can be written.
-    """
+    """The outcome of compiling a kernel: whether it was not in the cache, and the cache folder, if any is writable."""
 
     is_new: bool
     folder: str | None
 
 
 class Kernel:
-    """A function that is compiled when it is first called, by whichever thread comes first."""
+    """A function that is compiled at its first call in any thread."""
 
     __name__: str
 
@@ -88,7 +80,7 @@ class Kernel:
         return (self._machine_code or self._compiled())(*arguments)
 
     def compile(self) -> Compilation:
-        """Compile the function, unless it has been, and return how it came to be there."""
+        """Compile the function or load it from the cache once, and return the outcome."""
         self._compiled()
         return self._compilation
 
@@ -111,21 +103,21 @@ class Kernel:
 
 
 def compile_seconds() -> float:
-    """Return for how long kernels have been compiled or loaded in this process, by one thread or several."""
+    """Return the time in which any thread of this process compiled or loaded kernels."""
     return _clock.seconds
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function when it is first called, for the types that its annotations name.
+    """Compile a function at its first call, for the types in its annotations.
 
-    Nothing is compiled at import, so that a join pays only for the kernels that it runs.
+    Nothing is compiled at import, so a join compiles only the kernels that it runs.
     """
     return cast(Function, Kernel(function))
 
 
 def inlined(function: Function) -> Function:
     """Make a function callable from kernels; it is compiled into each of them."""
-    # Python never calls it, and what lets it would take as long to compile.
+    # Python never calls it, and a wrapper for Python would take as long to compile.
     return cast(Function, numba.njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function))
 
 
@@ -134,7 +126,7 @@ def _compile(function: Callable[..., Any]) -> tuple[Callable[..., Any], Compilat
     try:
         machine_code = numba.njit(signature, nogil=True, no_cfunc_wrapper=True, cache=True)(function)
     except (RuntimeError, OSError) as error:
-        # No folder can be written, as on some cluster nodes, or the disk is full: compile for this process alone.
+        # No writable folder, as on some cluster nodes, or a full disk: compile for this process only.
         if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
             raise
         _lack_of_room.log(error)
@@ -144,7 +136,7 @@ def _compile(function: Callable[..., Any]) -> tuple[Callable[..., Any], Compilat
 
 
 class _Clock:
-    """Counts the time in which any thread does something."""
+    """Counts the time in which any thread runs a block."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -169,7 +161,7 @@ class _Clock:
 
 
 class _OnceLogged:
-    """A line that is logged once, whichever thread comes first."""
+    """A line that is logged once per process."""
 
     def __init__(self, level: int, message: str) -> None:
         self._level = level
@@ -177,7 +169,7 @@ class _OnceLogged:
         self._said = Lock()
 
     def log(self, *arguments: object) -> None:
-        """Log it, unless it has been."""
+        """Log the line, unless logged before."""
         if self._said.acquire(blocking=False):
             _log.log(self._level, self._message, *arguments)
 

@@ -1,6 +1,6 @@
-"""Rows of one key and code, which lie in the order of a hash of the whole row, so that a row is found by a search.
+"""Rows of one key and code, sorted by a hash of the whole row, so that a search finds a row.
 
-Those that are found are compared with what was sought where both lie.
+Rows with equal hashes are then compared in place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import word_at
 
 _FEW = 24
-"""Rows that are put in order one by one."""
+"""Up to this number, rows are sorted by insertion."""
 
 
 @inlined
@@ -26,7 +26,7 @@ def _swap(hashes: Any, order: Any, one: Any, other: Any) -> Any:
 
 @inlined
 def _sift(hashes: Any, order: Any, first: Any, root: Any, end: Any) -> Any:
-    """Let a row sink in a heap of rows, the greatest hash on top."""
+    """Sift a row down in a heap of rows with the greatest hash on top."""
     while True:
         child = 2 * root + 1
         if child >= end:
@@ -41,7 +41,7 @@ def _sift(hashes: Any, order: Any, first: Any, root: Any, end: Any) -> Any:
 
 @inlined
 def _sort_by_hash(hashes: Any, order: Any, first: Any, end: Any) -> Any:
-    """Put some rows in the order of their hashes."""
+    """Sort a range of rows by hash."""
     count = end - first
     if count <= _FEW:
         for place in range(first + 1, end):
@@ -60,18 +60,9 @@ def _sort_by_hash(hashes: Any, order: Any, first: Any, end: Any) -> Any:
 
 @compiled
 def order_ties(keys: Codes, codes: Ints, hashes: IntsOut, order: CodesOut) -> None:
-    """Put rows of one key and first code in the order of their hashes.
+    """Sort rows of one key and first code by hash; ``keys`` and ``codes`` are sorted, ``hashes`` and ``order`` change.
 
-    Parameters
-    ----------
-    keys, codes
-        Of rows in the order of both.
-    hashes, order
-        The hashes and the numbers of these rows. Changed.
-
-    Notes
-    -----
-    A pass over rows that differ, and a sort of those that do not.
+    One pass over distinct rows, and a sort of tied ones.
     """
     first: Any = np.int64(0)
     for place in range(1, len(order) + 1):
@@ -96,28 +87,23 @@ def find_alike(
     rows: IntsOut,
     positions: IntsOut,
 ) -> int:
-    """Find the held rows that have the key, first code and hash of rows, and are there.
+    """Find the held rows with the key, first code and hash of rows and a positive weight; return the number of pairs.
 
     Parameters
     ----------
     keys, codes, hashes
         The rows, their keys ascending.
     remaining
-        Zero for rows that are not sought.
+        Zero for rows to skip.
     groups, starts, held, held_hashes, held_weights
-        The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes and
-        hashes, in the order of first codes and hashes within each group; and how often each is there.
+        The distinct keys of held rows, ascending; the start of each key's rows, and the end; their codes and hashes,
+        sorted by first code and hash within a group; and their weights.
     rows, positions
-        Out: pairs of a row and the position of a held one.
-
-    Returns
-    -------
-    int
-        How many pairs there are. Those for which there is no room are left out.
+        Out: pairs of a row and the position of a held row; pairs beyond the capacity are counted but not written.
 
     Notes
     -----
-    Two binary searches for each row, and a step for each that is found.
+    Two binary searches for each row, and a step for each match.
     """
     lines = held.shape[0]
     room, count = len(rows), 0
@@ -164,25 +150,20 @@ def share_equal(
     remaining: IntsOut,
     changes: IntsOut,
 ) -> int:
-    """Divide what changes of rows among the held rows that are equal to them.
+    """Distribute the weight changes of rows over the held rows that equal them; return the number of changes.
 
     Parameters
     ----------
     rows, positions
-        Pairs of a row and the position of a held one. Out: those that change.
+        In: pairs of a row and the position of a held row. Out: those that change.
     same
         Which pairs are equal; no held row is equal to two rows.
     weights, held_weights
-        By how much the weight of each row changes, and how often each held row is there.
+        The weight change of each row, and the weight of each held row.
     remaining
-        How much of that is still to be found a place. Changed.
+        In and out: the part of the change that is not yet assigned.
     changes
-        Out: by how much each held row changes: no more goes than is there.
-
-    Returns
-    -------
-    int
-        How many change.
+        Out: the weight change of each held row; no weight becomes negative.
     """
     count = 0
     for pair in range(len(same)):
@@ -200,7 +181,7 @@ def share_equal(
 
 @inlined
 def _are_same_bytes(one: Any, first: Any, other: Any, second: Any, count: Any) -> Any:
-    """Return whether some bytes are those from another place."""
+    """Return whether two ranges of bytes are equal."""
     position = np.int64(0)
     while position + 8 <= count:
         if word_at(one, np.uint64(first + position)) != word_at(other, np.uint64(second + position)):
@@ -226,21 +207,18 @@ def keep_equal_values(
     width: int,
     same: BytesOut,
 ) -> None:
-    """Compare values of rows with others at some places.
+    """Compare values of rows with others at some positions, and clear ``same`` where they differ.
 
     Parameters
     ----------
     first, valid, values
-        Row ``i`` is the one at ``first + i``: its validity bit; the array is empty if all
-        are not, and its bytes.
-    rows
-        The rows.
+        Row ``i`` is the one at ``first + i``: its validity bit (an empty array if all are valid), and its bytes.
     other_first, other_valid, others, places
-        The others.
+        The other rows, in the same form.
     width
-        How many bytes a value takes; 0 if it is one bit.
+        Bytes of a value; 0 for a bit.
     same
-        In: 0 for rows to leave out. Out: 0, too, for those whose values are not the same.
+        In and out: 0 for rows to skip.
     """
     for i in range(len(rows)):
         if same[i] == 0:
@@ -270,14 +248,9 @@ def keep_equal_texts(
     edge_width: int,
     same: BytesOut,
 ) -> None:
-    """Compare texts of rows with others at some places, as `keep_equal_values` does.
+    """Compare texts of rows with others at some positions, as `keep_equal_values`.
 
-    Parameters
-    ----------
-    first, valid, edges, data, rows, other_first, other_valid, other_edges, others, places, same
-        As there; the edges are the start of each text, and the end of the last one.
-    edge_width
-        How many bytes an edge takes, 4 or 8.
+    ``edges`` are offsets of ``edge_width`` bytes, 4 or 8.
     """
     for i in range(len(rows)):
         if same[i] == 0:

@@ -1,4 +1,4 @@
-"""Sums of floats as numbers of base 2^32: each is added without rounding, and a sum is rounded once.
+"""Exact sums of floats as numbers of base 2^32: additions do not round, and the sum is rounded once.
 
 Digit ``i`` of a sum counts 2^(32 i - 1074): the smallest float is 1 of the first. After `carry_digits` all digits but
 the last are from 0 to 2^32 - 1, and the last has the sign.
@@ -21,14 +21,9 @@ _INFINITY = _EXPONENT << _MANTISSA_BITS
 
 @compiled
 def float_places(bits: Ints, places: IntsOut) -> None:
-    """Find the digits that some floats need.
+    """Find the lowest and the highest digit that some floats need (``places``, out).
 
-    Parameters
-    ----------
-    bits
-        The floats.
-    places
-        Out: the lowest digit and the highest; the latter is less where all are zero or no numbers.
+    The highest is less than the lowest if all are zero or not finite.
     """
     places[0], places[1] = _EXPONENT, -1
     for i in range(len(bits)):
@@ -41,16 +36,10 @@ def float_places(bits: Ints, places: IntsOut) -> None:
 
 @compiled
 def add_floats(bits: Ints, rows: Ints, weights: Ints, base: int, digits: IntTableOut, special: IntTableOut) -> None:
-    """Add floats to sums, as often as they count.
+    """Add floats to the sums ``rows``, times their ``weights``.
 
-    Parameters
-    ----------
-    bits, rows, weights
-        The floats, the sum that each is added to, and how often.
-    base, digits
-        The place of the first line, and the lines of digits, with a column for each sum. None may overflow.
-    special
-        Lines that count plus infinity, minus infinity and NaN.
+    ``digits`` has a line per digit from ``base`` on and a column per sum; none may overflow. ``special`` has lines that
+    count plus infinity, minus infinity and NaN.
     """
     for i in range(len(bits)):
         row, weight = rows[i], weights[i]
@@ -74,13 +63,7 @@ def add_floats(bits: Ints, rows: Ints, weights: Ints, base: int, digits: IntTabl
 
 @compiled
 def carry_digits(digits: IntTableOut) -> None:
-    """Bring all digits but the last into their range.
-
-    Parameters
-    ----------
-    digits
-        Lines of digits, with a column for each sum. Changed.
-    """
+    """Normalize all digits but the last; ``digits`` has a line per digit and a column per sum."""
     for line in range(digits.shape[0] - 1):
         for column in range(digits.shape[1]):
             digits[line + 1, column] += digits[line, column] >> _BITS
@@ -89,17 +72,12 @@ def carry_digits(digits: IntTableOut) -> None:
 
 @compiled
 def nearest_floats(digits: IntTable, base: int, bits: IntsOut) -> None:
-    """Round sums to the nearest floats, and to the even one of two that are as near.
+    """Round sums to the nearest floats, ties to even; infinity beyond their range.
 
-    Parameters
-    ----------
-    digits, base
-        Digits that have been carried, and the place of the first line.
-    bits
-        Out: the floats; infinity for what is beyond all of them.
+    ``digits`` must be carried, and ``base`` is the index of the first line. Out: the floats as ``bits``.
     """
     lines = digits.shape[0]
-    # The last digit is taken for two, and what is above them is zero.
+    # The last digit is read as two, and digits above are zero.
     size = np.zeros(lines + 3, np.int64)
     for column in range(digits.shape[1]):
         is_negative = lines > 0 and digits[lines - 1, column] < 0
@@ -120,7 +98,7 @@ def nearest_floats(digits: IntTable, base: int, bits: IntsOut) -> None:
         highest = _BITS * top
         while size[top] >> (highest - _BITS * top) > 1:
             highest += 1
-        # Where the mantissa ends, counted from the smallest float and from the first digit.
+        # The end of the mantissa, counted from the smallest float and from the first digit.
         exponent = max(highest + _BITS * base - _MANTISSA_BITS, 0)
         end = exponent - _BITS * base
         if end <= 0:
@@ -138,6 +116,6 @@ def nearest_floats(digits: IntTable, base: int, bits: IntsOut) -> None:
             half = (end - 1) // _BITS
             if (size[half] >> below) & 1 and (is_more or mantissa & 1):
                 mantissa += 1
-        # The hidden bit of the mantissa counts as one of the exponent; so does what rounding carries.
+        # The hidden bit of the mantissa adds one to the exponent, as does a carry from rounding.
         found = min((exponent << _MANTISSA_BITS) + mantissa, _INFINITY) if exponent < _EXPONENT else _INFINITY
         bits[column] = found | (-(1 << 63) if is_negative else 0)

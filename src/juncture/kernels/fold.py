@@ -1,9 +1,9 @@
-"""Aggregates over spans of sorted positions, or over pairs as they are made: the matches themselves are never kept.
+"""Aggregates over spans of sorted positions, or over pairs as they are made, without materializing matches.
 
-Whole numbers are summed in 128 bits, as running sums, so that a span is one difference. Floats are summed in
-*double-double* arithmetic (Dekker, "A floating-point technique for extending the available precision", 1971): each
-number is an unevaluated sum of two floats, so that the order of the rows does not show. Their spans are put together
-from a tree of blocks of `WINDOW`, of blocks of blocks and so on, as are those of greatest values.
+Integers are summed in 128 bits, as running sums, so a span is one difference. Floats are summed in *double-double*
+arithmetic (Dekker, "A floating-point technique for extending the available precision", 1971): each number is an
+unevaluated sum of two floats, so results do not depend on the order of rows. Their spans are combined from a tree of
+blocks of `WINDOW`, of blocks of blocks and so on, as are those of maxima.
 """
 
 from __future__ import annotations
@@ -18,28 +18,20 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW
 
 SUM_WORDS, SPREAD_WORDS, WIDE_SPREAD_WORDS = 2, 5, 6
-"""The words of each kind of total."""
+"""The number of words of each kind of total."""
 LEAST_EXPONENT = -10_000
-"""Of a sum of squares that is zero."""
+"""The exponent of a sum of squares that is zero."""
 
 
 @inlined
 def _carry(low: Any, added: Any) -> Any:
-    """Return 1 if adding to the lower half of a 128-bit number went beyond it, by the sum and what was added."""
+    """Return 1 if adding to the lower half of a 128-bit number overflowed, from the sum and the addend."""
     return np.int64(np.uint64(low) < np.uint64(added))
 
 
 @compiled
 def running_sums(values: Ints, high: IntsOut, low: IntsOut) -> None:
-    """Write the sums of all values before each position, and of all at the end.
-
-    Parameters
-    ----------
-    values
-        Signed integers.
-    high, low
-        Out: the halves of the 128-bit sums, one more than there are values.
-    """
+    """Write the 128-bit sums of all values before each position, and of all values at the end."""
     high[0] = 0
     low[0] = 0
     for i in range(len(values)):
@@ -49,17 +41,7 @@ def running_sums(values: Ints, high: IntsOut, low: IntsOut) -> None:
 
 @compiled
 def add_span_sums(first: Codes, end: Codes, high: Ints, low: Ints, out_high: IntsOut, out_low: IntsOut) -> None:
-    """Add the sum of each span to that of its row.
-
-    Parameters
-    ----------
-    first, end
-        A span for each row.
-    high, low
-        What `running_sums` wrote.
-    out_high, out_low
-        In and out: the sums.
-    """
+    """Add the sum of each row's span, from `running_sums`, to ``out_high`` and ``out_low``."""
     for row in range(len(first)):
         start, stop = first[row], end[row]
         if start >= stop:
@@ -72,7 +54,7 @@ def add_span_sums(first: Codes, end: Codes, high: Ints, low: Ints, out_high: Int
 
 @compiled
 def add_pair_sums(rows: Codes, positions: Codes, values: Ints, out_high: IntsOut, out_low: IntsOut) -> None:
-    """Add the value at each pair's position to the sum of its row: as `add_span_sums`, pair by pair."""
+    """Add the value at each pair's position to the sum of its row."""
     for i in range(len(rows)):
         row, value = rows[i], values[positions[i]]
         out_low[row] += value
@@ -117,7 +99,7 @@ def _quotient(high: Any, low: Any, number: Any) -> Any:
 
 @inlined
 def _spread(distance: Any, rest: Any, weight: Any) -> Any:
-    """Return the square of a double-double number, times a weight."""
+    """Return the weighted square of a double-double number."""
     spread = distance * distance * weight
     if not np.isfinite(distance):
         return np.nan, 0.0
@@ -139,7 +121,7 @@ def _scaled(number: Any, exponent: Any) -> Any:
 def _add_spread(
     table: Any, row: Any, distance: Any, rest: Any, weight: Any, high: Any, low: Any, exponent: Any
 ) -> None:
-    """Add two spreads to that of a row: of two means at a distance, and one with a power of four of its own."""
+    """Add two spreads to a row's: one from the distance of two means, and one with its own power of four."""
     ours = np.int64(table[row, 5]) if table[row, 3] != 0.0 else np.int64(LEAST_EXPONENT)
     theirs = np.int64(exponent) if high != 0.0 else np.int64(LEAST_EXPONENT)
     between = np.int64(LEAST_EXPONENT)
@@ -162,10 +144,10 @@ def _add_spread(
 
 @inlined
 def _include(table: Any, row: Any, other: Any, node: Any) -> None:
-    """Add a total to that of a row: a sum of two words, or (count, sum, sum of squared distances from the mean).
+    """Add a total to a row's: a sum of two words, or (count, sum, sum of squared distances from the mean).
 
-    The latter are put together as by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing
-    sample variances" (1979): sums of squares would cancel.
+    The latter are combined by Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+    variances" (1979): sums of squares would cancel.
     """
     if table.shape[1] == SUM_WORDS:
         high, low = _sum(table[row, 0], table[row, 1], other[node, 0], other[node, 1])
@@ -183,7 +165,7 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
     their_mean, their_rest = _quotient(other[node, 1], other[node, 2], theirs)
     distance, rest = _sum(their_mean, their_rest, -mean, -mean_rest)
     if np.isfinite(distance) and abs(distance) <= max(abs(mean), abs(their_mean)) * 2.0**-98:
-        # No two different means are as close: it is what the divisions leave of equal ones.
+        # Different means are never this close: the difference is the rounding error of equal means.
         distance, rest = 0.0, 0.0
     weight = ours * theirs / (ours + theirs)
     if table.shape[1] == WIDE_SPREAD_WORDS:
@@ -202,18 +184,11 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
 
 @compiled
 def build_totals(tree: FloatTableOut, below: int, above: int, first: int, end: int) -> None:
-    """Fill a range of the nodes of a level with the totals of the nodes below each.
+    """Fill the nodes ``[first, end)`` of the level at ``above`` with the totals of the nodes at ``below``.
 
-    Parameters
-    ----------
-    tree
-        In and out, ``[node, word]``: all levels one after the other, each padded with zeros to a multiple of `WINDOW`.
-        `SUM_WORDS` make a double-double number: a sum. `SPREAD_WORDS` are a count, a sum, and a sum of squared
-        distances; `WIDE_SPREAD_WORDS` also the power of four that the latter is to be multiplied by.
-    below, above
-        Where the level below starts, and this one.
-    first, end
-        The range of nodes.
+    ``tree[node, word]`` has all levels in sequence, each padded with zeros to a multiple of `WINDOW`. `SUM_WORDS` are a
+    double-double sum. `SPREAD_WORDS` are a count, a sum, and a sum of squared distances; `WIDE_SPREAD_WORDS` add the
+    power of four that scales the latter.
     """
     for node in range(first, end):
         for child in range(below + node * WINDOW, below + (node + 1) * WINDOW):
@@ -222,20 +197,10 @@ def build_totals(tree: FloatTableOut, below: int, above: int, first: int, end: i
 
 @compiled
 def add_span_totals(first: Codes, end: Codes, tree: FloatTableOut, levels: Ints, totals: FloatTableOut) -> None:
-    """Add the total of each span to that of its row.
+    """Add the total of each row's span to ``totals[row, word]``.
 
-    Parameters
-    ----------
-    first, end
-        A span for each row.
-    tree, levels
-        What `build_totals` made, and where each of its levels starts; the last item is its length.
-    totals
-        In and out, ``[row, word]``.
-
-    Notes
-    -----
-    O(log n): some 5 ns for each of at most 30 nodes a level.
+    ``levels`` are the starts of the tree's levels, with its length at the end. O(log n): some 5 ns for each of at most
+    30 nodes per level.
     """
     for row in range(len(first)):
         start, stop, level = np.int64(first[row]), np.int64(end[row]), 0
@@ -255,7 +220,7 @@ def add_span_totals(first: Codes, end: Codes, tree: FloatTableOut, levels: Ints,
 
 @compiled
 def add_pair_totals(rows: Codes, positions: Codes, leaves: FloatTableOut, totals: FloatTableOut) -> None:
-    """Add the numbers at each pair's position to the totals of its row: as `add_span_totals`, pair by pair."""
+    """Add the numbers at each pair's position to the totals of its row."""
     if leaves.shape[1] != SUM_WORDS:
         for i in range(len(rows)):
             _include(totals, np.int64(rows[i]), leaves, np.int64(positions[i]))
@@ -275,20 +240,10 @@ def add_pair_totals(rows: Codes, positions: Codes, leaves: FloatTableOut, totals
 def add_greatest_of_spans(
     first: Codes, end: Codes, tree: Ints, levels: Ints, greatest: IntsOut, positions: CodesOut
 ) -> None:
-    """Find the greatest code of each span, where it exceeds what its row has.
+    """Update each row's greatest code and its position (-1 for none) by the codes of its span.
 
-    Parameters
-    ----------
-    first, end
-        A span for each row.
-    tree, levels
-        The codes, with the greatest of each block (`juncture.kernels.overlap.build_level`).
-    greatest, positions
-        In and out: the greatest code and its position; a position of -1 stands for none.
-
-    Notes
-    -----
-    O(log n): at most 30 comparisons a level, and 16 to come down again.
+    ``tree`` has the codes with the greatest of each block (`juncture.kernels.overlap.build_level`). O(log n): at most
+    30 comparisons per level, and 16 to descend.
     """
     for row in range(len(first)):
         start, stop, level = np.int64(first[row]), np.int64(end[row]), 0
@@ -319,7 +274,7 @@ def add_greatest_of_spans(
 
 @compiled
 def add_greatest_of_pairs(rows: Codes, found: Codes, codes: Ints, greatest: IntsOut, positions: CodesOut) -> None:
-    """Find the greatest code of each row's pairs: as `add_greatest_of_spans`, pair by pair."""
+    """Update each row's greatest code and its position by the codes of its pairs."""
     for i in range(len(rows)):
         row, code = rows[i], codes[found[i]]
         if positions[row] < 0 or code > greatest[row]:

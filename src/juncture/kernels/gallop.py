@@ -1,4 +1,4 @@
-"""Searches in sorted ranges that begin where the last one ended."""
+"""Searches in sorted ranges that begin at the last result."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def first_at_least(values: Any, first: Any, end: Any, least: Any) -> Any:
 
 @inlined
 def first_from_end(values: Any, first: Any, end: Any, least: Any) -> Any:
-    """Return the same, looked for from the end backwards: in few steps if it is near there."""
+    """Return the same, searched from the end backwards: in few steps if it is near the end."""
     step = np.int64(1)
     while first < end:
         place = max(first, end - step)
@@ -37,7 +37,7 @@ def first_from_end(values: Any, first: Any, end: Any, least: Any) -> Any:
 
 @inlined
 def first_from_start(values: Any, first: Any, end: Any, least: Any) -> Any:
-    """Return the same, looked for from the start onwards: in few steps if it is near there."""
+    """Return the same, searched from the start onwards: in few steps if it is near the start."""
     step = np.int64(1)
     while first < end:
         place = min(end - 1, first + step - 1)
@@ -51,7 +51,7 @@ def first_from_start(values: Any, first: Any, end: Any, least: Any) -> Any:
 
 @inlined
 def group_of(groups: Any, first: Any, key: Any) -> Any:
-    """Return the first group from a position on whose key is not less: nearby ones are found at once."""
+    """Return the first group from a position on whose key is not less, in few steps if it is near."""
     step = np.int64(1)
     end = first
     while end < len(groups) and groups[end] < key:

@@ -1,4 +1,4 @@
-"""Bring pointers into the order of the parts that hold their rows, so that each is read once; copy rows to places."""
+"""Sort pointers by the part that has their rows, so that each part is read once; scatter values."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ def count_parts(pointers: Ints, bounds: Ints, firsts: Codes, shift: int, parts: 
     Parameters
     ----------
     pointers
-        Row numbers; negative ones point nowhere.
+        Row numbers; negative for none.
     bounds
-        Ascending: part ``p`` holds the rows ``bounds[p] <= row < bounds[p + 1]``.
+        Ascending: part ``p`` has the rows ``bounds[p] <= row < bounds[p + 1]``.
     firsts, shift
         The part of each row ``i << shift``, up to one beyond the last row.
     parts
-        Out: the part of each pointer, -1 for nowhere.
+        Out: the part of each pointer, -1 for none.
     counts
-        Out: pointers into each part, added to.
+        In and out: pointers of each part, added to.
 
     Notes
     -----
-    A look at ``firsts``, and a binary search where several parts begin between two of its rows.
+    One read of ``firsts``, and a binary search where several parts begin between two of its rows.
     """
     for i in range(len(pointers)):
         pointer = pointers[i]
@@ -47,18 +47,10 @@ def count_parts(pointers: Ints, bounds: Ints, firsts: Codes, shift: int, parts: 
 
 @compiled
 def order_by_part(parts: Codes, first: int, offsets: IntsOut, positions: CodesOut) -> None:
-    """List the positions of the pointers part by part, keeping their order within each.
+    """List the positions of a slice's pointers by part, in their order within each.
 
-    Parameters
-    ----------
-    parts
-        The part of each pointer of a slice.
-    first
-        The position of the slice's first pointer.
-    offsets
-        Where the first pointer of each part goes; moved on.
-    positions
-        Out: the positions.
+    ``first`` is the position of the slice's first pointer. ``offsets`` are the next output positions of the parts, and
+    are advanced.
     """
     for i in range(len(parts)):
         part = parts[i]
@@ -69,16 +61,6 @@ def order_by_part(parts: Codes, first: int, offsets: IntsOut, positions: CodesOu
 
 @compiled
 def scatter_words(values: Words, rows: Codes, places: Codes, targets: WordsOut) -> None:
-    """Copy values of some rows to their places.
-
-    Parameters
-    ----------
-    values
-        The values.
-    rows, places
-        Which of them, and where each goes.
-    targets
-        Out: the values at their places.
-    """
+    """Copy the values of some rows to their places in ``targets``."""
     for i in range(len(rows)):
         targets[places[i]] = values[rows[i]]

@@ -1,4 +1,4 @@
-"""Hashes of keys, rows brought together by key code, and spans of equal codes in sorted rows."""
+"""Hashes of keys, rows grouped by key code, and spans of equal codes in sorted rows."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from juncture.kernels.hash_table import EMPTY, mix
 
 @compiled
 def hash_integers(values: Ints, hashes: WordsOut) -> None:
-    """Hash each integer, no two to the same."""
+    """Hash integers injectively."""
     for i in range(len(values)):
         hashes[i] = mix(np.uint64(values[i]))
 
 
 @compiled
 def combine_hashes(hashes: WordsOut, others: Words) -> None:
-    """Make hashes of two parts of a key into those of both, in place; the order of the parts counts."""
+    """Combine the hashes of two parts of keys in place; the order of the parts matters."""
     for i in range(len(hashes)):
         hashes[i] = mix((hashes[i] << np.uint64(1)) + np.uint64(0x9E3779B97F4A7C15) ^ others[i])
 
 
 @compiled
 def count_codes(codes: Codes, counts: CodesOut) -> None:
-    """Count the rows of each code, adding to the counts; those with the code `EMPTY` are left out."""
+    """Add the number of rows of each code to ``counts``; `EMPTY` codes are skipped."""
     for i in range(len(codes)):
         if codes[i] != EMPTY:
             counts[codes[i]] += 1
@@ -33,22 +33,10 @@ def count_codes(codes: Codes, counts: CodesOut) -> None:
 
 @compiled
 def order_by_code(codes: Codes, first: int, places: CodesOut, rows: CodesOut) -> None:
-    """List the rows code by code, in their order within each.
+    """List the rows by code, in their order within each; ``first`` is the number of the first row.
 
-    Parameters
-    ----------
-    codes
-        The code of each row.
-    first
-        The number of the first row.
-    places
-        Where the first row of each code goes; moved on.
-    rows
-        Out: the row at each place.
-
-    Notes
-    -----
-    Reads all codes in order; writes 4 bytes a row to as many places as there are codes.
+    ``places`` are the next output positions of the codes, and are advanced. Reads all codes in order, and writes 4
+    bytes per row to as many streams as codes.
     """
     for i in range(len(codes)):
         code = codes[i]
@@ -59,14 +47,9 @@ def order_by_code(codes: Codes, first: int, places: CodesOut, rows: CodesOut) ->
 
 @compiled
 def place_by_code(codes: CodesOut, places: CodesOut) -> None:
-    """Write the place of each row where rows lie code by code, in their order within each.
+    """Replace each row's code, never `EMPTY`, by its position in the order by code.
 
-    Parameters
-    ----------
-    codes
-        In: the code of each row, none of them `EMPTY`. Out: its place.
-    places
-        Where the first row of each code goes; moved on.
+    ``places`` are the next positions of the codes, and are advanced.
     """
     for i in range(len(codes)):
         code = codes[i]
@@ -76,17 +59,7 @@ def place_by_code(codes: CodesOut, places: CodesOut) -> None:
 
 @compiled
 def spans_of_codes(codes: Codes, starts: Ints, first: CodesOut, end: CodesOut) -> None:
-    """Write the span of places of each code; an empty one for `EMPTY`.
-
-    Parameters
-    ----------
-    codes
-        The requested keys.
-    starts
-        Where each code's places start, and the number of places at the end.
-    first, end
-        Out: the spans.
-    """
+    """Write the span of positions of each code, empty for `EMPTY`; ``starts`` ends with the number of positions."""
     for i in range(len(codes)):
         code = codes[i]
         if code == EMPTY:
@@ -99,22 +72,11 @@ def spans_of_codes(codes: Codes, starts: Ints, first: CodesOut, end: CodesOut) -
 
 @compiled
 def merge_spans(values: Ints, rows: Codes, others: Ints, first: CodesOut, end: CodesOut) -> None:
-    """Walk through two sorted lists side by side, and write which span of the second equals each value of the first.
+    """Write for each value of an ascending list the span of equal values in another ascending list (``others``).
 
-    Parameters
-    ----------
-    values, rows
-        The first list, ascending, and where to write the span of each.
-    others
-        The second list, ascending.
-    first, end
-        Out: spans of positions in the second list, empty where there is no equal value.
-
-    Notes
-    -----
-    O(m + n) for lists of about the same length, O(m log (n / m)) for a second list that is much longer: what lies
-    between two values is skipped by steps that double (Bentley and Yao, "An almost optimal algorithm for unbounded
-    searching", 1976).
+    The span of value ``i`` goes to ``first[rows[i]]`` and ``end[rows[i]]``, empty without an equal value. O(m + n) for
+    lists of similar length, and O(m log (n / m)) for a much longer second list, by doubling steps (Bentley and Yao, "An
+    almost optimal algorithm for unbounded searching", 1976).
     """
     position = np.int64(0)
     for i in range(len(values)):

@@ -1,13 +1,13 @@
-"""The layout of hash tables that give each distinct key a dense code, whatever the keys are.
+"""The layout of hash tables that assign a dense code to each distinct key of any type.
 
-A table is made of buckets of one cache line, chosen by the lower bits of a key's hash. A bucket has `LANES` lanes:
-their tags, the upper half of the hash made odd, and then their codes. Lanes are filled in order, and a tag of 0 is a
-free lane's. All tags of a bucket are compared at once, and what a full bucket has no room for is in the next one; so a
-look-up touches one cache line nearly always, and no branch depends on where a key is, or whether it is there. (Tables
-of this kind: Bronson and Shi, "Open-sourcing F14 for faster, more memory-efficient hash tables", 2019.)
+A table consists of buckets of one cache line, selected by the lower bits of a key's hash. A bucket has `LANES` lanes:
+first their tags, the upper half of the hash made odd, and then their codes. Lanes are filled in order, and a free lane
+has the tag 0. All tags of a bucket are compared at once, and a full bucket overflows to the next. A lookup therefore
+nearly always touches one cache line, and no branch depends on the position or presence of a key. (Bronson and Shi,
+"Open-sourcing F14 for faster, more memory-efficient hash tables", 2019.)
 
-A table never holds more than half of its lanes; the kernels that add keys stop when it is full, and the caller goes on
-with a larger one.
+At most half of the lanes are used. Kernels that add keys stop at this limit, and the caller continues with a larger
+table.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from juncture.kernels.compiled import inlined
 from juncture.kernels.intrinsics import LANES, equal_lanes, lowest_bit
 
 EMPTY = -1
-"""The code of a row without a key, or whose key is not there."""
+"""The code of a row without a key, or with an unknown key."""
 
 FREE = np.uint32(0)
-"""The tag of a lane that has no key."""
+"""The tag of a free lane."""
 
 CODES = np.uint64(LANES)
 LAST = np.uint64(LANES - 1)
-"""Where in a bucket the codes begin, and where the last tag is."""
+"""The positions of the first code and of the last tag in a bucket."""
 
 _BUCKET_WORDS = 2 * LANES
 _CACHE_LINE_BYTES = 64
@@ -41,7 +41,7 @@ Table = npt.NDArray[np.uint32]
 
 
 def empty_table(keys: int) -> Table:
-    """Return an empty table with room for at least that many keys; `most_keys` is its capacity."""
+    """Return an empty table with room for at least a number of keys; `most_keys` is its capacity."""
     buckets = 1
     while buckets * LANES < 2 * keys:
         buckets *= 2
@@ -52,13 +52,13 @@ def empty_table(keys: int) -> Table:
 
 
 def most_keys(table: Table) -> int:
-    """Return how many keys a table holds."""
+    """Return the capacity of a table."""
     return len(table) // 4
 
 
 @inlined
 def mix(value: Any) -> Any:
-    """Spread a key over all bits, no two keys to the same (the finalizer of MurmurHash3)."""
+    """Mix all bits of a key injectively (the finalizer of MurmurHash3)."""
     value ^= value >> np.uint64(33)
     value *= np.uint64(0xFF51AFD7ED558CCD)
     value ^= value >> np.uint64(33)
@@ -75,23 +75,23 @@ def tag_of(hashed: Any) -> Any:
 
 @inlined
 def bucket_of(table: Table, hashed: Any) -> Any:
-    """Return where a key's own bucket starts."""
+    """Return the start of a key's own bucket."""
     return (hashed * _STEP) & np.uint64(len(table) - 1)
 
 
 @inlined
 def next_bucket(table: Table, bucket: Any) -> Any:
-    """Return where the bucket behind another one starts."""
+    """Return the start of the next bucket."""
     return (bucket + _STEP) & np.uint64(len(table) - 1)
 
 
 @inlined
 def candidate(table: Table, hashed: Any) -> Any:
-    """Return whether a lane has a key's tag, and the code of the first that does; any code if none does."""
+    """Return whether a lane has a key's tag, and the code of the first such lane; otherwise any code."""
     tag = tag_of(hashed)
     bucket = bucket_of(table, hashed)
     lanes = equal_lanes(table, bucket, tag)
-    # One condition of two, because a branch for the first would be mispredicted every other time.
+    # Both conditions in one, since a branch for the first would be mispredicted every other time.
     while (lanes == 0) & (table[bucket + LAST] != FREE):
         bucket = next_bucket(table, bucket)
         lanes = equal_lanes(table, bucket, tag)
@@ -100,14 +100,14 @@ def candidate(table: Table, hashed: Any) -> Any:
 
 @inlined
 def put(table: Table, hashed: Any, place: Any, code: Any) -> None:
-    """Fill the lane at a place."""
+    """Fill the lane at a position."""
     table[place] = tag_of(hashed)
     table[place + CODES] = np.uint32(code)
 
 
 @inlined
 def free_place(table: Table, hashed: Any) -> Any:
-    """Return the place of the lane where a key goes that is not there yet."""
+    """Return the position of the free lane for a new key."""
     bucket = bucket_of(table, hashed)
     lanes = equal_lanes(table, bucket, FREE)
     while lanes == 0:

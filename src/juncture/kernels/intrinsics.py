@@ -1,4 +1,4 @@
-"""Instructions that Numba has no name for: compare a window of values at once, prefetch, reinterpret bits."""
+"""Instructions without a name in Numba: compare a window of values at once, prefetch, reinterpret bits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numba import types
 from numba.extending import intrinsic
 
 WINDOW = 16
-"""How many values `below_in_window` looks at. Arrays that it reads need as many spare ones at their end."""
+"""Number of values of a window. Arrays that are read by window need as many spare items at their end."""
 
 LANES = 8
-"""How many words of half the size `equal_lanes` looks at."""
+"""Number of half-size words that `equal_lanes` compares."""
 
 _WORD = ir.IntType(64)
 _HALF = ir.IntType(32)
@@ -27,8 +27,8 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, position: 
 def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:
     """Count the leading items of a sorted window that are less than a value (or equal, if inclusive).
 
-    The window is ``array[start : start + length]`` with at most `WINDOW` items; `WINDOW` are read in any case.
-    One vector comparison takes the place of four unpredictable branches.
+    The window is ``array[start : start + length]`` with at most `WINDOW` items, but `WINDOW` items are always read. One
+    vector comparison replaces four unpredictable branches.
     """
     signature = types.int64(array, types.uintp, types.int64, types.int64, types.boolean)
 
@@ -52,7 +52,7 @@ def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: An
 
 @intrinsic
 def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
-    """Return a bit for each of the `WINDOW` items from a start on: whether it is at least a value, the first lowest."""
+    """Return a bit for each of `WINDOW` items: whether it is at least a value, the first item lowest."""
     signature = types.int64(array, types.uintp, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -69,7 +69,7 @@ def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
 
 @intrinsic
 def equal_lanes(_typing: Any, array: Any, start: Any, value: Any) -> Any:
-    """Return a bit for each of the `LANES` items from a start on: whether it equals a value, the first lowest."""
+    """Return a bit for each of `LANES` items: whether it equals a value, the first item lowest."""
     signature = types.int64(array, types.uintp, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -86,7 +86,7 @@ def equal_lanes(_typing: Any, array: Any, start: Any, value: Any) -> Any:
 
 @intrinsic
 def lowest_bit(_typing: Any, bits: Any) -> Any:
-    """Return the number of the lowest bit that is set, of a word in which one is."""
+    """Return the number of the lowest set bit of a word that is not zero."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -96,7 +96,7 @@ def lowest_bit(_typing: Any, bits: Any) -> Any:
 
 @intrinsic
 def bit_count(_typing: Any, bits: Any) -> Any:
-    """Return how many bits of a word are set."""
+    """Return the number of set bits of a word."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -114,7 +114,7 @@ def prefetch(_typing: Any, array: Any, position: Any) -> Any:
         pointer = ir.IntType(8).as_pointer()
         kind = ir.FunctionType(ir.VoidType(), [pointer, _HALF, _HALF, _HALF])
         function = builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
-        # For reading, to be kept in all caches, data rather than instructions.
+        # Arguments: for reading, in all cache levels, data cache.
         builder.call(function, [builder.bitcast(address, pointer), _HALF(0), _HALF(3), _HALF(1)])
         return context.get_dummy_value()
 
@@ -123,7 +123,7 @@ def prefetch(_typing: Any, array: Any, position: Any) -> Any:
 
 @intrinsic
 def word_at(_typing: Any, data: Any, position: Any) -> Any:
-    """Read eight bytes from any place of an array of bytes as one integer."""
+    """Read eight bytes at any position of a byte array as an integer."""
     signature = types.uint64(data, types.uintp)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -135,7 +135,7 @@ def word_at(_typing: Any, data: Any, position: Any) -> Any:
 
 @intrinsic
 def bits_as_float(_typing: Any, bits: Any) -> Any:
-    """Read the bits of an integer as a float."""
+    """Reinterpret the bits of an integer as a float."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.DoubleType())
@@ -145,7 +145,7 @@ def bits_as_float(_typing: Any, bits: Any) -> Any:
 
 @intrinsic
 def float_as_bits(_typing: Any, value: Any) -> Any:
-    """Read the bits of a float as an integer."""
+    """Reinterpret the bits of a float as an integer."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], _WORD)

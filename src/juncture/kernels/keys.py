@@ -1,7 +1,7 @@
-"""Hash tables that give each distinct key a dense code: of integers, and of byte strings.
+"""Hash tables that assign a dense code to each distinct integer or byte string.
 
-Their layout is that of `juncture.kernels.hash_table`. A byte string is looked at as two words, in which all of it
-stands if it is short. The bytes themselves are compared for long ones alone.
+Their layout is that of `juncture.kernels.hash_table`. A byte string is compared by two words, which contain a short
+string entirely. Only long strings are compared by their bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from juncture.kernels.hash_table import (
 from juncture.kernels.intrinsics import equal_lanes, lowest_bit, prefetch, word_at
 
 BLOCK = 64
-"""How many rows are looked up together."""
+"""Number of rows that are looked up together."""
 
 _ONE = np.uint64(1)
 _TWO = np.uint64(2)
@@ -43,7 +43,7 @@ _LEADING_BYTES = np.array([(1 << 8 * count) - 1 for count in range(9)], np.uint6
 
 @inlined
 def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any:
-    """Return the place of the lane that holds an integer, or of the free one where it would go."""
+    """Return the position of the lane with an integer, or of the free lane for it."""
     tag = tag_of(hashed)
     bucket = bucket_of(table, hashed)
     while True:
@@ -60,28 +60,15 @@ def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any
 
 @compiled
 def add_integers(values: Ints, first: int, table: HalvesOut, known: IntsOut, count: int, codes: CodesOut) -> int:
-    """Give each integer its code, a new one if it is new.
+    """Assign a code to each integer from ``first`` on; return where it stopped since the table is full, or the end.
 
     Parameters
     ----------
-    values
-        The keys.
-    first
-        Where to start.
-    table
-        The table.
-    known
-        The keys that it has, by code; room for as many as the table holds.
-    count
-        How many.
-    codes
-        In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes.
-
-    Returns
-    -------
-    int
-        Where it stopped because the table is full, or the number of values. The keys that it has by then are one more
+    known, count
+        The keys of the table by code, with room for its capacity, and their number before. Afterwards it is one more
         than the greatest code.
+    codes
+        In: `EMPTY` for rows to skip. Out: the codes.
     """
     most = len(table) // 4
     hashes = np.empty(BLOCK, np.uint64)
@@ -107,20 +94,10 @@ def add_integers(values: Ints, first: int, table: HalvesOut, known: IntsOut, cou
 
 @compiled
 def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOut) -> None:
-    """Look up the code of each integer.
+    """Look up the code of each integer; ``codes`` are `EMPTY` for rows to skip, and afterwards for unknown keys.
 
-    Parameters
-    ----------
-    values, table, known
-        The keys, the table, and the keys that it has.
-    codes
-        In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes, `EMPTY` if unknown.
-
-    Notes
-    -----
-    The slots of a block's rows are prefetched together, so that cache misses overlap. Whether a row may have a code
-    at all decides where the next such row is noted, not where the code goes on: half of the branches would be
-    mispredicted.
+    The buckets of a block's rows are prefetched together, so that cache misses overlap. Candidates are collected
+    without a branch, since half of the branches would be mispredicted.
     """
     hashes = np.empty(BLOCK, np.uint64)
     found = np.empty(BLOCK, np.uint64)
@@ -151,16 +128,9 @@ def find_integers(values: Ints, table: HalvesOut, known: IntsOut, codes: CodesOu
 
 @compiled
 def list_dense(known: Ints, least: int, places: CodesOut) -> None:
-    """List the code of each integer of a range, in place of a table.
+    """List the codes of the integers of a range from ``least`` on, as an alternative to a table.
 
-    Parameters
-    ----------
-    known
-        The keys, by code.
-    least
-        Where the range begins.
-    places
-        In: `EMPTY`. Out: the code of each integer from there on, the last place aside.
+    ``places`` is initially `EMPTY`, and its last entry stays so.
     """
     for code in range(len(known)):
         places[known[code] - least] = code
@@ -168,35 +138,17 @@ def list_dense(known: Ints, least: int, places: CodesOut) -> None:
 
 @compiled
 def find_dense(values: Ints, least: int, places: Codes, codes: CodesOut) -> None:
-    """Look up the code of each integer: as `find_integers`, in what `list_dense` has made.
-
-    Parameters
-    ----------
-    values
-        The keys.
-    least, places
-        The range. Its last place is `EMPTY`, and stands for all integers outside.
-    codes
-        In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes, `EMPTY` if unknown.
-    """
+    """Look up the code of each integer, as `find_integers`, in the list of `list_dense`."""
     outside = np.uint64(len(places) - 1)
     for i in range(len(values)):
-        # Below the least, the difference is a large number too.
+        # Below the least, the unsigned difference is also large.
         code = places[min(np.uint64(values[i]) - np.uint64(least), outside)]
         codes[i] = EMPTY if codes[i] == EMPTY else code
 
 
 @compiled
 def refill_integers(known: Ints, count: int, table: HalvesOut) -> None:
-    """Put the keys of a table into an empty, larger one.
-
-    Parameters
-    ----------
-    known, count
-        The keys, by code, and how many there are.
-    table
-        Out: the new table.
-    """
+    """Insert the keys of a table into an empty, larger one."""
     for code in range(count):
         hashed = mix(np.uint64(known[code]))
         put(table, hashed, free_place(table, hashed), code)
@@ -210,13 +162,13 @@ def _long_hash(data: Bytes, first: int, end: int) -> Any:
     while position + 8 <= end:
         state = (mix(state ^ word_at(data, np.uint64(position))) << _ONE) + _SPREAD
         position += 8
-    # Some bytes twice is less work than the last ones one by one.
+    # Reading some bytes twice is faster than reading the last ones one by one.
     return mix(state ^ word_at(data, np.uint64(end - 8)))
 
 
 @inlined
 def _words(data: Bytes, first: int, end: int) -> Any:
-    """Return two words that stand for a byte string: itself and its length if it is short, a hash of it otherwise."""
+    """Return two words for a byte string: itself and its length if it is short, otherwise a hash of it."""
     length = end - first
     if length > _SHORT_BYTES:
         return _long_hash(data, first, end), _LONG | np.uint64(length)
@@ -247,7 +199,7 @@ def hash_bytes(offsets: Ints, data: Bytes, hashes: WordsOut) -> None:
 
 @inlined
 def _equal(one: Bytes, first: int, end: int, other: Bytes, other_first: int) -> bool:
-    """Return whether two byte strings of one length, at least eight, are equal."""
+    """Return whether two byte strings of equal length, at least eight, are equal."""
     other_end = other_first + end - first
     while first + 8 <= end:
         if word_at(one, np.uint64(first)) != word_at(other, np.uint64(other_first)):
@@ -270,7 +222,7 @@ def _place_of_bytes(
     known_offsets: Ints,
     known: Bytes,
 ) -> Any:
-    """Return the place of the lane that holds a byte string, or of the free one where it would go."""
+    """Return the position of the lane with a byte string, or of the free lane for it."""
     tag = tag_of(hashed)
     bucket = bucket_of(table, hashed)
     while True:
@@ -299,27 +251,16 @@ def add_bytes(
     count: int,
     codes: CodesOut,
 ) -> int:
-    """Give each byte string its code, a new one if it is new.
+    """Assign a code to each byte string from ``first`` on; return where it stopped, or the end.
+
+    It stops when the table is full, or ``known`` has no room.
 
     Parameters
     ----------
-    offsets, data
-        The keys.
-    first
-        Where to start.
-    table
-        The table.
     known_words, known_offsets, known
-        The keys that it has, by code: two words of each, and the bytes of those that are longer than they are.
-    count
-        How many.
+        The keys of the table by code: two words of each, and the bytes of long keys.
     codes
-        In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes.
-
-    Returns
-    -------
-    int
-        Where it stopped because the table is full or ``known`` has no room, or the number of values.
+        In: `EMPTY` for rows to skip. Out: the codes.
     """
     most = len(table) // 4
     words = np.empty(2 * BLOCK, np.uint64)
@@ -342,7 +283,7 @@ def add_bytes(
                 target = known_offsets[count]
                 if count >= most or target + length > len(known):
                     return row
-                # Not by slices: the error that Numba raises where their lengths differ takes seconds to compile.
+                # No slices: Numba's check that their lengths agree takes seconds to compile.
                 for position in range(length):
                     known[np.uint64(target + position)] = data[np.uint64(start + position)]
                 known_offsets[count + 1] = target + length
@@ -363,11 +304,9 @@ def find_bytes(
     known: BytesOut,
     codes: CodesOut,
 ) -> None:
-    """Look up the code of each byte string: as `add_bytes`, but unknown keys get `EMPTY`.
+    """Look up the code of each byte string: arguments as `add_bytes`; unknown keys are `EMPTY`.
 
-    Notes
-    -----
-    As `find_integers`: buckets first, then words, then the bytes of long keys.
+    In blocks, as `find_integers`: first buckets, then words, then the bytes of long keys.
     """
     words = np.empty(2 * BLOCK, np.uint64)
     hashes = np.empty(BLOCK, np.uint64)
@@ -409,7 +348,7 @@ def find_bytes(
 
 @compiled
 def refill_bytes(known_words: Words, count: int, table: HalvesOut) -> None:
-    """Put the keys of a table into an empty, larger one: as `refill_integers`."""
+    """Insert the keys of a table into an empty, larger one."""
     for code in range(count):
         hashed = _hash_words(known_words[2 * code], known_words[2 * code + 1])
         put(table, hashed, free_place(table, hashed), code)
@@ -417,17 +356,7 @@ def refill_bytes(known_words: Words, count: int, table: HalvesOut) -> None:
 
 @compiled
 def map_codes(indices: Codes, mapping: Codes, codes: CodesOut) -> None:
-    """Translate indices into a dictionary to the codes of its values.
-
-    Parameters
-    ----------
-    indices
-        One for each row.
-    mapping
-        The code of each value of the dictionary.
-    codes
-        In: `EMPTY` for rows to leave out, anything else otherwise. Out: the codes.
-    """
+    """Map dictionary indices to the codes of their values; ``codes`` are initially `EMPTY` for rows to skip."""
     for i in range(len(indices)):
         if codes[i] != EMPTY:
             codes[i] = mapping[indices[i]]

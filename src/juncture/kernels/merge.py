@@ -15,7 +15,7 @@ from juncture.kernels.compiled import compiled, inlined
 
 @inlined
 def advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> Any:
-    """Return the first position from here whose value is past another: greater, or not less unless inclusive."""
+    """Return the first position whose value is greater than another (or not less, unless inclusive)."""
     step = 1
     while position + step <= end and (
         on[position + step - 1] < value or (inclusive and on[position + step - 1] == value)
@@ -49,27 +49,26 @@ def merge(
     strict: bool,
     best: IntCubeOut,
 ) -> None:
-    """List the best right rows for each slot, both sides being sorted: a linear pass.
+    """List the best right rows for each slot in one pass over two sorted sides.
 
     Parameters
     ----------
     on, starts
-        The left slots.
+        The left slots, and the first slot of each group.
     first_slot, end_slot, group
-        The range of slots to work on, and the group of the first.
+        The range of slots, and the group of the first.
     right_on, right_starts, pointers
-        The right rows, sorted into the same groups, in which rows of the same value ascend by their tie order.
+        The right rows, sorted into the same groups by value and ascending tie order.
     run_ends
         End of each right row's run of equal values. Read only if forward.
-    forward, strict
-        The direction, and whether equal values do not match.
+    strict
+        Whether equal values do not match.
     best
-        Out: ``[slot, place, (rank, pointer)]``, filled for the whole range. Nothing is left to spread.
+        Out: ``[slot, place, (rank, pointer)]``, filled for the whole range, already spread.
 
     Notes
     -----
-    Linear in both sides; from one slot to the next it gallops, so few slots against many right rows cost
-    O(log n) each.
+    Linear in both sides. It gallops from one slot to the next, so few slots against many right rows cost O(log n) each.
     """
     places = best.shape[1]
     inclusive = forward == strict

@@ -20,23 +20,21 @@ def nth_neighbours(
     forward: bool,
     found: IntsOut,
 ) -> None:
-    """Find the code of the nth held row of each row's key, from the row's code on.
+    """Find the code of the nth held row of each row's key, counted from the row's code (inclusive).
 
     Parameters
     ----------
     keys, codes
-        The rows, in any order, and the codes from which on to count, which count themselves.
+        The rows, in any order.
     groups, starts, held
-        The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes, sorted
-        within each group.
+        The distinct keys of held rows, ascending; the start of each key's rows, and the end; their codes, sorted within
+        each group.
     weights
-        Of the held rows: those of zero are gone.
+        Weights of held rows: those of zero are removed rows.
     nth
-        Which row to find; the next one is the first.
-    forward
-        Whether to count towards greater codes.
+        1-based number of the row.
     found
-        In: the farthest code so far. Out: the nearer one of that and what was found; it stays where there is none.
+        In: the farthest code so far. Out: the nearer of that and the result; unchanged without a result.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""As-of joins of streams: the held row next to each row, and the held rows that may still be taken."""
+"""As-of joins of streams: the held row next to each row, and the held rows that may still match."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def mark_wanted(
     strict: bool,
     wanted: BytesOut,
 ) -> None:
-    """Mark the rows that are among the last few before a query of their key, or before one that may still come.
+    """Mark the rows among the last ``matches`` before a waiting query of their key, or before a future query.
 
     Parameters
     ----------
@@ -33,19 +33,17 @@ def mark_wanted(
     far
         The greatest query that each row may serve.
     query_keys, queries
-        The queries that wait, sorted alike.
+        The waiting queries, sorted by key and code.
     first, last
-        Between which codes queries may come, of any key; none if the first is greater.
-    matches
-        How many rows serve a query.
+        The range of codes of future queries of any key; none if reversed.
     strict
         Whether a row does not serve a query of its own code.
     wanted
-        Out: 1 for rows that are wanted; others stay as they are. Of rows of one code all are, or none.
+        In and out: set to 1 for marked rows; rows of one code are all marked, or none.
 
     Notes
     -----
-    A linear pass over the rows, and a binary search among the queries for each.
+    One pass over the rows, and a binary search among the queries for each.
     """
     shift = np.int64(1) if strict else np.int64(0)
     start = 0
@@ -92,25 +90,25 @@ def find_next(
     positions: IntsOut,
     tied: BytesOut,
 ) -> None:
-    """Find the held row of each row's key whose code is next to its own, or equal.
+    """Find the held row of each row's key with the nearest code in one direction, or an equal code.
 
     Parameters
     ----------
     keys, codes
-        The rows, by key and code: keys, and the codes from which on to look.
+        The rows, sorted by key.
     groups, starts, held
-        The distinct keys of the held rows, ascending; where the rows of each start, and the end; their codes, sorted
-        within each group.
+        The distinct keys of held rows, ascending; the start of each key's rows, and the end; their codes, sorted within
+        each group.
     forward
-        Whether to take the least code that is not less, rather than the greatest that is not greater.
+        Whether to find the least code that is not less, rather than the greatest that is not greater.
     positions
-        Out: the position of the held row, the first or the last of its code; -1 if there is none.
+        Out: the position of the held row, the first or the last of its code; -1 for none.
     tied
-        Out: whether another one has its code.
+        Out: whether another held row has its code.
 
     Notes
     -----
-    A search for each row, from where the one before it ended.
+    A search for each row, starting at the last result.
     """
     group = np.int64(0)
     searched, place = np.int64(-1), np.int64(0)

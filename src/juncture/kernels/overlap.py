@@ -1,13 +1,13 @@
-"""Spans with a threshold: of the positions of a span, those whose second value is large enough.
+"""Spans with a threshold: the positions of a span whose second value is large enough.
 
-This answers two inequalities: with one side sorted by the value of the first, a query's candidates are a span, in which
-the second inequality leaves some. Overlapping intervals are the case in point: the spans are the intervals that start
-before mine ends, and those of them match that end after mine starts.
+This evaluates two inequalities. With one side sorted by the first value, a query's candidates are a span, which the
+second inequality filters. For overlapping intervals, the span contains the intervals that start before the query ends,
+and those that end after its start match.
 
-The second values are the leaves of a *tree*: each node of the next level holds the greatest of `WINDOW` nodes below,
-so one vector comparison finds those that can contain a match, and skips the others. The idea is that of
-the priority search tree (McCreight, "Priority search trees", 1985), laid out for the cache and for vectors, and never
-rebalanced because nothing is inserted.
+The second values are the leaves of a *tree*: each node of the next level is the greatest of `WINDOW` nodes below, so
+one vector comparison finds the nodes that can contain a match, and skips the others. The idea is that of the priority
+search tree (McCreight, "Priority search trees", 1985), laid out for caches and vectors, and never rebalanced since
+nothing is inserted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, at_least_in_window, bit_count, lowest_bit
 
 LEAST = -(2**63)
-"""What pads each level of a tree to a multiple of `WINDOW`: no threshold lets it pass but the least."""
+"""Padding of each level to a multiple of `WINDOW`: it passes no threshold but the least."""
 
 _BITS = 4
 _ALL = (1 << WINDOW) - 1
@@ -30,16 +30,9 @@ _ALL = (1 << WINDOW) - 1
 
 @compiled
 def build_level(tree: IntsOut, below: int, above: int, first: int, end: int) -> None:
-    """Fill a range of the nodes of a level with the greatest of the nodes below each.
+    """Fill the nodes ``[first, end)`` of the level at ``above`` with the greatest of the nodes at ``below``.
 
-    Parameters
-    ----------
-    tree
-        In and out: all levels one after the other, each padded to a multiple of `WINDOW`.
-    below, above
-        Where the level below starts, and this one.
-    first, end
-        The range of nodes.
+    ``tree`` has all levels in sequence, each padded to a multiple of `WINDOW`.
     """
     for node in range(first, end):
         greatest = np.int64(LEAST)
@@ -50,7 +43,7 @@ def build_level(tree: IntsOut, below: int, above: int, first: int, end: int) -> 
 
 @inlined
 def _next_block(tree: Ints, levels: Ints, block: Any, threshold: Any) -> Any:
-    """Return the first block of leaves from here on that holds a large enough value, or a number past all blocks."""
+    """Return the first block of leaves from here on with a large enough value, or a number past all blocks."""
     level, node, top = 1, np.int64(block), len(levels) - 2
     while True:
         start = levels[level]
@@ -88,20 +81,9 @@ def count_above(
 ) -> None:
     """Count the positions of each span whose value is at least the span's threshold.
 
-    Parameters
-    ----------
-    first, end, thresholds
-        The queries.
-    tree, levels
-        The tree, and where each of its levels starts; the last item is its length.
-    only_whether
-        Whether to stop at the first block with a match.
-    counts
-        Out: the counts; if ``only_whether``, positive where there is any.
-
-    Notes
-    -----
-    O(log n) for a span without matches; each run of blocks without any costs another O(log n).
+    ``levels`` are the starts of the tree's levels, with its length at the end. With ``only_whether``, it stops at the
+    first block with a match, and a count is positive if there is any. O(log n) for a span without matches; each run of
+    blocks without any costs another O(log n).
     """
     for query in range(len(first)):
         start, stop, threshold = np.int64(first[query]), np.int64(end[query]), thresholds[query]
@@ -130,26 +112,10 @@ def fill_above(
     lefts: CodesOut,
     positions: CodesOut,
 ) -> int:
-    """Write the pairs that spans with thresholds stand for, and return how many there are.
+    """Write the pairs of the entries ``[first_entry, end_entry)``, and return their number.
 
-    Parameters
-    ----------
-    rows, first, end, thresholds
-        Row, span and threshold of each entry.
-    counts
-        How many pairs each makes, as `count_above` has them.
-    tree, levels
-        The tree.
-    first_entry, end_entry
-        Which entries.
-    keep
-        Whether an entry without a match is paired with `NOWHERE`.
-    lefts, positions
-        Out: row and position of each pair.
-
-    Notes
-    -----
-    As `count_above`, and about a nanosecond a pair.
+    ``counts`` are those of `count_above`. With ``keep``, an entry without a match is paired with `NOWHERE`. Out: row
+    (``lefts``) and position of each pair. Costs as `count_above`, and about 1 ns per pair.
     """
     written = 0
     for entry in range(first_entry, end_entry):

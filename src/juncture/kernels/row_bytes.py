@@ -1,4 +1,4 @@
-"""Bytes of rows, put together from pieces and taken apart again; what ends with a zero has its own zeros escaped."""
+"""Bytes of rows, assembled from pieces and taken apart again; zero-terminated pieces have escaped zeros."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ _LENGTH_BYTES = 4
 
 @compiled
 def copy_pieces(offsets: Ints, data: Bytes, positions: IntsOut, target: BytesOut) -> None:
-    """Copy a piece of bytes to each position, and move the positions behind them.
-
-    Parameters
-    ----------
-    offsets, data
-        Piece ``i`` is ``data[offsets[i]:offsets[i + 1]]``.
-    positions
-        Where each goes; moved on.
-    target
-        Out: the bytes.
-    """
+    """Copy each piece ``data[offsets[i]:offsets[i + 1]]`` to its position in ``target``, and advance the positions."""
     for i in range(len(positions)):
         position = positions[i]
         for place in range(offsets[i], offsets[i + 1]):
@@ -35,15 +25,7 @@ def copy_pieces(offsets: Ints, data: Bytes, positions: IntsOut, target: BytesOut
 
 @compiled
 def escaped_lengths(offsets: Ints, data: Bytes, lengths: IntsOut) -> None:
-    """Count the bytes of each piece once its zeros are escaped and it has its end.
-
-    Parameters
-    ----------
-    offsets, data
-        The pieces.
-    lengths
-        Out: their lengths.
-    """
+    """Write the length of each piece with escaped zeros and its terminator."""
     for i in range(len(lengths)):
         length = offsets[i + 1] - offsets[i] + 1
         for place in range(offsets[i], offsets[i + 1]):
@@ -53,17 +35,7 @@ def escaped_lengths(offsets: Ints, data: Bytes, lengths: IntsOut) -> None:
 
 @compiled
 def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: BytesOut) -> None:
-    """Write each piece with its zeros escaped, and a zero at its end.
-
-    Parameters
-    ----------
-    offsets, data
-        The pieces.
-    positions
-        Where each goes.
-    target
-        Out: the bytes.
-    """
+    """Write each piece with escaped zeros and a terminator to its position in ``target``."""
     for i in range(len(positions)):
         position = positions[i]
         for place in range(offsets[i], offsets[i + 1]):
@@ -77,17 +49,7 @@ def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: BytesOut) 
 
 @compiled
 def unescaped_lengths(data: Bytes, positions: IntsOut, lengths: IntsOut) -> None:
-    """Count the bytes of escaped pieces as they were, and move the positions behind their ends.
-
-    Parameters
-    ----------
-    data
-        The bytes of rows.
-    positions
-        Where each piece begins; moved on.
-    lengths
-        Out: how many bytes it was.
-    """
+    """Write the original lengths of escaped pieces, and advance the positions past their terminators."""
     for i in range(len(positions)):
         position = positions[i]
         length = np.int64(0)
@@ -100,19 +62,7 @@ def unescaped_lengths(data: Bytes, positions: IntsOut, lengths: IntsOut) -> None
 
 @compiled
 def copy_unescaped(data: Bytes, positions: Ints, offsets: Ints, target: BytesOut) -> None:
-    """Copy escaped pieces as they were.
-
-    Parameters
-    ----------
-    data
-        The bytes of rows.
-    positions
-        Where each piece begins.
-    offsets
-        Where each goes, and where the last one ends.
-    target
-        Out: the bytes.
-    """
+    """Copy escaped pieces from their positions to ``target``, unescaped; ``offsets`` has one more item for the end."""
     for i in range(len(positions)):
         position = positions[i]
         for place in range(offsets[i], offsets[i + 1]):
@@ -122,15 +72,7 @@ def copy_unescaped(data: Bytes, positions: Ints, offsets: Ints, target: BytesOut
 
 @compiled
 def add_lengths(first: int, valid: Bytes, width: int, edges: Bytes, edge_width: int, lengths: IntsOut) -> None:
-    """Add how many bytes `append_values` writes for each value.
-
-    Parameters
-    ----------
-    first, valid, width, edges, edge_width
-        As there.
-    lengths
-        Added to.
-    """
+    """Add the bytes that `append_values` writes for each value to ``lengths``; other arguments as there."""
     for i in range(len(lengths)):
         place = first + i
         lengths[i] += 1
@@ -153,21 +95,18 @@ def append_values(
     positions: IntsOut,
     target: BytesOut,
 ) -> None:
-    """Write whether values are there, and their bytes, those of texts after how many they are.
+    """Write the validity and the bytes of each value, for texts after their length.
 
     Parameters
     ----------
     first, valid
-        Value ``i`` is the one at ``first + i``: its validity bit; the array is empty if all
-        are not.
+        Value ``i`` is the one at ``first + i``: its validity bit; an empty array if all are valid.
     values, width
-        Their bytes, and how many each has.
+        Bytes of the values, and the size of each.
     edges, edge_width
-        Where each text begins, and where the last one ends; how many bytes that takes, 0 for other values.
+        Offsets of texts, and the size of an offset; 0 for other values.
     positions
-        Where each goes; moved on.
-    target
-        Out: the bytes.
+        In and out: the position of each value in ``target``; advanced.
     """
     for i in range(len(positions)):
         place, position = first + i, positions[i]

@@ -1,4 +1,4 @@
-"""The order of rows by key and code: by digits, and by few of them where rows are about in order."""
+"""The order of rows by key and code: a radix sort with few digits if rows are nearly in order."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
 
 @inlined
 def _by_digits(digits: Any, most: Any, order: Any, other: Any, counts: Any) -> Any:
-    """Return rows in the order of their digits, stably, and room for as many."""
+    """Return rows in the order of their digits, stably, and a buffer of the same size."""
     shift = np.int64(0)
     while shift < 64 and (most >> np.uint64(shift)) > np.uint64(0):
         if _pass(digits, order, other, shift, counts):
@@ -60,7 +60,7 @@ def _rising_or_falling(codes: Any) -> Any:
 
 @inlined
 def _is_in_few_runs(keys: Any) -> Any:
-    """Return whether rows are a few pieces one after the other, each of them sorted by key."""
+    """Return whether rows are a few consecutive runs, each sorted by key."""
     runs = np.int64(0)
     for row in range(1, len(keys)):
         runs += keys[row] < keys[row - 1]
@@ -69,7 +69,7 @@ def _is_in_few_runs(keys: Any) -> Any:
 
 @inlined
 def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
-    """Return whether rows that are in the order of their keys are in that of their codes, too."""
+    """Return whether rows in the order of their keys are also in that of their codes."""
     for place in range(1, len(order)):
         row, before = order[place], order[place - 1]
         if codes[row] < codes[before] and keys[row] == keys[before]:
@@ -81,7 +81,7 @@ def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
 def _reverse(codes: Any, order: Any) -> Any:
     """Write the order of rows whose codes never rise, stably."""
     count = len(codes)
-    # Of each row, how many there are from the end of those with its code on: two passes without a branch.
+    # For each row, the number of rows after the last one with its code: two passes without a branch.
     end = np.int64(count)
     for row in range(count - 1, -1, -1):
         end = np.int64(row + 1) if row + 1 < count and codes[row + 1] != codes[row] else end
@@ -94,7 +94,7 @@ def _reverse(codes: Any, order: Any) -> Any:
 
 @inlined
 def _by_codes(codes: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any:
-    """Return rows in the order of their codes, stably, and room for as many."""
+    """Return rows in the order of their codes, stably, and a buffer of the same size."""
     least = np.int64(codes[0])
     for row in range(len(codes)):
         least = min(least, codes[row])
@@ -107,7 +107,7 @@ def _by_codes(codes: Any, digits: Any, order: Any, other: Any, counts: Any) -> A
 
 @inlined
 def _by_keys(keys: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any:
-    """Return rows in the order of their keys, stably, and room for as many."""
+    """Return rows in the order of their keys, stably, and a buffer of the same size."""
     most = np.uint64(0)
     for row in range(len(keys)):
         digits[row] = np.uint64(keys[row])
@@ -119,17 +119,8 @@ def _by_keys(keys: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any
 def sort_rows(keys: Codes, codes: Ints, order: CodesOut) -> None:
     """Write the order of rows by key and then code, stably.
 
-    Parameters
-    ----------
-    keys, codes
-        The rows.
-    order
-        Out: the rows in their order.
-
-    Notes
-    -----
-    Some 3 ns a row for each 11 bits in which keys differ, and for each 11 of the codes unless they rise or fall all
-    along, or the rows are a few sorted pieces whose codes follow on each other.
+    Some 3 ns per row for each 11 bits in which keys differ, and for each 11 bits of the codes unless they rise or fall
+    throughout, or the rows are a few sorted runs whose codes continue each other.
     """
     count = len(keys)
     for row in range(count):
@@ -146,7 +137,7 @@ def sort_rows(keys: Codes, codes: Ints, order: CodesOut) -> None:
         current, other = _by_codes(codes, digits, current, other, counts)
     current, other = _by_keys(keys, digits, current, other, counts)
     if not (rises or falls) and not _are_sorted(keys, codes, current):
-        # Pieces whose codes do not follow on each other.
+        # Runs whose codes do not continue each other.
         for row in range(count):
             current[row] = row
         current, other = _by_codes(codes, digits, current, other, counts)
@@ -159,26 +150,20 @@ def sort_rows(keys: Codes, codes: Ints, order: CodesOut) -> None:
 def arrange_rows(
     keys: Codes, codes: IntTable, distinct: int, rows: CodesOut, sorted_keys: CodesOut, sorted_codes: IntTableOut
 ) -> int:
-    """Write the rows that have a key, their keys and codes in the order of keys and first codes, stably, by counting.
+    """Write the rows with a key in the order of keys and first codes, stably, by counting; return their number.
+
+    Returns -1 and writes nothing if there are too many keys to count, or first codes neither rise nor fall throughout.
 
     Parameters
     ----------
     keys, codes
-        The rows: keys, or `EMPTY`, and lines of codes.
-    distinct
-        How many keys there may be: all are less than that.
+        The rows: keys less than ``distinct``, or `EMPTY`, and lines of codes.
     rows, sorted_keys, sorted_codes
-        Out: in their order. Room for all rows.
-
-    Returns
-    -------
-    int
-        How many rows have a key; -1 if there are too many keys to count, or first codes neither rise nor fall all
-        along: then nothing has been written.
+        Out: in their order, with room for all rows.
 
     Notes
     -----
-    A pass over the keys to count them, one to place the rows, and a step for each key there may be.
+    One pass over the keys to count them, one to place the rows, and a step for each possible key.
     """
     count, lines = len(keys), codes.shape[0]
     if distinct > 2 * count + _COUNTED_LEAST:
@@ -189,7 +174,7 @@ def arrange_rows(
     order = np.empty(0 if rises else count, np.int32)
     if not rises:
         _reverse(codes[0], order)
-    # Rows without a key are counted first, and none of the others.
+    # Rows without a key are counted in the first entry.
     places = np.zeros(distinct + 1, np.int32)
     for row in range(count):
         places[keys[row] + 1] += 1
@@ -207,7 +192,7 @@ def arrange_rows(
         place = places[key + 1]
         places[key + 1] = place + 1
         rows[place] = moved
-    # What is read out of order can be read ahead, unlike what is written.
+    # Random reads can be prefetched, unlike random writes.
     for turn in range(total):
         sorted_keys[turn] = keys[rows[turn]]
     for line in range(lines):

@@ -1,16 +1,16 @@
 """Find many values in many sorted groups: an index of buckets, a partition of the queries, a search in lockstep.
 
-The sorted side is one array ``on`` of codes, cut into groups by ``starts``: group ``g`` is ``on[starts[g] :
+The sorted side is one array ``on`` of codes, divided into groups by ``starts``: group ``g`` is ``on[starts[g] :
 starts[g + 1]]``, ascending. A *slot* is a position in that array.
 
-The index divides the range of each group into buckets of equal width, a power of two, about one for every few rows,
-and holds the first slot of each. So a search is one look into the index and a short search in the bucket's slots:
-constant on values that are spread evenly, and logarithmic at worst, when all lie in one bucket.
+The index divides the range of each group into buckets of equal width, a power of two, about one for every few rows, and
+has the first slot of each. A search is one read of the index and a short search in the bucket's slots: constant for
+evenly spread values, and logarithmic if all are in one bucket.
 
-A search costs cache misses, not comparisons. Hence queries are first partitioned by their bucket, so that those close
-together in time are close in memory too, and then searched in blocks, all in step, so that their misses overlap. The
-idea of a radix-partitioned probe is from Manegold, Boncz and Kersten, "Optimizing main-memory join on modern hardware"
-(2002); the branchless search in lockstep from Kim et al., "FAST: fast architecture sensitive tree search" (2010).
+A search costs cache misses, not comparisons. Queries are therefore first partitioned by bucket, so that those close in
+value are close in memory, and then searched in blocks in lockstep, so that their misses overlap. The radix-partitioned
+probe is from Manegold, Boncz and Kersten, "Optimizing main-memory join on modern hardware" (2002); the branchless
+search in lockstep is from Kim et al., "FAST: fast architecture sensitive tree search" (2010).
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 
 MINIMUM, MAXIMUM, SHIFT, FIRST = range(4)
 GROUP_COLUMNS = 4
-"""What the index holds of a group: its least and greatest value, its buckets' width as a power of two, and its first
-entry in the index (-1 if the group is empty)."""
+"""The index of a group: its least and greatest value, the width of its buckets as a power of two, and its first entry
+in the index (-1 if the group is empty).
+"""
 
 BLOCK = 64
-"""Queries in step: enough to keep the memory busy, few enough for the first cache."""
+"""Queries in lockstep: enough to keep the memory busy, few enough for the first-level cache."""
 
 
 @inlined
 def width_of(minimum: Any, maximum: Any, buckets: Any) -> Any:
-    """Return the width of buckets, as a power of two, such that a number of them covers a range."""
+    """Return the width of buckets, as a power of two, for a number of buckets to cover a range."""
     extent = np.uint64(maximum) - np.uint64(minimum)
     shift = np.int64(0)
     for step in (32, 16, 8, 4, 2, 1):
@@ -46,26 +47,16 @@ def width_of(minimum: Any, maximum: Any, buckets: Any) -> Any:
 @inlined
 def bucket_of(value: Any, minimum: Any, shift: Any) -> Any:
     """Return the bucket of a value."""
-    # Unsigned, because the range of a group may exceed that of a signed integer.
+    # Unsigned, since the range of a group may exceed that of a signed integer.
     return np.int64((np.uint64(value) - np.uint64(minimum)) >> np.uint64(shift))
 
 
 @compiled
 def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: IntTableOut) -> int:
-    """Describe each group's buckets, and return the number of entries of the index.
+    """Plan the buckets of each sorted group, and return the number of index entries. Constant time for each group.
 
-    Parameters
-    ----------
-    on, starts
-        The sorted groups.
-    rows_per_bucket
-        Rows for each bucket, on average, if they were spread evenly.
-    groups
-        Out: one row of `GROUP_COLUMNS` for each group.
-
-    Notes
-    -----
-    Constant time for each group.
+    ``rows_per_bucket`` is an average for evenly spread values. Out: ``groups``, one row of `GROUP_COLUMNS` for each
+    group.
     """
     entries = 0
     for group in range(len(starts) - 1):
@@ -90,22 +81,10 @@ def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: IntTableOut
 def fill_index(
     on: Ints, starts: Ints, groups: IntTable, first_slot: int, end_slot: int, group: int, index: CodesOut
 ) -> None:
-    """Write the entries that a range of slots decides: the first slot of each bucket, and each group's end.
+    """Write the index entries of a range of slots: the first slot of each bucket, and each group's end.
 
-    Parameters
-    ----------
-    on, starts, groups
-        The sorted groups and their plan.
-    first_slot, end_slot
-        The range. Ranges that do not overlap may be filled at once by several threads.
-    group
-        The group of the first slot.
-    index
-        Out: the entries.
-
-    Notes
-    -----
-    Linear in the range and the entries it decides.
+    Threads may fill disjoint ranges ``[first_slot, end_slot)`` at once; ``group`` is that of the first slot. Linear in
+    the range and its entries.
     """
     for slot in range(first_slot, end_slot):
         while slot >= starts[group + 1]:
@@ -133,34 +112,25 @@ def partition_count(
     buckets: CodesOut,
     counts: IntsOut,
 ) -> int:
-    """Find each query's bucket, and count the queries of each partition.
+    """Find each query's bucket, count the queries of each partition, and return the number of remaining queries.
 
-    A query serves the slots at or after its value if backward (it is the last before them), those at or before it if
-    forward. One that serves none, or whose group does not exist, is dropped.
+    Backward, a query serves the slots at or after its value; forward, those at or before it. A query that serves no
+    slot, or whose group does not exist, is dropped.
 
     Parameters
     ----------
     keys, on
-        The queries: a group (negative if there is none) and a value for each.
-    groups
-        The plan of the index.
-    forward
-        The direction of the join.
+        The queries: a group (negative for none) and a value.
     strict
         Whether a query does not serve slots of the same value.
     shift
         A partition is ``bucket >> shift``, so partitions are ranges of slots.
     seen
-        Out: set to 1 for each group that a query needs.
+        Out: set to 1 for each group with a query.
     buckets
-        Out: entry in the index for each query, -1 if dropped.
+        Out: index entry of each query, -1 if dropped.
     counts
-        Out: queries in each partition, added to what is there.
-
-    Returns
-    -------
-    int
-        Queries that are left.
+        In and out: queries in each partition, added to.
     """
     kept = 0
     for query in range(len(keys)):
@@ -189,16 +159,10 @@ def partition_count(
 def partition_scatter(
     on: Ints, buckets: Codes, shift: int, offsets: IntsOut, out_on: IntsOut, out_buckets: CodesOut, out_rows: CodesOut
 ) -> None:
-    """Bring the queries of each partition together.
+    """Move the queries of each partition together; ``buckets`` and ``shift`` as for `partition_count`.
 
-    Parameters
-    ----------
-    on, buckets, shift
-        As for `partition_count`.
-    offsets
-        First position of each partition in the output; moved to its end.
-    out_on, out_buckets, out_rows
-        Out: value, bucket and row of each query that is left.
+    ``offsets`` are the next output positions of the partitions, and are advanced. Out: value, bucket and row of each
+    remaining query.
     """
     for query in range(len(on)):
         bucket = buckets[query]
@@ -216,28 +180,25 @@ def partition_scatter(
 def locate(
     values: Ints, buckets: Codes, queries: int, on: Ints, index: Codes, forward: bool, strict: bool, slots: CodesOut
 ) -> None:
-    """Find the slot that each query serves first.
+    """Find the first slot that each query serves.
 
-    Backward that is the first slot at or after the value, forward the last one at or before it; if strict, slots of
+    Backward, it is the first slot at or after the value; forward, the last one at or before it. With strict, slots of
     the same value do not count.
 
     Parameters
     ----------
     values, buckets
-        The queries, best in the order of their partitions.
-    queries
-        How many there are.
+        The remaining queries of `partition_count`, best in the order of their partitions.
     on, index
         The sorted groups, with `WINDOW` spare items at the end, and their index.
-    forward, strict
-        As for `partition_count`, which has dropped those that serve no slot.
     slots
         Out: slot of each query. May be the same array as ``buckets``.
 
     Notes
     -----
-    O(log n) for n rows in one bucket. Spans longer than `WINDOW` are halved in lockstep, the rest is one comparison of
-    vectors. About 12 ns for a query where partitions fit the second cache and get tens of thousands of queries each.
+    O(log n) for n rows in one bucket. Spans longer than `WINDOW` are halved in lockstep, the rest is one vector
+    comparison. About 12 ns per query if partitions fit the second-level cache and have tens of thousands of queries
+    each.
     """
     # Searching for the first slot past the value, instead of the first one not below it.
     inclusive = forward != strict
@@ -259,7 +220,7 @@ def locate(
             wides += length > WINDOW
             longest = max(longest, length)
             middle = np.uint64(first + (length >> 1) if length > WINDOW else first)
-            # A window that does not start with a cache line lies in three of them.
+            # A window that is not aligned to cache lines spans three of them.
             prefetch(on, middle)
             prefetch(on, middle + np.uint64(8))
             prefetch(on, middle + np.uint64(WINDOW - 1))
@@ -268,7 +229,7 @@ def locate(
                 i = wide[j]
                 half = span[i] >> 1
                 middle_value, value = on[np.uint64(low[i] + half - 1)], values[block + i]
-                # A mask, because a branch would be mispredicted every other time.
+                # A mask, since a branch would be mispredicted every other time.
                 low[i] += half & -np.int64((middle_value < value) | (inclusive & (middle_value == value)))
                 span[i] -= half
             longest -= longest >> 1

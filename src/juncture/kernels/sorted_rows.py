@@ -1,4 +1,4 @@
-"""Rows that are kept in the order of key and code: more of them put in, and some taken out."""
+"""Rows in the order of key and code: insertion and removal of rows."""
 
 from __future__ import annotations
 
@@ -20,21 +20,7 @@ def merge_rows(
     all_codes: IntsOut,
     all_slots: IntsOut,
 ) -> None:
-    """Merge two sorted runs of rows; of rows of one key and code those of the first run come first.
-
-    Parameters
-    ----------
-    keys, codes, slots
-        The first run: what it is sorted by, and a number for each row.
-    more_keys, more_codes, more_slots
-        The second run.
-    all_keys, all_codes, all_slots
-        Out: both runs, with room for all rows.
-
-    Notes
-    -----
-    A pass over both.
-    """
+    """Merge two runs of rows sorted by key and code, stably, in one pass; ``all_*`` have room for all rows."""
     place, more = np.int64(0), np.int64(0)
     for row in range(len(all_keys)):
         takes_more = place == len(keys)
@@ -52,16 +38,9 @@ def merge_rows(
 
 @compiled
 def keep_rows(wanted: Bytes, keys: CodesOut, codes: IntsOut, slots: IntsOut, gone: IntsOut) -> int:
-    """Move the rows that are wanted to the front, in their order, and return how many there are.
+    """Move the rows marked 1 in ``wanted`` to the front, in their order; return their number.
 
-    Parameters
-    ----------
-    wanted
-        1 for rows that are, 0 for others.
-    keys, codes, slots
-        The rows. Changed.
-    gone
-        Out: the numbers of the others. Room for all.
+    ``gone`` receives the slots of the other rows, with room for all.
     """
     kept, lost = np.int64(0), np.int64(0)
     for row in range(len(keys)):

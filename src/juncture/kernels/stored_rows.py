@@ -1,7 +1,7 @@
-"""Rows that lie in blocks in the order of key hash, first code and row hash: which blocks, and which rows, to read.
+"""Rows in blocks, sorted by key hash, first code and row hash: the blocks and rows to read.
 
-The first row of each block says where a search goes on; a block may end with rows that come before the first of the
-next one, and rows that are alike may lie on both sides of an edge.
+Searches use the first row of each block. A block may end with rows before the first row of the next one, and equal rows
+may be on both sides of an edge.
 """
 
 from __future__ import annotations
@@ -56,21 +56,21 @@ def mark_blocks(
     Parameters
     ----------
     hashes
-        Of what is sought: key hashes.
+        Key hashes of the queries.
     low, low_rows, high, high_rows
-        The least and the greatest first code, with the row hash that breaks the tie.
+        The least and the greatest first code of each query, with the row hash that breaks ties.
     others
-        For each further line of codes, the least code that counts.
+        For each further line of codes, the least matching code.
     block_hashes, block_codes, block_rows
         The first row of each block.
     most
         For each further line of codes, the greatest of each block.
     needed
-        Out: 1 for such blocks; others stay.
+        In and out: set to 1 for such blocks.
 
     Notes
     -----
-    A binary search for each that is sought, and a step for each block between its limits.
+    A binary search for each query, and a step for each block between its limits.
     """
     blocks = len(block_hashes)
     for row in range(len(hashes)):
@@ -99,40 +99,14 @@ def blocks_before(
     block_rows: Ints,
     found: IntsOut,
 ) -> None:
-    """Find the last block whose first row comes before each of some rows.
-
-    Parameters
-    ----------
-    hashes, codes, rows
-        Key hashes, first codes and row hashes of what is sought.
-    block_hashes, block_codes, block_rows
-        The first row of each block.
-    found
-        Out: the block, or -1.
-
-    Notes
-    -----
-    A binary search for each row.
-    """
+    """Find the last block whose first row comes before each row, or -1 (``found``). A binary search for each row."""
     for row in range(len(hashes)):
         found[row] = _block_before(block_hashes, block_codes, block_rows, hashes[row], codes[row], rows[row])
 
 
 @compiled
 def mark_rows(hashes: Words, sought: Words, chosen: BytesOut) -> None:
-    """Mark the rows whose key hash is sought.
-
-    Parameters
-    ----------
-    hashes, sought
-        The hashes of rows, and those that are sought; both ascending.
-    chosen
-        Out: 1 for such rows, 0 for others.
-
-    Notes
-    -----
-    A pass over both.
-    """
+    """Write whether each row's key hash is among ``sought``; both are ascending. One pass over both."""
     place = np.int64(0)
     for row in range(len(hashes)):
         while place < len(sought) and sought[place] < hashes[row]:

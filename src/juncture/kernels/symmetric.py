@@ -1,11 +1,12 @@
-"""Rows of one side of a stream against the held rows of the other: which pairs match.
+"""Rows of one side of a stream against the held rows of the other: matching pairs.
 
-Each row has codes, one for each relation of the join, and a pair matches if for every relation the held row's code is
-at least the complement of the other's. So both sides look alike, and what can still come is a row like any other.
+Each row has one code for each relation of the join. A pair matches if, for every relation, the held row's code is at
+least the complement of the other's. Both sides therefore have the same form, and future rows can be represented as a
+row.
 
-Held rows are sorted by key and by their first code. Where a held row's first code is never more than so much (the
-*reach*) above the complement of its second, the matches of a row have first codes between two limits, so that they are
-found by a search and a walk that ends.
+Held rows are sorted by key and by their first code. If a held row's first code exceeds the complement of its second by
+at most the *reach*, the first codes of a row's matches are between two limits, so a search and a bounded scan find
+them.
 """
 
 from __future__ import annotations
@@ -37,29 +38,29 @@ def find_matches(
     rows: CodesOut,
     positions: CodesOut,
 ) -> int:
-    """Write the pairs of rows and held rows that match, and return how many there are.
+    """Write the pairs of rows and held rows that match, and return their number.
 
     Parameters
     ----------
     keys, codes
-        The rows: keys, ascending, and a line of codes for each relation; found faster if the first ascends too.
+        The rows: keys, ascending, and a line of codes for each relation; faster if the first line ascends too.
     relations
-        How many of the lines count.
+        Number of lines to compare.
     groups, starts
-        The distinct keys of the held rows, ascending; where the rows of each start, and the end.
+        The distinct keys of held rows, ascending; the start of each key's rows, and the end.
     held
-        The codes of the held rows, sorted by the first of them within each group.
+        The codes of held rows, sorted by the first within each group.
     reach
-        The most that the first code of a held row is above the complement of its second, or `UNLIMITED`.
+        Most by which the first code of a held row exceeds the complement of its second, or `UNLIMITED`.
     resume
-        The row and the position to begin with, the position -1 for the first one. Afterwards those to go on with: the
-        row is the number of rows once all is done.
+        In and out: the row and the position to continue with; position -1 for the first. At the end, the number of
+        rows.
     rows, positions
-        Out: the pairs, as many as there is room for.
+        Out: the pairs, up to the capacity.
 
     Notes
     -----
-    A search for each row, from where the one before it ended, and a step for each held row between its limits.
+    A search for each row, starting at the last result, and a step for each held row between its limits.
     """
     room = len(rows)
     written = 0
@@ -78,7 +79,7 @@ def find_matches(
             if position < 0:
                 position = starts[group]
                 if relations > 0:
-                    # The greater the code, the more of the held rows it reaches.
+                    # A greater code reaches more held rows.
                     top = top if searched == group and codes[0, row] >= codes[0, row - 1] else end
                     position = first_from_end(held[0], position, top, ~codes[0, row])
                     searched, top = group, position
@@ -108,7 +109,7 @@ def find_matches(
 
 @compiled
 def reach_of(codes: IntTable) -> int:
-    """Return the most that first codes are above the complements of second ones; `UNLIMITED` beyond 62 bits.
+    """Return the most by which first codes exceed the complements of second ones; `UNLIMITED` beyond 62 bits.
 
     Rows whose first code is below do not count.
     """
@@ -117,7 +118,7 @@ def reach_of(codes: IntTable) -> int:
         first, second = codes[0, row], ~codes[1, row]
         if first <= second:
             continue
-        # The difference of any two codes is exact as an unsigned one.
+        # The unsigned difference of two codes is always exact.
         distance = np.uint64(first) - np.uint64(second)
         if distance > np.uint64(1 << 62):
             return UNLIMITED
@@ -136,26 +137,24 @@ def _never_fall(codes: Any) -> Any:
 
 @compiled
 def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut, reached: IntsOut) -> int:
-    """Mark the rows that are farther behind the greatest code before them than a delay, and return how many there are.
+    """Mark rows that are behind the greatest code before them by more than ``delay``, and return their number.
 
     Parameters
     ----------
     codes
-        Of rows as they come.
+        Of rows in order of arrival.
     greatest
-        The greatest code before them, the least integer if there is none.
+        The greatest code before them, the least integer for none.
     known
-        The least code that is not late, whatever comes.
-    delay
-        How far a code may be behind.
+        A code that is never late, nor are greater ones.
     late
         Out: 1 for late rows, 0 for others.
     reached
-        Out: the greatest code by the last of them.
+        Out: the greatest code after them.
 
     Notes
     -----
-    A pass over the rows, and another one if they do not rise.
+    One pass over the rows, and another one if they do not rise.
     """
     least = known
     if greatest >= _LEAST + delay:
@@ -178,37 +177,32 @@ def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut
 
 
 FAR, RISES, FALLS = -1, 1, 2
-"""What a scan of values reports: that some exceed a limit, or that they rise, fall, or are constant (rise and fall)."""
+"""The results of a scan of values: some exceed a limit, or they rise, fall, or are constant (rise and fall)."""
 
 
 @compiled
 def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTableOut) -> int:
-    """Write lines of codes of values, each shifted, and return whether the values rise or fall.
+    """Write lines of codes of values, each shifted, and return `FAR`, or whether they rise (`RISES`) or fall (`FALLS`).
 
     Parameters
     ----------
     values, far
-        The values, and a limit. No sum of a value that is nearer to zero leaves 64 bits.
+        The values, and a limit: sums of values within the limit do not overflow.
     added, flipped
-        Of each line what is added, and the bits that are flipped then: none, or all.
+        For each line the addend, and the bits to invert afterwards: none, or all.
     codes
-        Out: the lines.
-
-    Returns
-    -------
-    int
-        `FAR`, and the codes are anything; or `RISES` if no value is less than the one before, and `FALLS` if none is
-        greater, added up.
+        Out: the lines; undefined after `FAR`.
 
     Notes
     -----
-    A pass over the values for each line, and one besides, or two if they are in no order.
+    One pass over the values for each line, and one more, or two if they are unordered. Constant values both rise and
+    fall.
     """
     count, falls, rises = len(values), np.int64(0), np.int64(0)
     for row in range(1, count):
         falls += values[row] < values[row - 1]
         rises += values[row] > values[row - 1]
-    # Of values in an order, those at the ends are the farthest.
+    # If values are sorted, the ends are the farthest.
     step = max(count - 1, 1) if falls == 0 or rises == 0 else 1
     for row in range(0, count, step):
         if values[row] <= -far or values[row] >= far:
@@ -222,20 +216,10 @@ def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTa
 
 @compiled
 def index_rows(keys: Codes, codes: IntTable, starts: IntsOut, groups: CodesOut, least: IntsOut) -> int:
-    """Find where each key starts among sorted rows and the least code of each line, and return how many keys there are.
+    """Find the keys of rows sorted by key, their starts and the least code of each line; return the number of keys.
 
-    Parameters
-    ----------
-    keys, codes
-        The rows, by key.
-    starts, groups
-        Out: where the rows of each key start, and the end; the keys. Room for all rows, and one more start.
-    least
-        Out: for each line of codes the least.
-
-    Notes
-    -----
-    A pass over the keys, and one over each line.
+    Out: ``starts`` with the end, ``groups`` and ``least``, with room for all rows (and one more start). One pass over
+    the keys and each line.
     """
     count = np.int64(0)
     for row in range(len(keys)):
@@ -254,19 +238,7 @@ def index_rows(keys: Codes, codes: IntTable, starts: IntsOut, groups: CodesOut, 
 
 @compiled
 def living_rows(codes: IntTable, limits: Ints, living: CodesOut) -> int:
-    """Write the rows that have no code below its line's limit, and return how many there are.
-
-    Parameters
-    ----------
-    codes, limits
-        The rows, and the least code that lives of each line.
-    living
-        Out: the rows. Room for all.
-
-    Notes
-    -----
-    A pass over the rows.
-    """
+    """Write the rows with no code below its line's limit, and return their number. One pass."""
     count = np.int64(0)
     for row in range(codes.shape[1]):
         lives = True
@@ -279,22 +251,16 @@ def living_rows(codes: IntTable, limits: Ints, living: CodesOut) -> int:
 
 @compiled
 def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: CodesOut, least: IntsOut) -> int:
-    """Let go of the rows that have a code below its line's limit, and return how many there are.
+    """Write the rows with a code below its line's limit to ``gone``, and return their number. One pass.
 
     Parameters
     ----------
-    codes, limits
-        The rows, and the least code that lives of each line.
+    limits
+        The least live code of each line.
     alive
-        Which rows are alive: 1, or 0. Changed.
-    gone
-        Out: the rows that are let go. Room for all.
+        In and out: 1 for live rows, otherwise 0.
     least
-        Out: for each line of codes the least of rows that stay alive.
-
-    Notes
-    -----
-    A pass over the rows.
+        Out: the least remaining code of each line.
     """
     lines = codes.shape[0]
     for line in range(lines):

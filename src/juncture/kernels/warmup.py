@@ -1,4 +1,4 @@
-"""All kernels, compiled ahead of the joins that will run them."""
+"""Compilation of all kernels ahead of the first join."""
 
 from __future__ import annotations
 
@@ -18,19 +18,7 @@ from juncture.kernels.compiled import Compilation, Kernel
 
 @dataclass(frozen=True)
 class Warmup:
-    """What it took to have all kernels there.
-
-    Attributes
-    ----------
-    kernels
-        How many there are.
-    compiled
-        How many of them had to be compiled.
-    folders
-        Where they are kept; none if no folder can be written.
-    seconds
-        How long it took.
-    """
+    """The numbers of kernels and of newly compiled ones, the cache folders (none if none is writable), and the time."""
 
     kernels: int
     compiled: int
@@ -47,14 +35,10 @@ def all_kernels() -> Iterator[Kernel]:
 
 
 def warm_up(report: Callable[[int, int], None] | None = None, processes: int = 1) -> Warmup:
-    """Compile all kernels that are not there yet.
+    """Compile all kernels that are not cached, with some processes besides this one.
 
-    Parameters
-    ----------
-    report
-        Called with how many kernels are done, and how many there are.
-    processes
-        How many compile at once, beside this one; if 1, this one does alone, and has the kernels then.
+    With ``processes=1`` this process compiles and has the kernels loaded then. ``report`` is called with the numbers of
+    finished and of all kernels.
     """
     start, found = perf_counter(), list(all_kernels())
     compilations: list[Compilation] = []
@@ -70,15 +54,15 @@ def warm_up(report: Callable[[int, int], None] | None = None, processes: int = 1
 
 
 def _compilations(found: Iterable[Kernel], processes: int) -> Iterator[list[Compilation]]:
-    """Compile kernels, and yield how some of them came to be there."""
+    """Compile kernels, and yield the outcomes."""
     if processes == 1:
         yield from ([kernel.compile()] for kernel in found)
         return
-    # A module's go to one process, since they share functions that are compiled into each.
+    # One process per module, since its kernels share inlined functions.
     modules = {
         name: [kernel.__name__ for kernel in kernels] for name, kernels in groupby(found, attrgetter("__module__"))
     }
-    # A process that is forked would have this one's threads' locks, held.
+    # A forked process would inherit locks that this process's threads have acquired.
     with ProcessPoolExecutor(min(processes, max(1, len(modules))), get_context("spawn")) as pool:
         for future in as_completed([pool.submit(_compiled, *each) for each in modules.items()]):
             yield future.result()

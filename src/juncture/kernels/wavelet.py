@@ -1,8 +1,8 @@
-"""The least values of a span of positions, and how many are below a limit: for spans that nothing orders.
+"""The nth least value of a span of positions, and the number of values below a limit, for unsorted values.
 
 A *wavelet matrix* (Claude, Navarro and Ordóñez, "The wavelet matrix: an efficient wavelet tree for large alphabets",
-2015) has a level for each bit of the codes, from the highest. A level holds that bit of all codes, and brings those
-with a zero before those with a one, stably, so that a span of one level is a span of each part of the next.
+2015) has a level for each bit of the codes, from the highest. A level has that bit of all codes, and moves codes with a
+zero before those with a one, stably, so that a span of one level is a span of each part of the next.
 """
 
 from __future__ import annotations
@@ -16,26 +16,22 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import bit_count
 
 WORD_BITS = 64
-"""How many bits a word of a level has."""
+"""Number of bits of a word of a level."""
 
 
 @compiled
 def build_levels(codes: CodesOut, other: CodesOut, bits: WordsOut, ones: CodesOut, zeros: IntsOut) -> None:
-    """Fill all levels.
+    """Fill all levels. Some 4 ns for each code and level.
 
     Parameters
     ----------
     codes, other
-        The codes, none negative, and as much room besides. Both are overwritten.
+        The codes, none negative, and a buffer of the same size. Both are overwritten.
     bits, ones
-        Out: the bits of all levels, one level after the other, zeroed, and how many ones are before each word in its
-        level. A level has a word more than its bits fill.
+        Out: the bits of all levels in sequence, initially zero, and the number of ones before each word in its level. A
+        level has one word more than its bits fill.
     zeros
-        Out: how many zeros each level has; as many as the codes have bits.
-
-    Notes
-    -----
-    Some 4 ns for each code and level.
+        Out: the number of zeros of each level; as many as the codes have bits.
     """
     levels, rows = len(zeros), len(codes)
     words = len(bits) // max(levels, 1)
@@ -64,7 +60,7 @@ def build_levels(codes: CodesOut, other: CodesOut, bits: WordsOut, ones: CodesOu
 
 @inlined
 def _ones_before(bits: Any, ones: Any, start: Any, position: Any) -> Any:
-    """Return how many ones a level has before a position."""
+    """Return the number of ones of a level before a position."""
     word = start + (position >> 6)
     below = (np.uint64(1) << np.uint64(position & 63)) - np.uint64(1)
     return np.int64(ones[word]) + bit_count(np.int64(bits[word] & below))
@@ -72,23 +68,7 @@ def _ones_before(bits: Any, ones: Any, start: Any, position: Any) -> Any:
 
 @compiled
 def find_nth(first: Codes, end: Codes, wanted: Ints, bits: Words, ones: Codes, zeros: Ints, found: CodesOut) -> None:
-    """Find the code that is at a place of each span, were it sorted.
-
-    Parameters
-    ----------
-    first, end
-        A span for each row.
-    wanted
-        The place in each, counted from 0.
-    bits, ones, zeros
-        What `build_levels` made.
-    found
-        Out: the code; -1 where the span has no such place.
-
-    Notes
-    -----
-    O(levels): four words of each are looked at.
-    """
+    """Find the code at the position ``wanted``, from 0, of each sorted span; -1 if the span is shorter. O(levels)."""
     levels = len(zeros)
     words = len(bits) // max(levels, 1)
     for row in range(len(first)):
@@ -114,17 +94,7 @@ def find_nth(first: Codes, end: Codes, wanted: Ints, bits: Words, ones: Codes, z
 
 @compiled
 def count_below(first: Codes, end: Codes, limits: Ints, bits: Words, ones: Codes, zeros: Ints, counts: IntsOut) -> None:
-    """Add how many codes of each span are below a limit.
-
-    Parameters
-    ----------
-    first, end, bits, ones, zeros
-        As for `find_nth`.
-    limits
-        The limit of each row, which has no more bits than there are levels.
-    counts
-        In and out.
-    """
+    """Add the number of codes of each span below a limit to ``counts``; limits have at most as many bits as levels."""
     levels = len(zeros)
     words = len(bits) // max(levels, 1)
     for row in range(len(first)):

@@ -1,8 +1,8 @@
-"""Rows of one side of a stream against the held rows of the other, where both are in order: which pairs match.
+"""Rows of one side of a stream against the held rows of the other, if both are ordered: matching pairs.
 
-Rows have two codes, and match as `juncture.kernels.symmetric` says. Where one of them rises from row to row and the
-other falls, those that a row's codes allow follow on each other: a *window*, which lies near that of the row before.
-Keys need no order then. They are compared within the window.
+Rows have two codes, and match as in `juncture.kernels.symmetric`. If one code increases from row to row and the other
+decreases, the rows that match by code are consecutive: a *window*, which is near that of the row before. Keys need no
+order then, and are compared within the window.
 """
 
 from __future__ import annotations
@@ -16,23 +16,18 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_at_least, first_from_end, first_from_start
 
 BLOCK = 64
-"""Rows whose windows are checked together."""
+"""Number of rows whose windows are checked together."""
 
 _FEW = 4
-"""Rows of a window that are compared at once."""
+"""Number of rows of a window that are compared at once."""
 
 NEITHER = -1
-"""The rising line of rows that are in no order."""
+"""The rising line of unordered rows."""
 
 
 @compiled
 def rising_line(codes: IntTable) -> int:
-    """Return which of two lines of codes rises from row to row while the other falls; `NEITHER` if neither does.
-
-    Notes
-    -----
-    A pass over the rows.
-    """
+    """Return which of two lines of codes increases while the other decreases, or `NEITHER`. One pass."""
     first, second = np.int64(0), np.int64(0)
     for row in range(1, codes.shape[1]):
         first += (codes[0, row] < codes[0, row - 1]) | (codes[1, row] > codes[1, row - 1])
@@ -44,7 +39,7 @@ def rising_line(codes: IntTable) -> int:
 
 @inlined
 def _window_start(up: Any, near: Any, least: Any) -> Any:
-    """Return the first position of codes that rise whose code is at least a limit: in few steps if it is near one."""
+    """Return the first position of increasing codes that is at least a limit: in few steps from a near one."""
     if near > 0 and up[near - 1] >= least:
         return first_from_end(up, np.int64(0), near, least)
     return first_from_start(up, near, np.int64(len(up)), least)
@@ -52,7 +47,7 @@ def _window_start(up: Any, near: Any, least: Any) -> Any:
 
 @inlined
 def _window_end(down: Any, first: Any, least: Any) -> Any:
-    """Return the first position from one on of codes that fall whose code is less than a limit."""
+    """Return the first position of decreasing codes that is less than a limit."""
     step, end = np.int64(1), np.int64(len(down))
     while first < end:
         place = min(end - 1, first + step - 1)
@@ -72,7 +67,7 @@ def _window_end(down: Any, first: Any, least: Any) -> Any:
 
 @inlined
 def _next_start(up: Any, near: Any, least: Any) -> Any:
-    """Return the same, without a branch where it is a step or two on: which of these would be mispredicted."""
+    """Return the same as `_window_start`, without a branch for one or two steps, which would be mispredicted."""
     if near + _FEW < len(up) and (near == 0 or up[np.uint64(near - 1)] < least):
         place = np.uint64(near)
         near += np.int64(up[place] < least) + np.int64(up[place + np.uint64(1)] < least)
@@ -96,20 +91,9 @@ def _has_no_match(held_keys: Any, down: Any, first: Any, key: Any, least: Any) -
 
 @compiled
 def living_span(codes: IntTable, rising: int, limits: Ints, span: IntsOut) -> None:
-    """Write the first position of the rows whose codes of a band are not below the limits of their lines, and the end.
+    """Write the first and the end position of the rows whose codes of a band are not below their limits. Two searches.
 
-    Parameters
-    ----------
-    codes, rising
-        The rows, and which of the first two lines rises while the other falls.
-    limits
-        The least code that lives of each line.
-    span
-        Out: both positions.
-
-    Notes
-    -----
-    Two searches.
+    ``rising`` is the line that increases while the other decreases, and ``limits`` the least live code of each line.
     """
     span[0] = first_at_least(codes[rising], np.int64(0), np.int64(codes.shape[1]), limits[rising])
     span[1] = _window_end(codes[1 - rising], span[0], limits[1 - rising])
@@ -117,18 +101,9 @@ def living_span(codes: IntTable, rising: int, limits: Ints, span: IntsOut) -> No
 
 @compiled
 def pairs_to_compare(codes: IntTable, rising: int, held: IntTable) -> int:
-    """Return how many pairs of rows and held rows `find_in_windows` compares, at the most.
+    """Return an upper bound of the pairs that `find_in_windows` compares, from two searches per block of rows.
 
-    Parameters
-    ----------
-    codes
-        Two codes per row, one increasing while the other decreases.
-    rising, held
-        Which line of the held rows rises while the other falls, and both lines.
-
-    Notes
-    -----
-    Two searches for each block of rows.
+    ``rising`` is the line of the held rows that increases while the other decreases.
     """
     count, total, first = codes.shape[1], np.int64(0), np.int64(0)
     up, down = codes[rising], codes[1 - rising]
@@ -150,25 +125,23 @@ def find_in_windows(
     rows: CodesOut,
     positions: CodesOut,
 ) -> int:
-    """Write the pairs of rows and held rows that match, and return how many there are.
+    """Write the pairs of rows and held rows that match, and return their number.
 
     Parameters
     ----------
     keys, codes
-        The rows, and two lines of codes; found faster if these are in an order.
+        The rows, and two lines of codes; faster if these are ordered.
     rising
-        Which line of the held rows rises while the other falls.
-    held_keys, held
-        The held rows, and both lines.
+        The line of the held rows that increases while the other decreases.
     resume
-        The row to begin with, the position in its window, -1 for the first one, and where the window before began.
-        Afterwards those to go on with: the row is the number of rows once all is done.
+        In and out: the row, the position in its window (-1 for the first), and the start of the last window. At the
+        end, the row is the number of rows.
     rows, positions
-        Out: the pairs, as many as there is room for.
+        Out: the pairs, up to the capacity.
 
     Notes
     -----
-    A search for each row, from where the window of the one before began, and a step for each held row in its window.
+    A search for each row, from the start of the last window, and a step for each held row in its window.
     """
     room, written = len(rows), 0
     count, end = np.int64(len(keys)), np.int64(len(held_keys))
@@ -176,7 +149,7 @@ def find_in_windows(
     starts, ends = codes[rising], codes[1 - rising]
     row, position, first = resume[0], resume[1], resume[2]
     while row < count:
-        # An unsigned position is not looked at for being one from the end.
+        # Numba does not check unsigned positions for negative indices.
         here = np.uint64(row)
         key, least = keys[here], ~ends[here]
         if position < 0:

@@ -64,11 +64,21 @@ class HotBin:
 class Bins:
     """The assignment of rows to bins.
 
-    Attributes ---------- left, right Levels of left and right rows, ascending. A right level of None holds points,
-    below all levels. reach Most bins that a row spans on its level, beyond the first. unit The level whose bins are
-    numbered; higher levels group them. left_copies, right_copies Average number of bins of a row. candidates Average
-    number of pairs compared for each left row. is_spread Whether both sides are shuffled even if small, since comparing
-    their rows costs more than moving them. Spark would otherwise use a task or two and broadcast the other side.
+    Attributes
+    ----------
+    left, right
+        Levels of left and right rows, ascending. A right level of None holds points, below all levels.
+    reach
+        Most bins that a row spans on its level, beyond the first.
+    unit
+        The level whose bins are numbered; higher levels group them.
+    left_copies, right_copies
+        Average number of bins of a row.
+    candidates
+        Average number of pairs compared for each left row.
+    is_spread
+        Whether both sides are shuffled even if small, since comparing their rows costs more than moving them. Spark
+        would otherwise use a task or two and broadcast the other side.
     """
 
     left: tuple[int, ...]
