@@ -85,7 +85,7 @@ def files(tmp_path_factory) -> tuple[str, str]:
 def test_row_groups_out_of_reach_are_not_read(spark, files, direction, tolerance, groups):
     spec = jn.Asof(on="on", direction=direction, tolerance=tolerance)
     plan = jn.plan(*files, spec, spark=spark)
-    assert ("left out", f"{groups} of 10 row groups of the right side") in plan.details
+    assert ("pruned", f"{groups} of 10 row groups of the right side") in plan.details
     assert "row groups of the right side" in plan.explain()
     assert plan.execute().toPandas()["row"].tolist() == [50, 60]
 
@@ -94,7 +94,7 @@ def test_row_groups_out_of_reach_are_not_read(spark, files, direction, tolerance
 def test_row_groups_out_of_reach_of_a_range_join_are_not_read(spark, files, how, groups):
     # From 45 to 70, which is four row groups.
     plan = jn.plan(*files, jn.Range(on="on", lower=-5, upper=10, how=how), spark=spark, algorithm="range")
-    assert [text for heading, text in plan.details if heading == "left out"] == (
+    assert [text for heading, text in plan.details if heading == "pruned"] == (
         [f"{groups} of 10 row groups of the right side"] if groups else []
     )
     assert plan.execute().count() == 32 + (100 - 26) * (how == "full")
@@ -111,7 +111,7 @@ def test_all_row_groups_are_out_of_reach(spark, files):
 @pytest.mark.parametrize("how", ["right", "full"])
 def test_right_rows_that_are_kept_are_read(spark, files, how):
     plan = jn.plan(*files, jn.Asof(on="on", how=how), spark=spark)
-    assert not [heading for heading, _ in plan.details if heading == "left out"]
+    assert not [heading for heading, _ in plan.details if heading == "pruned"]
     assert plan.execute().count() == 100
 
 

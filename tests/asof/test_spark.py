@@ -209,7 +209,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
     right = pa.table({"ts": range(0, 1_000, 50), "v": range(20)})
     sides = FrameSide.of(to_spark(spark, left), "left"), FrameSide.of(to_spark(spark, right), "right")
     cuts = Cuts(*(pa.array([0] * 9, pa.uint64()).to_numpy(), pa.array(range(5, 905, 100)).to_numpy()))
-    assert cuts.described == "10; one key is split among several"
+    assert cuts.described == "10; one key split"
     for how in ("left", "full"):
         join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
         schema = result_schema(join, *sides)

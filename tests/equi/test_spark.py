@@ -74,7 +74,7 @@ def test_lazy_plans_run_no_job(spark):
     plan = jn.plan(*frames(spark), SPEC, lazy=True)
     assert plan.algorithm == "sort_merge"
     assert plan.jobs == ()
-    assert "hot keys   not looked for: lazy=True forbids it" in plan.explain()
+    assert "hot keys   not sampled: lazy=True forbids jobs" in plan.explain()
     for algorithm in ("broadcast", "broadcast_left", "shuffle_hash"):
         with pytest.raises(PlanError, match="side is unknown"):
             jn.plan(*frames(spark), SPEC, lazy=True, algorithm=algorithm)
@@ -111,7 +111,7 @@ def test_a_side_is_not_held_on_someones_word(spark):
     plan = jn.plan(left, right, SPEC, stats=stats)
     assert plan.algorithm in ("shuffle_hash", "sort_merge")
     assert "40,000 rows (count, given: 40), about 160.3 MB (measured, given: 4)" in plan.explain()
-    assert plan.jobs[0] == "counted the right side, whose size was given"
+    assert plan.jobs[0] == "counted the right side, whose size only the caller states"
     with pytest.raises(PlanError, match="algorithm='broadcast' cannot run this join: the right side has about 160 MB"):
         jn.plan(left, right, SPEC, stats=stats, algorithm="broadcast")
     lazy = jn.plan(left, right, SPEC, stats=stats, lazy=True)
@@ -134,7 +134,7 @@ def test_hot_keys_are_found_divided_and_told(spark):
     plan = jn.plan(left, right, jn.Equi(on="k", how="full"), algorithm="sort_merge", stats=stats)
     [job] = plan.jobs
     assert job.startswith("sampled ")
-    assert "hot keys   left rows of one in " in plan.explain()
+    assert "hot keys   left rows of one key split into " in plan.explain()
     answer = plan.execute()
     assert answer.count() == 40_000 + 499
     assert answer.where("w IS NOT NULL").count() == 20_000 + 500 + 499

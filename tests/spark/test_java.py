@@ -30,7 +30,12 @@ def test_a_java_that_serves(java):
 
 @pytest.mark.parametrize(
     ("version", "problem"),
-    [("11.0.2", "is Java 11"), ("1.8.0_392", "is Java 8"), ("17.0.2", "module jdk.incubator.vector"), ("?", "unknown")],
+    [
+        ("11.0.2", "has version 11"),
+        ("1.8.0_392", "has version 8"),
+        ("17.0.2", "module jdk.incubator.vector"),
+        ("?", "unknown"),
+    ],
 )
 def test_a_java_that_does_not(java, version, problem):
     java(version)
@@ -43,11 +48,11 @@ def test_a_java_that_does_not(java, version, problem):
 def test_no_java(monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "no working Java in PATH" in java_problem()
+    assert "No working Java in PATH" in java_problem()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert f"JAVA_HOME={tmp_path}" in java_problem()
 
 
 def test_a_java_that_fails(java):
     java("17.0.2", status=1)
-    assert "no working Java" in java_problem()
+    assert "No working Java" in java_problem()

@@ -43,7 +43,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
     unknown = set(json.loads(analysis.explain(format="json"))["run"]["unknown"])
     if is_connect(spark):
         assert unknown == {"left, right", "stages", "shuffle", "spilled", "memory"}
-        assert "    shuffle    unknown: Spark Connect has no public way to it" in str(analysis)
+        assert "    shuffle    unknown: Spark Connect does not publish it" in str(analysis)
         assert [phase.name for phase in run.phases] == ["query"]
     else:
         assert unknown == {"left, right"}
@@ -67,7 +67,7 @@ class Off:
 def test_a_driver_that_cannot_be_asked_says_why() -> None:
     from juncture.spark.session.ui import Driver
 
-    with pytest.raises(jn.StateError, match=r"where its UI is on \(spark.ui.enabled\), and this session's is off"):
+    with pytest.raises(jn.StateError, match=r"UI of this session is off \(spark.ui.enabled\)"):
         Driver.of(Off(None))
     with pytest.raises(jn.StateError, match=r"the driver's UI at http://127.0.0.1:1/api/v1/applications/app did not"):
         Driver.of(Off("http://127.0.0.1:1")).stages("tag", 0.0)

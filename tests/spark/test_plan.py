@@ -54,6 +54,6 @@ def test_a_plan_names_the_setting_that_makes_spark_slow_to_hand_rows_to_python(s
         few = jn.plan(frame, frame, jn.Asof(on="ts", by="k"), algorithm="hash", lazy=True)
     finally:
         spark.conf.set(BATCH_BYTES, before)
-    said = f"some 43 s of it, unless {BATCH_BYTES} is 2147483647"
+    said = f"about 43 s to measure the bytes of each row. Set {BATCH_BYTES} to 2147483647"
     assert (said in plan.explain()) is is_said
     assert BATCH_BYTES not in few.explain()

@@ -22,16 +22,16 @@ ASOF, WHERE = jn.Asof(on="ts", by="k"), jn.Where("l.k = r.k AND l.ts <= r.ts")
 def test_what_a_worker_lacks():
     assert Worker(sys.executable, jn.__version__).problem is None
     assert Worker("python3", jn.__version__, ("numba",)).problem.endswith("which cannot import numba.")
-    assert f"has juncture 9.9.9, not {jn.__version__}." in Worker("python3", "9.9.9").problem
+    assert f"with juncture 9.9.9, but this process has {jn.__version__}." in Worker("python3", "9.9.9").problem
 
 
 SAID = {
     "pyspark.errors.exceptions.base.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different "
-    "version: 3.9 than that in driver: 3.11, PySpark cannot": "Spark starts Python 3.9 for its tasks, and here it is "
-    "Python 3.11.",
+    "version: 3.9 than that in driver: 3.11, PySpark cannot": "Spark's workers run Python 3.9, but this process "
+    "runs Python 3.11.",
     "An error occurred.\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'pyspark'\n\n\tat "
-    "org.apache.spark.Thing\n": "Spark cannot run Python in its tasks: ModuleNotFoundError: No module named 'pyspark'.",
-    "Sandboxed.\nat org": "Spark cannot run Python in its tasks: Sandboxed.",
+    "org.apache.spark.Thing\n": "Spark's workers cannot run Python: ModuleNotFoundError: No module named 'pyspark'.",
+    "Sandboxed.\nat org": "Spark's workers cannot run Python: Sandboxed.",
 }
 
 
@@ -52,7 +52,9 @@ def test_workers_with_another_version(spark, asked_anew, monkeypatch):
     monkeypatch.setattr(jn, "__version__", "0.0.0")
     frame = to_spark(spark, TABLE)
     for algorithm in ("auto", "range"):
-        with pytest.raises(PlanError, match=r"has juncture \d+\.\d+\.\d+, not 0\.0\.0\. Before .* algorithm='window'"):
+        with pytest.raises(
+            PlanError, match=r"with juncture \d+\.\d+\.\d+, but .* 0\.0\.0\. Before .* algorithm='window'"
+        ):
             jn.plan(frame, frame, ASOF, algorithm=algorithm)
     assert jn.plan(frame, frame, ASOF, lazy=True).jobs == ()
 
@@ -85,9 +87,7 @@ def test_workers_without_juncture(spark, asked_anew, python_without_juncture, mo
     refused = nullcontext()
     if not is_connect(spark):
         monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python_without_juncture))
-        refused = pytest.raises(
-            PlanError, match=r"cannot import juncture\. Before Spark is started, let PYSPARK_PYTHON"
-        )
+        refused = pytest.raises(PlanError, match=r"cannot import juncture\. Before Spark starts, set PYSPARK_PYTHON")
     frame = to_spark(spark, TABLE)
     with refused:
         jn.plan(frame, frame, ASOF)

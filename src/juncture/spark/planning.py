@@ -69,7 +69,7 @@ class Planning(ABC):
         while not self._lazy and self._learn(self._algorithms[choice.algorithm]):
             choice = choose(self._input(), named)
         built = self._build(choice.algorithm)
-        left_out = (("left out", self._left_out),) if self._left_out else ()
+        left_out = (("pruned", self._left_out),) if self._left_out else ()
         return choice, replace(built, details=(*left_out, *built.details, *self._slowed_by(choice.algorithm)))
 
     def _slowed_by(self, algorithm: str) -> tuple[tuple[str, str], ...]:
@@ -82,8 +82,8 @@ class Planning(ABC):
         lost_s = rows * self._resources.constants.row_size_ns / self._resources.cores / 1e9
         if lost_s < _WORTH_A_WORD_S:
             return ()
-        advice = f"Spark adds up the sizes of all columns for each row, some {lost_s:,.0f} s of it, unless"
-        return (("to Python", f"{advice} {BATCH_BYTES} is {BATCH_BYTES_UNLIMITED}"),)
+        advice = f"Set {BATCH_BYTES} to {BATCH_BYTES_UNLIMITED}"
+        return (("to Python", f"about {lost_s:,.0f} s to measure the bytes of each row. {advice} to avoid it."),)
 
     def _learn(self, algorithm: Algorithm) -> bool:
         """Measure the first unknown fact that an algorithm needs; return whether there was one."""

@@ -92,7 +92,7 @@ class Statistics:
         totals = self.totals({name: True}).toArrow()
         self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
         self.learn_totals(name, totals)
-        self.jobs.append(f"counted the {name} side{', whose size was given' if is_given else ''}")
+        self.jobs.append(f"counted the {name} side{', whose size only the caller states' if is_given else ''}")
         return True
 
     def totals(self, closely: Mapping[Side, bool]) -> DataFrame:
@@ -237,7 +237,7 @@ def _known(side: SparkSide, given: SideStats) -> SideStats:
     variable = any(_is_variable(field.type) for field in side.schema)
     row_bytes = sum(_width(field.type) for field in side.schema)
     if not isinstance(side, FileSide):
-        source = "assumed" if variable else "by its types"
+        source = "assumed" if variable else "from column types"
         found = SideStats(row_bytes=row_bytes, sources={"row_bytes": source})
         return combined(given, found if given.row_bytes is None else SideStats())
     rows = side.footers.num_rows

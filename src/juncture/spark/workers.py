@@ -39,12 +39,13 @@ class Worker:
         Examples
         --------
         >>> Worker("/usr/bin/python3", "", ("juncture", "numba")).problem
-        'Spark starts /usr/bin/python3 for its tasks, which cannot import juncture and numba.'
+        "Spark's workers run /usr/bin/python3, which cannot import juncture and numba."
         """
         if self.missing:
-            return f"Spark starts {self.executable} for its tasks, which cannot import {' and '.join(self.missing)}."
+            return f"Spark's workers run {self.executable}, which cannot import {' and '.join(self.missing)}."
         if self.version != _version():
-            return f"Spark starts {self.executable} for its tasks, which has juncture {self.version}, not {_version()}."
+            here = f"this process has {_version()}"
+            return f"Spark's workers run {self.executable} with juncture {self.version}, but {here}."
         return None
 
 
@@ -57,9 +58,9 @@ def check_workers(session: SparkSession, others: Sequence[str]) -> None:
         check_session(session)
     except PlanError as error:
         names = " or ".join(map(repr, others))
-        instead = f" Or pass algorithm={names}: such joins need no Python there." if others else ""
+        instead = f" Or pass algorithm={names}, which needs no Python workers." if others else ""
         raise PlanError(
-            f"{error} Before Spark starts, set PYSPARK_PYTHON to a Python {sys.version_info[0]}."
+            f"{error.message} Before Spark starts, set PYSPARK_PYTHON to a Python {sys.version_info[0]}."
             f"{sys.version_info[1]} on its machines with juncture {_version()} (here: {sys.executable}).{instead}",
             name="JN-WORKER-PYTHON",
         ) from error.__cause__
@@ -112,14 +113,14 @@ def no_answer(message: str) -> str:
     Examples
     --------
     >>> no_answer('java.io.IOException: Cannot run program "python3": error=2, No such file or directory')
-    'Spark would start python3 for its tasks, which is not there.'
+    "Spark's workers run python3, which does not exist."
     """
     versions = re.search(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)", message)
     if versions:
-        return f"Spark starts Python {versions[1]} for its tasks, and here it is Python {versions[2].rstrip('.')}."
+        return f"Spark's workers run Python {versions[1]}, but this process runs Python {versions[2].rstrip('.')}."
     missing = re.search(r'Cannot run program "([^"]+)"', message)
     if missing:
-        return f"Spark would start {missing[1]} for its tasks, which is not there."
+        return f"Spark's workers run {missing[1]}, which does not exist."
     # The last line of Python's traceback, which is inside the JVM's.
     said = re.findall(r"^\w+(?:Error|Exception): .*$", message, re.MULTILINE) or [message.strip().partition("\n")[0]]
-    return f"Spark cannot run Python in its tasks: {said[-1].rstrip('.')}."
+    return f"Spark's workers cannot run Python: {said[-1].rstrip('.')}."

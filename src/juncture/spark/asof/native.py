@@ -59,14 +59,13 @@ def _refusal(sql: SqlJoin) -> str | None:
     """Return why Spark's own join would return other rows, or None."""
     spec = sql.join.spec
     if spec.direction == "nearest":
-        return "Spark's own nearest is wrong when an earlier right value repeats."
+        return "Spark's nearest returns wrong rows when an earlier right value repeats."
     if spec.how not in ("inner", "left"):
-        return f"how={spec.how!r}: Spark's own knows inner and left."
+        return f"how={spec.how!r}: Spark's ASOF JOIN supports inner and left."
     if spec.matches > 1:
-        return f"matches={spec.matches}: Spark's own finds one match per row."
+        return f"matches={spec.matches}: Spark's ASOF JOIN finds one match per row."
     if spec.ties == "error":
-        return "ties='error': Spark's own cannot detect ties."
-
+        return "ties='error': Spark's ASOF JOIN cannot detect ties."
     if len(sql.words) > 1:
         return "the on columns are decimals that have no common type."
     return None

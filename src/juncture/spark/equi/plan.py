@@ -62,17 +62,17 @@ class EquiPlanning(Planning):
             frame = join_salted(self._pairs, self._join.how, hot, hint)
         if row.sends:
             return BuiltJoin(frame)
-        details = () if held is None else (("tables of", f"the {held} side"),)
-        partitions = ("partitions", f"{self._shuffle_partitions:,}, as the session shuffles ({SHUFFLE_PARTITIONS})")
+        details = () if held is None else (("build", f"hash tables of the {held} side"),)
+        partitions = ("partitions", f"{self._shuffle_partitions:,} ({SHUFFLE_PARTITIONS})")
         return BuiltJoin(frame, details=(partitions, *details, ("hot keys", self._salting())))
 
     def _salting(self) -> str:
         """Return which keys are split, into how many parts, and how many rows are replicated."""
         if not self._sampled:
-            return f"not looked for: {'lazy=True forbids it' if self._lazy else 'there are few rows'}"
+            return f"not sampled: {'lazy=True forbids jobs' if self._lazy else 'few rows'}"
         if not self._hot:
-            return "none would keep one task busy when all others are done"
-        parts = [f"{key.divided} rows of one in {key.parts} parts" for key in self._hot]
+            return "none"
+        parts = [f"{key.divided} rows of one key split into {key.parts} parts" for key in self._hot]
         sides: tuple[Side, Side] = ("left", "right")
         copies = [f"{copied_rows(self._hot, side, self._sampled[side]):,.0f} copies of {side} rows" for side in sides]
         return f"{', '.join(parts)}; about {' and '.join(copies)}"

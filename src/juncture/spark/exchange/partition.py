@@ -49,8 +49,8 @@ class Cuts:
     def described(self) -> str:
         """The number of partitions and of split keys, in words."""
         split = len(self.split_hashes)
-        keys = {0: "no key is", 1: "one key is"}.get(split, f"{split} keys are")
-        return f"{self.partitions}; {keys} split among several"
+        keys = {0: "no key", 1: "one key"}.get(split, f"{split} keys")
+        return f"{self.partitions}; {keys} split"
 
     def partition_of(self, hashes: Words, codes: Ints) -> Partitions:
         """Return the partition of each row."""

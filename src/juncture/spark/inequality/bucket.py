@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _LIMIT = 2.0**62
 _TOO_LONG = (
-    "juncture.errors.StateError: [JN-INPUT-CHANGED] A row has a longer interval than all rows had when the join was "
+    "juncture.errors.StateError: [JN-INPUT-CHANGED] An interval is longer than all intervals were when the join was "
     "planned. Plan the join again, with inputs that do not change."
 )
 

@@ -162,7 +162,7 @@ class InequalityPlanning(Planning):
             if count <= least or max(times) <= _COPIES_MOST:
                 break
             count = max(least, count // 2)
-        sent = f"left rows go to {times[0]:.2f} of them on average, right rows to {times[1]:.2f}"
+        sent = f"on average {times[0]:.2f} per left row, {times[1]:.2f} per right row"
         self._cuts = cuts
         self._cut_details = (("partitions", f"{cuts.described}; {sent}"),)
         return True
@@ -189,18 +189,18 @@ def _bin_details(pairs: Pairs, bins: Bins, matches: float | None) -> tuple[tuple
     step_ns = pairs.spans.step_ns
     levels = sorted({*bins.left, *bins.right})
     widths = [_time(2.0**level * step_ns) if step_ns and level < _TIME_LEVELS else f"2^{level}" for level in levels]
-    text = f"{' or '.join(widths)} wide; left rows go to {bins.left_copies:.1f}, right rows to {bins.right_copies:.1f}"
+    text = f"{' or '.join(widths)} wide; {bins.left_copies:.1f} per left row, {bins.right_copies:.1f} per right row"
     if matches is None:
-        text += "; as wide as the windows, since rows are not sampled"
+        text += "; as wide as the windows, without a sample"
     else:
         text += (
-            f"; about {bins.candidates:,.0f} right rows are compared with a left one, and {matches:,.0f} pairs match"
-            "; by a sample that costs the least: narrower bins copy more rows, wider ones compare more pairs"
+            f"; about {bins.candidates:,.0f} right rows compared per left row, {matches:,.0f} matching pairs"
+            "; the cheapest widths for a sample: narrower bins copy more rows, wider bins compare more pairs"
         )
     if not bins.hot:
         return (("bins", text),)
-    parts = ", ".join(f"one is divided by {hot.parts}" for hot in bins.hot)
-    return ("bins", text), ("hot bins", f"{parts}, so that no task is busy alone")
+    parts = ", ".join(f"one split into {hot.parts} parts" for hot in bins.hot)
+    return ("bins", text), ("hot bins", parts)
 
 
 def _time(length_ns: float) -> str:

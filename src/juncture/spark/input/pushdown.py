@@ -49,7 +49,7 @@ def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[Spark
     for condition in used:
         frame = frame.where(condition)
     narrowed = FrameSide(frame.toDF(*right.schema.names), right.schema)
-    return narrowed, f"right rows whose {join.spec.on_names()[1]} lies beyond the reach of all left rows"
+    return narrowed, f"right rows whose {join.spec.on_names()[1]} is out of reach of all left rows"
 
 
 def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> tuple[SparkSide, str]:

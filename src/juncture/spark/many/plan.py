@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _DOES = {
-    "shared_shuffle": "one shuffle of the spine and of all tables with this key, joined in tasks",
-    "broadcast": "the table goes to every task, and is joined there",
+    "shared_shuffle": "shuffle the spine and all tables with this key once, and join them in tasks",
+    "broadcast": "send the table to every task, and join it there",
 }
 
 
@@ -221,7 +221,7 @@ def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources
             "in-process joins only. On Spark, tables share shuffles of the spine. Remove algorithm=.",
             name="JN-ALGORITHM-UNSUITABLE",
         )
-    reason = "it is small" if name == "broadcast" else "it is too large to go to every task"
+    reason = "the table is small" if name == "broadcast" else "the table is too large to broadcast"
     return Decision(
         join=placed.table.join,
         engine="spark",
@@ -230,7 +230,7 @@ def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources
             reason=reason,
             options=(Option(algorithm=name, summary=_DOES[name]),),
             rows=Estimate(value=inputs.spine_stats.rows, source="one row for each row of the spine"),
-            shuffle_bytes=Estimate(value=0, source="nothing moves") if name == "broadcast" else None,
+            shuffle_bytes=Estimate(value=0, source="no shuffle") if name == "broadcast" else None,
             task_bytes=None,
         ),
         stats=Stats(left=inputs.spine_stats, right=placed.stats),

@@ -65,18 +65,18 @@ class Steps:
 
     def words(self) -> list[tuple[str, str]]:
         """Yield the steps in words, as pairs of heading and text."""
-        words = [("alone", f"{each.table.name}: without a key, so joined by itself") for each in self.alone]
+        words = [("alone", f"{each.table.name}: no key, so joined separately") for each in self.alone]
         for each in self.shuffles:
             names = ", ".join(one.table.name for one in each.tables)
             words.append(
                 (
                     "shuffle",
-                    f"of the spine by {', '.join(each.by)}, into {each.partitions} partitions, once for {names}",
+                    f"the spine by {', '.join(each.by)} into {each.partitions} partitions, once for {names}",
                 )
             )
         if self.sent:
             words.append(
-                ("sent", f"to every task, so that nothing moves: {', '.join(one.table.name for one in self.sent)}")
+                ("broadcast", f"to every task, without a shuffle: {', '.join(one.table.name for one in self.sent)}")
             )
         return words
 

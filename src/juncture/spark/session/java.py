@@ -13,8 +13,8 @@ from pathlib import Path
 
 _MODULE = "jdk.incubator.vector"
 _REMEDY = (
-    "install openjdk-17-jre-headless, the package of Debian and Ubuntu (elsewhere any full build of Java 17 or newer),"
-    " and let JAVA_HOME name it if it is not the first on PATH."
+    "Install openjdk-17-jre-headless (on Debian and Ubuntu; elsewhere any full build of Java 17 or newer), and set "
+    "JAVA_HOME if it is not the first on PATH."
 )
 
 
@@ -29,13 +29,13 @@ def java_problem() -> str | None:
     try:
         version = _run(java, "-version")
     except (OSError, subprocess.SubprocessError):
-        return f"Spark needs Java 17 or newer, and there is no working Java in {where}: {_REMEDY}"
+        return f"No working Java in {where}. Spark needs Java 17 or newer. {_REMEDY}"
     found = re.search(r'version "(?:1\.)?(\d+)', version)
     if not found or int(found[1]) < 17:
-        name = f"Java {found[1]}" if found else "of an unknown version"
-        return f"Spark needs Java 17 or newer, and the one in {where} is {name}: {_REMEDY}"
+        name = f"version {found[1]}" if found else "an unknown version"
+        return f"The Java in {where} has {name}, but Spark needs Java 17 or newer. {_REMEDY}"
     if not re.search(rf"^{re.escape(_MODULE)}\b", _run(java, "--list-modules"), re.MULTILINE):
-        return f"Spark needs Java's module {_MODULE}, and the Java {found[1]} in {where} lacks it: {_REMEDY}"
+        return f"Java {found[1]} in {where} lacks the module {_MODULE}, which Spark needs. {_REMEDY}"
     return None
 
 

@@ -12,7 +12,7 @@ from juncture.planner.run import Measured
 from juncture.runtime.progress import Phase
 from juncture.spark.session.ui import Driver, tagged
 
-_SIDES = ("left, right", "counting what a side delivers would keep Spark from leaving rows out before it reads them")
+_SIDES = ("left, right", "counting the rows of a side would prevent Spark from pruning them")
 _STAGES = ("stages", "shuffle", "spilled", "memory")
 
 
@@ -37,7 +37,7 @@ def measure(frame: DataFrame) -> Measured:
             seconds=seconds,
             rows=rows,
             phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
-            unknown=(_SIDES, *((heading, str(error)) for heading in _STAGES)),
+            unknown=(_SIDES, *((heading, error.message) for heading in _STAGES)),
         )
     return Measured(
         seconds=seconds,
