@@ -200,7 +200,7 @@ def test_types_stay_as_they_were(spark):
 
 def test_types_that_python_cannot_have(spark):
     frame = spark.sql("SELECT 1 AS ts, parse_json('1') AS v")
-    with pytest.raises(SchemaError, match="The left column 'v' is of Spark's type variant"):
+    with pytest.raises(SchemaError, match="The left column 'v' has the type variant"):
         jn.join_asof(frame, frame, on="ts")
 
 
@@ -220,7 +220,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
 
 def test_a_side_that_is_too_large_to_send(spark, monkeypatch):
     monkeypatch.setattr("juncture.spark.input.broadcast.SENT_BYTES_MAX", 100)
-    with pytest.raises(PlanError, match=r"The right side has 4 rows in .* bytes, and at most 100 can be sent"):
+    with pytest.raises(PlanError, match=r"The right side has 4 rows in .* bytes, but at most 100 bytes can be sent"):
         jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="broadcast")
 
 

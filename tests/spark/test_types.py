@@ -205,7 +205,7 @@ def test_a_column_that_would_hold_two_types():
 )
 def test_types_that_python_never_sees(data_type):
     for held in (data_type, st.ArrayType(data_type), st.MapType(st.StringType(), data_type), fields(a=data_type)):
-        with pytest.raises(SchemaError, match=r"The right column 'x' is of Spark's type .* Cast or drop it first"):
+        with pytest.raises(SchemaError, match=r"The right column 'x' has the type .* Cast or drop it"):
             arrow_schema(fields(x=held), "right")
 
 
