@@ -107,7 +107,7 @@ def test_old_intervals_are_left_to_tasks(spark):
     spark.conf.set(name, "true")
     wall, equi = jn.Asof(on="wall"), jn.Equi(on="k", where="l.ts < r.ts")
     for spec, algorithm in ((wall, "window"), (WHERE, "sql"), (equi, "auto")):
-        with pytest.raises(PlanError, match=r"spark\.sql\.legacy\.interval\.enabled is on"):
+        with pytest.raises(PlanError, match=r"spark\.sql\.legacy\.interval\.enabled is true"):
             jn.plan(frame, frame, spec, algorithm=algorithm)
     assert jn.plan(frame, frame, WHERE, algorithm="broadcast").algorithm == "broadcast"
     assert jn.plan(frame, frame, jn.Equi(on="wall"), algorithm="broadcast").execute().count() == 4

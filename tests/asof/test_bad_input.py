@@ -145,7 +145,7 @@ def test_streaming_frames(spark):
 def test_table_order_on_spark(spark):
     frame = spark.createDataFrame([(1, 2)], "ts long, v long")
     for algorithm in ("auto", "window", "broadcast"):
-        with pytest.raises(jn.PlanError, match=r"ties='first' .* on Spark a table has none: .* order_by="):
+        with pytest.raises(jn.PlanError, match=r"ties='first' .* Spark tables have none\. .* order_by="):
             jn.plan(frame, frame, jn.Asof(on="ts", ties="first"), algorithm=algorithm)
 
 

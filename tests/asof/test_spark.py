@@ -200,7 +200,7 @@ def test_types_stay_as_they_were(spark):
 
 def test_types_that_python_cannot_have(spark):
     frame = spark.sql("SELECT 1 AS ts, parse_json('1') AS v")
-    with pytest.raises(SchemaError, match="The left column 'v' has the type variant"):
+    with pytest.raises(SchemaError, match="The left column 'v' is of type variant"):
         jn.join_asof(frame, frame, on="ts")
 
 

@@ -176,7 +176,7 @@ DECIDING = {
 def test_text_with_a_collation_decides_nothing(argument):
     for spec in DECIDING[argument]:
         for side, schemas in (("left", (COLLATED, PLAIN)), ("right", (PLAIN, COLLATED))):
-            start = f"{argument} names the {side} column 'k', which is of Spark's type string collate UTF8_LCASE: text"
+            start = f"{argument} names the {side} column 'k', which is of type string collate UTF8_LCASE, but"
             assert refused(spec, *schemas).startswith(start)
 
 
@@ -192,7 +192,7 @@ def test_text_with_a_collation_in_order_by():
 def test_a_column_that_would_hold_two_types():
     ours, theirs = fields(n=st.LongType(), k=st.TimeType(0)), fields(n=st.LongType(), k=st.TimeType(6))
     for spec in (jn.Asof(on="n", by="k", how="full"), jn.Equi(on="k", how="right")):
-        assert "'k' (time(6)) has to stand in the left column 'k' (time(0))" in refused(spec, ours, theirs)
+        assert "fills the left column 'k' (time(0)) from the right column 'k' (time(6))" in refused(spec, ours, theirs)
     untyped = fields(n=st.LongType(), k=st.NullType())
     for spec, right in ((jn.Equi(on="k"), theirs), (jn.Equi(on="k", how="full"), untyped)):
         check_types(spec.resolve(arrow_schema(ours, "left"), arrow_schema(right, "right")), ours, right)
@@ -205,7 +205,7 @@ def test_a_column_that_would_hold_two_types():
 )
 def test_types_that_python_never_sees(data_type):
     for held in (data_type, st.ArrayType(data_type), st.MapType(st.StringType(), data_type), fields(a=data_type)):
-        with pytest.raises(SchemaError, match=r"The right column 'x' has the type .* Cast or drop it"):
+        with pytest.raises(SchemaError, match=r"The right column 'x' is of type .* Cast or drop it"):
             arrow_schema(fields(x=held), "right")
 
 

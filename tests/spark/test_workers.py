@@ -52,9 +52,7 @@ def test_workers_with_another_version(spark, asked_anew, monkeypatch):
     monkeypatch.setattr(jn, "__version__", "0.0.0")
     frame = to_spark(spark, TABLE)
     for algorithm in ("auto", "range"):
-        with pytest.raises(
-            PlanError, match=r"with juncture \d+\.\d+\.\d+, but .* 0\.0\.0\. Before .* algorithm='window'"
-        ):
+        with pytest.raises(PlanError, match=r"with juncture \d\S+, but .* 0\.0\.0\. Before .* algorithm='window'"):
             jn.plan(frame, frame, ASOF, algorithm=algorithm)
     assert jn.plan(frame, frame, ASOF, lazy=True).jobs == ()
 

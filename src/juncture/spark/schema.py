@@ -35,7 +35,7 @@ def arrow_schema(schema: StructType, side: Literal["left", "right"]) -> pa.Schem
         data_type = _arrow_type(field.dataType)
         if data_type is None:
             raise SchemaError(
-                f"The {side} column {field.name!r} has the type {field.dataType.simpleString()}, which Spark cannot "
+                f"The {side} column {field.name!r} is of type {field.dataType.simpleString()}, which Spark cannot "
                 "convert to Arrow. Cast or drop it.",
                 name="JN-TYPE-UNSUPPORTED",
             )

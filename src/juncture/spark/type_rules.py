@@ -40,7 +40,7 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
         for name, argument in _deciding(join, side).items():
             if is_collated(known[name]):
                 raise SchemaError(
-                    f"{argument} names the {side} column {display_name(schema, name)!r}, which has the type "
+                    f"{argument} names the {side} column {display_name(schema, name)!r}, which is of type "
                     f"{known[name].simpleString()}, but joins compare text by bytes. Pass collate(column, "
                     "'UTF8_BINARY'), with lower(column) to ignore case.",
                     name="JN-COLLATION",
@@ -67,7 +67,7 @@ def check_times(left: StructType, right: StructType, session: SparkSession) -> N
         for field in schema.fields:
             if re.search(r"\btime\(", field.dataType.simpleString()):
                 raise SchemaError(
-                    f"The {side} column {field.name!r} has the type {field.dataType.simpleString()}, which is "
+                    f"The {side} column {field.name!r} is of type {field.dataType.simpleString()}, which is "
                     f"disabled in this session. Set {_TIMES} to true, or drop the column.",
                     name="JN-TYPE-UNSUPPORTED",
                 )

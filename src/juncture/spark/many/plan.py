@@ -127,7 +127,7 @@ def _check_nulls(table: ResolvedTable) -> None:
         for name in names:
             if is_null_type(given.field(name).type):
                 raise SchemaError(
-                    f"The {side} column {name!r} has the type void. Cast it to the type of the column that it is "
+                    f"The {side} column {name!r} is of type void. Cast it to the type of the column that it is "
                     "compared with.",
                     name="JN-TYPE-UNSUPPORTED",
                 )
