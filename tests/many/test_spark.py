@@ -135,7 +135,7 @@ def test_says_which_table_has_several_rows_of_a_key(spark: SparkSession) -> None
 
 @pytest.mark.in_turn
 def test_refuses_what_does_not_go_together(spark: SparkSession) -> None:
-    with pytest.raises(jn.PlanError, match=r"In table 'price'.*in-process joins only"):
+    with pytest.raises(jn.PlanError, match=r"In table 'price'.*in this process"):
         jn.plan_many(to_spark(spark, SPINE), rights())
     with pytest.raises(jn.PlanError, match="memory="):
         jn.plan_many(to_spark(spark, SPINE), on_spark(spark, rights()), memory="1GB")
