@@ -139,5 +139,5 @@ def test_on_spark_every_algorithm_that_sees_all_rows_of_a_key_gives_the_same(spa
     for algorithm in ("range", "window"):
         with pytest.raises(PlanError, match="the nearest row may not satisfy it"):
             jn.plan(*frames, spec, algorithm=algorithm)
-    with pytest.raises(PlanError, match="match_report.. on Spark does not support where="):
+    with pytest.raises(PlanError, match="on Spark does not support where="):
         jn.plan(*frames, spec).match_report()

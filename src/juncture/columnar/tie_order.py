@@ -92,8 +92,8 @@ def _compare(one: Any, other: Any) -> int:
     if isinstance(one, dict):
         return _compare(list(one.values()), list(other.values()))
     if isinstance(one, list | tuple):
-        for mine, theirs in zip(map_entries(one), map_entries(other), strict=False):
-            if sign := _compare(mine, theirs):
+        for one_entry, other_entry in zip(map_entries(one), map_entries(other), strict=False):
+            if sign := _compare(one_entry, other_entry):
                 return sign
         return _compare(len(one), len(other))
     return int(one > other) - int(one < other)

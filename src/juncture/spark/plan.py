@@ -68,17 +68,19 @@ def plan(
     """
     session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
     resources = resources_of(session)
-    ours, theirs = _side(left, "left", session, resources), _side(right, "right", session, resources)
-    join = _resolved(spec, (_schema_given(left, ours), _schema_given(right, theirs)), (ours.schema, theirs.schema))
-    check_times(ours.spark_schema, theirs.spark_schema, session)
-    join, ours, theirs = computed_sides(join, ours, theirs)
-    check_types(join, ours.spark_schema, theirs.spark_schema)
-    join, *sides = typed_sides(join, ours, theirs)
+    left_side, right_side = _side(left, "left", session, resources), _side(right, "right", session, resources)
+    join = _resolved(
+        spec, (_schema_given(left, left_side), _schema_given(right, right_side)), (left_side.schema, right_side.schema)
+    )
+    check_times(left_side.spark_schema, right_side.spark_schema, session)
+    join, left_side, right_side = computed_sides(join, left_side, right_side)
+    check_types(join, left_side.spark_schema, right_side.spark_schema)
+    join, *sides = typed_sides(join, left_side, right_side)
     request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
     planning = PLANNINGS[spec.joined_as](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
-    query = Query(given_back(built.frame, join, ours, theirs))
+    query = Query(given_back(built.frame, join, left_side, right_side))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))
@@ -98,8 +100,8 @@ def plan(
 
 @spark_errors()
 def _match_report(join: ResolvedAsof, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
-    join, ours, theirs = in_sql(join, left, right)
-    return match_report(join, ours.frame, theirs.frame, _joined)
+    join, left_side, right_side = in_sql(join, left, right)
+    return match_report(join, left_side.frame, right_side.frame, _joined)
 
 
 def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:
@@ -147,8 +149,8 @@ def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Reso
     if (join.left_schema, join.right_schema) == (left.schema, right.schema):
         return join, left, right
     # Tasks that read files do not cast.
-    join, ours, theirs = in_sql(join, left, right)
-    return join, ours.typed(join.left_schema), theirs.typed(join.right_schema)
+    join, left_side, right_side = in_sql(join, left, right)
+    return join, left_side.typed(join.left_schema), right_side.typed(join.right_schema)
 
 
 def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> SparkSide:

@@ -47,8 +47,8 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
                 )
     for column in join.output:
         if column.filled_from is not None:
-            ours, theirs = types["left"][column.source], types["right"][column.filled_from]
-            names = ours.simpleString(), theirs.simpleString()
+            left_type, right_type = types["left"][column.source], types["right"][column.filled_from]
+            names = left_type.simpleString(), right_type.simpleString()
             # A column of the null type can be filled with any type.
             if names[0] != names[1] and "void" not in names:
                 raise SchemaError(

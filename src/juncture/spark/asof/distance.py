@@ -111,8 +111,8 @@ class OnDistances:
 
         if pat.is_duration(data_type):
             length = micros(limit)
-            ours = distance[0] * F.lit(DAY_MICROS) if self.kind == "date" else distance[0]
-            return (length >= 0) & (ours <= length)
+            scaled = distance[0] * F.lit(DAY_MICROS) if self.kind == "date" else distance[0]
+            return (length >= 0) & (scaled <= length)
         if pat.is_floating(data_type):
             return ~F.isnan(limit) & (limit >= 0) & (distance[0] <= limit.cast("double"))
         if self.kind == "float":

@@ -37,21 +37,22 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
             f"algorithm='native' cannot run this join: {refusal} Pass algorithm='auto' to use another one.",
             name="JN-ALGORITHM-UNSUITABLE",
         )
-    ours = sql.left_rows()
-    ours = ours.withColumn("on0", F.when(F.col("usable"), F.col("on0")))
-    theirs = sql.right_rows().withColumnsRenamed({name: f"right_{name}" for name in (*sql.keys, "on0")})
+    left_rows = sql.left_rows()
+    left_rows = left_rows.withColumn("on0", F.when(F.col("usable"), F.col("on0")))
+    right_rows = sql.right_rows().withColumnsRenamed({name: f"right_{name}" for name in (*sql.keys, "on0")})
     if sql.ties:
         taken = F.min_by if join.spec.ties == "first" else F.max_by
         winner = taken("found", F.struct(*sql.ties)).alias("found")
-        theirs = theirs.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
+        right_rows = right_rows.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
     sign = ("<" if join.spec.direction == "forward" else ">") + ("=" if join.spec.allow_exact_matches else "")
     # Nulls in structs are equal.
     own, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
     keys = " AND ".join(f"{own.format(name)} = {other.format(name)}" for name in sql.keys)
-    query = f"SELECT * FROM {{ours}} l LEFT ASOF JOIN {{theirs}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)" + (
-        f" ON {keys}" if keys else ""
+    query = (
+        f"SELECT * FROM {{left_rows}} l LEFT ASOF JOIN {{right_rows}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)"
+        + (f" ON {keys}" if keys else "")
     )
-    rows = left.session.sql(query, ours=ours, theirs=theirs)
+    rows = left.session.sql(query, left_rows=left_rows, right_rows=right_rows)
     return sql.result(rows, sql.if_within("found", ahead=join.spec.direction == "forward"))
 
 

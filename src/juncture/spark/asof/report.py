@@ -126,10 +126,10 @@ def _with_known_keys(join: ResolvedAsof, nearest: DataFrame, candidates: DataFra
         return nearest.withColumn("known", F.lit(True))
     known = candidates.select(*_keys(join, "right")).distinct().withColumn("known", F.lit(True))
     same = []
-    for ours, theirs in zip(_keys(join, "left"), _keys(join, "right"), strict=True):
-        named = _named_alike(known.schema[theirs].dataType, nearest.schema[ours].dataType)
-        cast = F.col(theirs).cast(named)
-        same.append(F.col(ours).eqNullSafe(cast) if join.nulls_equal else F.col(ours) == cast)
+    for left_key, right_key in zip(_keys(join, "left"), _keys(join, "right"), strict=True):
+        named = _named_alike(known.schema[right_key].dataType, nearest.schema[left_key].dataType)
+        cast = F.col(right_key).cast(named)
+        same.append(F.col(left_key).eqNullSafe(cast) if join.nulls_equal else F.col(left_key) == cast)
     return nearest.join(known, same, "left")
 
 

@@ -32,8 +32,10 @@ _SEEN: dict[str, tuple[Seen, ...]] = {
 
 def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
     """Return the placement of left and right rows."""
-    ours, theirs = ((Limit(on, upper=False), Limit(on, upper=True)) for on in (join.left_on, join.right_on))
-    interval = MatchInterval(ours, theirs, join.domain)
+    left_limits, right_limits = (
+        (Limit(on, upper=False), Limit(on, upper=True)) for on in (join.left_on, join.right_on)
+    )
+    interval = MatchInterval(left_limits, right_limits, join.domain)
     return (
         Placement("left", join.left_by, coding, interval, tuple(dict.fromkeys((*join.left_by, join.left_on)))),
         Placement("right", join.right_by, coding, interval, tuple(dict.fromkeys((*join.right_by, join.right_on)))),

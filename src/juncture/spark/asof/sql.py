@@ -34,11 +34,11 @@ class SqlJoin:
         self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
         self._left = left.frame.toDF(*self._l.values())
         self._right = right.frame.toDF(*self._r.values())
-        ours = {field.name: field.dataType for field in left.spark_schema.fields}
-        theirs = {field.name: field.dataType for field in right.spark_schema.fields}
+        left_types = {field.name: field.dataType for field in left.spark_schema.fields}
+        right_types = {field.name: field.dataType for field in right.spark_schema.fields}
         pairs = zip(join.left_by, join.right_by, strict=True)
-        self._key_types = [common_type(ours[a], theirs[b]) for a, b in pairs]
-        self._ties = {name: theirs[name] for name in join.tie_columns if name in needed_right(join).names}
+        self._key_types = [common_type(left_types[a], right_types[b]) for a, b in pairs]
+        self._ties = {name: right_types[name] for name in join.tie_columns if name in needed_right(join).names}
         self.keys = [f"key{i}" for i in range(len(self._key_types))]
         self.words = [f"on{i}" for i in range(len(self._distances.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]
@@ -75,9 +75,13 @@ class SqlJoin:
 
     def distance(self, found: str, *, ahead: bool) -> list[Column]:
         """Return the distance between a left row and a candidate."""
-        theirs = self._distances.words(F.col(found).getField(self._r[self.join.right_on]))
-        ours = [F.col(name) for name in self.words]
-        return self._distances.distance(theirs, ours) if ahead else self._distances.distance(ours, theirs)
+        right_words = self._distances.words(F.col(found).getField(self._r[self.join.right_on]))
+        left_words = [F.col(name) for name in self.words]
+        return (
+            self._distances.distance(right_words, left_words)
+            if ahead
+            else self._distances.distance(left_words, right_words)
+        )
 
     def if_within(self, found: str, *, ahead: bool) -> Column:
         """Return a candidate, or null if it is beyond the tolerance."""

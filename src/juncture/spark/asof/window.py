@@ -30,9 +30,9 @@ def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
     sql = SqlJoin(join, left, right)
     spread = F.pmod(F.monotonically_increasing_id(), F.lit(_SALTS)).cast("int") + 1
     salt = F.when(F.col("usable"), F.lit(0)).otherwise(spread)
-    ours = sql.left_rows().withColumn("is_left", F.lit(True)).withColumn("salt", salt).drop("usable")
-    theirs = sql.right_rows().withColumn("is_left", F.lit(False)).withColumn("salt", F.lit(0))
-    rows = ours.unionByName(theirs, allowMissingColumns=True)
+    left_rows = sql.left_rows().withColumn("is_left", F.lit(True)).withColumn("salt", salt).drop("usable")
+    right_rows = sql.right_rows().withColumn("is_left", F.lit(False)).withColumn("salt", F.lit(0))
+    rows = left_rows.unionByName(right_rows, allowMissingColumns=True)
     direction = join.spec.direction
     if direction != "forward":
         rows = rows.withColumn("behind", _last(sql, ahead=False))

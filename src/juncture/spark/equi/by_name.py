@@ -36,15 +36,15 @@ def goes_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> bool:
 
 def joined_by_name(join: ResolvedEqui, left: FrameSide, right: FrameSide, hint: Hint) -> DataFrame:
     """Return the result of a join for which `goes_by_name` is true, with Spark's operator chosen by `hint`."""
-    ours, theirs = _Named(left, "left"), _Named(right, "right")
+    left_input, right_input = _Named(left, "left"), _Named(right, "right")
     equals = "<=>" if join.nulls_equal else "="
     keys = []
     for one, other in zip(join.left_by, join.right_by, strict=True):
-        shared = common_type(ours.types[one], theirs.types[other])
-        keys.append(f"{ours.cast(one, shared)} {equals} {theirs.cast(other, shared)}")
-    left_rows, right_rows = hint.give(ours.frame, theirs.frame)
+        shared = common_type(left_input.types[one], right_input.types[other])
+        keys.append(f"{left_input.cast(one, shared)} {equals} {right_input.cast(other, shared)}")
+    left_rows, right_rows = hint.give(left_input.frame, right_input.frame)
     rows = left_rows.join(right_rows, F.expr(" AND ".join(keys)), SPARK_HOW[join.how])
-    return rows.selectExpr(*_shown(join.output, ours, theirs))
+    return rows.selectExpr(*_shown(join.output, left_input, right_input))
 
 
 class _Named:
@@ -66,9 +66,9 @@ class _Named:
         return column if self.types[name] == wanted else f"CAST({column} AS {wanted.simpleString()})"
 
 
-def _shown(output: tuple[OutputColumn, ...], ours: _Named, theirs: _Named) -> Iterator[str]:
+def _shown(output: tuple[OutputColumn, ...], left_input: _Named, right_input: _Named) -> Iterator[str]:
     """Yield the result's columns; all columns of a side in their order are one ``*``."""
-    for named, of_side in ((named, [c for c in output if c.side == named.side]) for named in (ours, theirs)):
+    for named, of_side in ((named, [c for c in output if c.side == named.side]) for named in (left_input, right_input)):
         left_out = [name for name in named.names if name not in {column.source for column in of_side}]
         as_they_are = [OutputColumn(name, named.side, name) for name in named.names if name not in left_out]
         if named.has_own_names and of_side == as_they_are and of_side:
@@ -77,7 +77,7 @@ def _shown(output: tuple[OutputColumn, ...], ours: _Named, theirs: _Named) -> It
         for column in of_side:
             value = named.names[column.source]
             if column.filled_from is not None:
-                value = f"coalesce({value}, {theirs.cast(column.filled_from, ours.types[column.source])})"
+                value = f"coalesce({value}, {right_input.cast(column.filled_from, left_input.types[column.source])})"
             yield f"{value} AS {_quoted(column.name)}"
 
 

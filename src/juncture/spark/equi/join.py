@@ -40,5 +40,9 @@ def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:
         return Pairs.of(sides, None, ((), ()), nulls_equal=join.nulls_equal)
     names = sides.names
     read = columns(join.predicate)
-    ours, theirs = ([names[side][column.name] for column in read if column.side == side] for side in names)
-    return Pairs.of(sides, expression(join.predicate, names), (ours, theirs), nulls_equal=join.nulls_equal)
+    left_columns, right_columns = (
+        [names[side][column.name] for column in read if column.side == side] for side in names
+    )
+    return Pairs.of(
+        sides, expression(join.predicate, names), (left_columns, right_columns), nulls_equal=join.nulls_equal
+    )

@@ -104,15 +104,15 @@ def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources)
     (HotKey(key=0, divided='left', parts=4),)
     """
     keys, counts = np.unique(np.concatenate([left.hashes, right.hashes]), return_counts=True)
-    ours, theirs = left.rows_of(keys), right.rows_of(keys)
-    cost = _cost_s(ours, theirs, resources.constants)
+    left_counts, right_counts = left.rows_of(keys), right.rows_of(keys)
+    cost = _cost_s(left_counts, right_counts, resources.constants)
     fair = cost.sum() / (2 * resources.cores)
     hot = np.flatnonzero((cost > max(fair, resources.constants.stage_s)) & (counts >= _SAMPLED_LEAST))
     hot = hot[np.argsort(-cost[hot], kind="stable")][:_KEYS_MOST]
     return tuple(
         HotKey(
             key=int(keys[i]),
-            divided="left" if ours[i] >= theirs[i] else "right",
+            divided="left" if left_counts[i] >= right_counts[i] else "right",
             parts=min(_PARTS_MOST, 2 * math.ceil(cost[i] / fair)),
         )
         for i in hot

@@ -141,8 +141,8 @@ def equal_key_pairs(left: SampledSide, right: SampledSide) -> float:
     """Return the approximate number of pairs with equal keys."""
     keys, counts = np.unique(left.keys, return_counts=True)
     others, other_counts = np.unique(right.keys, return_counts=True)
-    _, ours, theirs = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
-    return float(np.sum(counts[ours] * left.weight * other_counts[theirs] * right.weight))
+    _, left_positions, right_positions = np.intersect1d(keys, others, assume_unique=True, return_indices=True)
+    return float(np.sum(counts[left_positions] * left.weight * other_counts[right_positions] * right.weight))
 
 
 def choose_bins(

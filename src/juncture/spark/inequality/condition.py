@@ -43,11 +43,13 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
             ranges = RangeColumns(not order.is_whole, interval.is_point("right"), interval.width, order.step_ns)
     if condition.predicate is not None:
         names = sides.names
-        ours, theirs = ([names[side][name] for name in join.compared(side)] for side in ("left", "right"))
-        return Pairs.of(sides, expression(condition.predicate, names), (ours, theirs), ranges)
+        left_columns, right_columns = (
+            [names[side][name] for name in join.compared(side)] for side in ("left", "right")
+        )
+        return Pairs.of(sides, expression(condition.predicate, names), (left_columns, right_columns), ranges)
     assert interval is not None
-    ours, theirs = ["lfirst", "llast"], ["rfirst"] if interval.is_point("right") else ["rfirst", "rlast"]
-    return Pairs.of(sides, _overlap(sides, condition, interval), (ours, theirs), ranges)
+    left_columns, right_columns = ["lfirst", "llast"], ["rfirst"] if interval.is_point("right") else ["rfirst", "rlast"]
+    return Pairs.of(sides, _overlap(sides, condition, interval), (left_columns, right_columns), ranges)
 
 
 def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval) -> Column:

@@ -60,8 +60,8 @@ class FrameSide:
         """Return the side in another schema, whose columns of the null type have other types."""
         names = [f"c{i}" for i in range(len(schema))]
         columns = []
-        for name, ours, wanted in zip(names, self.schema, spark_schema(schema), strict=True):
-            value = F.lit(None).cast(wanted.dataType) if is_null_type(ours.type) else F.col(name)
+        for name, field, wanted in zip(names, self.schema, spark_schema(schema), strict=True):
+            value = F.lit(None).cast(wanted.dataType) if is_null_type(field.type) else F.col(name)
             columns.append(value.alias(name))
         return FrameSide(self.frame.toDF(*names).select(*columns).toDF(*schema.names), schema)
 

@@ -92,25 +92,25 @@ def _opened(
     session: SparkSession, spine: Any, rights: Mapping[str, Right], resources: Resources
 ) -> tuple[_Inputs, list[str]]:
     """Open the inputs: schemas and sizes."""
-    ours = _side(spine, "left", session, resources)
-    taken, placed = set(ours.schema.names), list[Placed]()
+    spine_input = _side(spine, "left", session, resources)
+    taken, placed = set(spine_input.schema.names), list[Placed]()
     for name, right in rights.items():
         with about(name):
-            theirs = _side(right.table, "right", session, resources)
-            table = resolve_table(name, right, ours.schema, theirs.schema, taken)
+            right_side = _side(right.table, "right", session, resources)
+            table = resolve_table(name, right, spine_input.schema, right_side.schema, taken)
             refuse_computed(table.join, "a join of many tables on Spark")
-            check_times(ours.spark_schema, theirs.spark_schema, session)
-            check_types(table.join, ours.spark_schema, theirs.spark_schema)
+            check_times(spine_input.spark_schema, right_side.spark_schema, session)
+            check_types(table.join, spine_input.spark_schema, right_side.spark_schema)
             _check_nulls(table)
             if isinstance(table.join, ResolvedAsof):
                 check_table_order(table.join)
-            stats = Statistics(ours, theirs, None).stats
-            placed.append(Placed(table, theirs, stats.right))
-    sides = {"spine": ours, **{each.table.name: each.side for each in placed}}
+            stats = Statistics(spine_input, right_side, None).stats
+            placed.append(Placed(table, right_side, stats.right))
+    sides = {"spine": spine_input, **{each.table.name: each.side for each in placed}}
     known = {"spine": stats.left, **{each.table.name: each.stats for each in placed}}
     counted, jobs = _counted(sides, known)
     whole = tuple(replace(each, stats=counted[each.table.name]) for each in placed)
-    return _Inputs(session, spine, ours, counted["spine"], rights, whole), jobs
+    return _Inputs(session, spine, spine_input, counted["spine"], rights, whole), jobs
 
 
 def _side(table: Any, name: Any, session: SparkSession, resources: Resources) -> SparkSide:

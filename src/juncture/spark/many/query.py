@@ -53,17 +53,19 @@ class ManyQuery:
             rows, feed = self.spine.rows(self.spine.schema.names)
             step = KeyStep(feed.schema, self._tables(feed.schema, [], self.steps.sent))
             return finish(rows, JoinSent(feed, step, names, memory_bytes=self.memory_bytes, output=output), schema)
-        ours, sent = self.spine.schema, self._scattered(SPINE, self.spine, shuffles[0])
+        spine_schema, sent = self.spine.schema, self._scattered(SPINE, self.spine, shuffles[0])
         for number, shuffle in enumerate(shuffles):
             is_last = number + 1 == len(shuffles)
             arrived = self._arrived(shuffle, sent)
             # Broadcast tables are joined last, so that their columns are not shuffled.
-            step = self._step(shuffle, ours, self.steps.sent if is_last else ())
+            step = self._step(shuffle, spine_schema, self.steps.sent if is_last else ())
             if is_last:
                 stage = JoinKey(step, names, memory_bytes=self.memory_bytes, output=output)
                 return finish(arrived, stage, schema)
-            ours, following = _joined_schema(ours, shuffle.tables), shuffles[number + 1]
-            onward = JoinAndSend(step, ours, following.by, following.placement(), memory_bytes=self.memory_bytes)
+            spine_schema, following = _joined_schema(spine_schema, shuffle.tables), shuffles[number + 1]
+            onward = JoinAndSend(
+                step, spine_schema, following.by, following.placement(), memory_bytes=self.memory_bytes
+            )
             sent = packets(arrived, onward)
         raise AssertionError("the last step gives out the result")
 
@@ -96,8 +98,8 @@ class ManyQuery:
         return packets(rows, ScatterByKey(feed, side, by, shuffle.placement(), memory_bytes=self.memory_bytes))
 
     def _step(self, shuffle: Shuffle, spine: pa.Schema, sent: Sequence[Placed]) -> KeyStep:
-        ours = encoded(spine, shuffle.by)
-        return KeyStep(ours, self._tables(ours, shuffle.tables, sent))
+        spine_schema = encoded(spine, shuffle.by)
+        return KeyStep(spine_schema, self._tables(spine_schema, shuffle.tables, sent))
 
     def _tables(self, spine: pa.Schema, shuffled: Sequence[Placed], sent: Sequence[Placed]) -> tuple[TaskTable, ...]:
         """Return tables in the form of tasks."""
@@ -115,11 +117,11 @@ def _as_tasks_see(
 ) -> TaskTable:
     """Return a table resolved against the schemas in tasks."""
     table, schema = placed.table, placed.side.schema
-    theirs = encoding(pa.schema([schema.field(name) for name in placed.needed]), table.join.right_by)
+    right_schema = encoding(pa.schema([schema.field(name) for name in placed.needed]), table.join.right_by)
     # Columns that other tables added are not part of its join.
-    ours = pa.schema([field for field in spine if field.name in table.join.left_schema.names])
+    spine_schema = pa.schema([field for field in spine if field.name in table.join.left_schema.names])
     join = task_join(table.join) if isinstance(table.join, ResolvedAsof) else table.join
-    return TaskTable(replace(table, join=join.over(ours, theirs)))
+    return TaskTable(replace(table, join=join.over(spine_schema, right_schema)))
 
 
 def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:

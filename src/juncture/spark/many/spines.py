@@ -49,12 +49,12 @@ def grid(spec: Grid, data: Any, session: SparkSession | None) -> DataFrame:
 
 def interpolate(spec: Interpolation, left: Any, right: Any, session: SparkSession | None) -> DataFrame:
     """Return a DataFrame with values interpolated between the rows of another."""
-    ours, theirs = (_side(table, session) for table in (left, right))
-    lines = spec.resolve(ours.schema, theirs.schema)
+    left_side, right_side = (_side(table, session) for table in (left, right))
+    lines = spec.resolve(left_side.schema, right_side.schema)
     joined = FrameSide.of(plan(left, spec.tables(right), session=session).execute(), "left")
     frame, feed = joined.rows(joined.schema.names)
     doubles = [st.StructField(name, st.DoubleType()) for _, name in lines.columns]
-    schema = st.StructType([*ours.spark_schema.fields, *doubles])
+    schema = st.StructType([*left_side.spark_schema.fields, *doubles])
     memory_bytes = resources_of(joined.session).memory_bytes
     return finish(frame, InterpolateRows(feed, lines, memory_bytes=memory_bytes, output=task_output(schema)), schema)
 

@@ -55,9 +55,9 @@ class SqlSides:
         self.left = left.frame.toDF(*self.names["left"].values())
         self.right = right.frame.toDF(*self.names["right"].values())
         self.keys: list[tuple[str, str]] = []
-        for ours, theirs in zip(join.left_by, join.right_by, strict=True):
-            shared = common_type(self._types["left"][ours], self._types["right"][theirs])
-            self.add_key(self.column("left", ours).cast(shared), self.column("right", theirs).cast(shared))
+        for left_key, right_key in zip(join.left_by, join.right_by, strict=True):
+            shared = common_type(self._types["left"][left_key], self._types["right"][right_key])
+            self.add_key(self.column("left", left_key).cast(shared), self.column("right", right_key).cast(shared))
 
     def add_key(self, left: Column, right: Column) -> None:
         """Add a pair of columns that must be equal."""
@@ -193,7 +193,7 @@ class Pairs:
 
     def key_values(self) -> list[tuple[Column, Column]]:
         """Return the pairs of values that must be equal."""
-        return [(self._value(ours), self._value(theirs)) for ours, theirs in self.keys]
+        return [(self._value(left_key), self._value(right_key)) for left_key, right_key in self.keys]
 
     def _value(self, name: str) -> Column:
         return self.derived.get(name, F.col(name))
@@ -201,7 +201,7 @@ class Pairs:
     def condition(self, *more: Column) -> Column:
         """Return the whole condition."""
         keys = self.key_values()
-        conditions = [ours.eqNullSafe(theirs) if self.nulls_equal else ours == theirs for ours, theirs in keys]
+        conditions = [left.eqNullSafe(right) if self.nulls_equal else left == right for left, right in keys]
         conditions += [self.match] if self.match is not None else []
         return reduce(lambda one, other: one & other, [*conditions, *more], F.lit(True))
 

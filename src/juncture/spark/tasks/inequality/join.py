@@ -72,8 +72,8 @@ def _numbered_pairs(join: Resolved, shown: dict[Side, bool]) -> Resolved:
     """Return a join that returns pairs of row numbers of some sides."""
     output = list(join.output)
     if shown["left"]:
-        ours = sum(column.side == "left" for column in output)
-        output.insert(ours, OutputColumn(NUMBERS["left"], "left", NUMBERS["left"]))
+        left_count = sum(column.side == "left" for column in output)
+        output.insert(left_count, OutputColumn(NUMBERS["left"], "left", NUMBERS["left"]))
     if shown["right"]:
         output.append(OutputColumn(NUMBERS["right"], "right", NUMBERS["right"]))
     return replace(
