@@ -1,7 +1,7 @@
-"""Rows as bytes in their order: compared byte by byte, they order as the rows do, column by column.
+"""Rows as bytes that compare byte by byte as the rows do column by column.
 
-Unlike codes, which are dense and belong to one join, these bytes mean the same in every process and at any time, so
-that a store on disk can be sorted by them, and searched. What they are depends on the types of the columns alone:
+Unlike codes, which are dense and belong to one join, these bytes are stable across processes, so a store on disk can be
+sorted and searched by them. They depend only on the types of the columns:
 
 ======================================  ===============================================================================
 type                                    bytes
@@ -20,10 +20,10 @@ structs                                 each field as a column has it
 null                                    nothing more
 ======================================  ===============================================================================
 
-So null comes before all values and NaN after all numbers; false before true; strings by their bytes; lists and structs
-part by part, the shorter of two that agree so far first; maps as their entries as they come. Dictionaries, runs, views
-and extensions count as the values that they stand for. The layout of strings is that of FoundationDB's tuples, and the
-whole is close to the row format of Apache Arrow's Rust library.
+Null sorts before all values and NaN after all numbers; false before true; strings by their bytes; lists and structs
+part by part, a prefix before longer values; maps by their entries in stored order. Dictionaries, runs, views and
+extensions are encoded as their values. The layout of strings is that of FoundationDB's tuples, and the whole is close
+to the row format of Apache Arrow's Rust library.
 """
 
 from __future__ import annotations

@@ -48,7 +48,10 @@ def join_candidates(
 def probe_stages(
     join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, resources: Resources
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
-    """Return the two stages of ``broadcast_left``, given the left table and the result's schema."""
+    """Return functions that make the two stages of ``broadcast_left``.
+
+    The first makes the probe stage from the feed of right rows, the second the choosing stage from the right schema.
+    """
     seen = task_join(join)
     matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
     names = tuple(column.name for column in join.output)

@@ -45,7 +45,7 @@ class ProbeLeft(PacketStage):
 
     @property
     def _probe_spec(self) -> Asof:
-        """The join of one task. It keeps ties, since a tie may only show among the candidates of all tasks."""
+        """The join of one task. With ``ties="error"`` it keeps one more match, so that ties across tasks are detected."""
         spec = self.join.spec
         if spec.ties == "error":
             return replace(spec, how="inner", matches=spec.matches + 1, ties="greatest")

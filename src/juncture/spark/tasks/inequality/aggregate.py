@@ -70,7 +70,7 @@ class BoundaryAggregate(PacketStage):
         wanted = self._wanted(partition)
         if not wanted:
             return
-        # The owner of a copied right row sends it on, except to left rows that this partition owns.
+        # Copied right rows serve only left rows that this partition owns; their owners send them to other partitions.
         here = {owner: extent for owner, extent in wanted.items() if owner == partition.target}
         for contents, targets in (((Content.OWNED, Content.SPLIT), wanted), ((Content.COPY,), here)):
             for rows in partition.rows("right", *contents).tables():
