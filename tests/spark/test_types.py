@@ -157,7 +157,7 @@ def refused(spec: object, left: st.StructType, right: st.StructType) -> str:
     join = spec.resolve(arrow_schema(left, "left"), arrow_schema(right, "right"))
     with pytest.raises(SchemaError) as error:
         check_types(join, left, right)
-    return str(error.value)
+    return error.value.message
 
 
 PLAIN, COLLATED = fields(n=st.LongType(), k=st.StringType()), fields(n=st.LongType(), k=st.StringType("UTF8_LCASE"))

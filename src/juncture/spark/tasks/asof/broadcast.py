@@ -45,7 +45,7 @@ class ProbeLeft(PacketStage):
 
     @property
     def _probe_spec(self) -> Asof:
-        """The join of one task. With ``ties="error"`` it keeps one more match, so that ties across tasks are detected."""
+        """The join of one task. With ``ties="error"`` it keeps one more match, to detect ties across tasks."""
         spec = self.join.spec
         if spec.ties == "error":
             return replace(spec, how="inner", matches=spec.matches + 1, ties="greatest")
