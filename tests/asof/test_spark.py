@@ -101,7 +101,7 @@ def test_a_refused_tie_is_one_sentence(spark, algorithm):
     twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))
     spec = jn.Asof(on="ts", by="robot_id", ties="error")
     answer = jn.plan(to_spark(spark, LEFT), twice, spec, algorithm=algorithm).execute()
-    said = r"^Several right rows with the same 'ts'.*and pass ties='greatest'\.$"
+    said = r"^\[JN-TIE\] Several right rows with the same 'ts'.*, or pass ties='greatest' with order_by=\.$"
     with pytest.raises(DataError, match=said), jn.spark_errors():
         answer.toArrow()
 
@@ -109,7 +109,7 @@ def test_a_refused_tie_is_one_sentence(spark, algorithm):
 def test_what_runs_a_query_itself_raises_the_error_of_a_task(spark, tmp_path):
     twice = to_spark(spark, pa.concat_tables([RIGHT, RIGHT]))
     refused = jn.plan(to_spark(spark, LEFT), twice, jn.Asof(on="ts", by="robot_id", ties="error"), algorithm="hash")
-    frame, same = refused.execute(), "^Several right rows with the same 'ts'"
+    frame, same = refused.execute(), r"^\[JN-TIE\] Several right rows with the same 'ts'"
     rates = {"rates": jn.Right(to_spark(spark, RIGHT), SPEC, prefix="rates_")}
     with pytest.raises(DataError, match=same):
         refused.analyze()
