@@ -127,7 +127,8 @@ def test_what_runs_a_query_itself_raises_the_error_of_a_task(spark, tmp_path):
             action()
         error = jn.error_from_spark(caught.value)
         assert isinstance(error, DataError)
-        assert error.message.endswith("and pass ties='greatest'.")
+        assert error.name == "JN-TIE"
+        assert error.message.endswith("or pass ties='greatest' with order_by=.")
 
 
 def test_lazy_plans_run_no_job(spark):
