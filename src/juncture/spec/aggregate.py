@@ -122,8 +122,9 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
         return None
     if not isinstance(agg, Mapping) or not agg:
         raise SpecError(
-            f'agg={agg!r} is not a mapping of right columns to functions, such as {{"value": ["mean", "max"]}} '
-            'or {"*": "count"}.'
+            f"agg={agg!r} ({type(agg).__name__}) is not a mapping of right columns to functions. Expected for example "
+            'agg={"value": ["mean", "max"]} or agg={"*": "count"}.',
+            name="JN-AGGREGATE-FORM",
         )
     frozen = {}
     for column, given in agg.items():
@@ -131,7 +132,11 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
         several = isinstance(given, Sequence) and not isinstance(given, str)
         calls = list(given) if several and not _is_call(given) else [given]
         if not calls or (not several and not isinstance(given, str)) or len(set(map(str, calls))) != len(calls):
-            raise SpecError(f"agg[{column!r}]={given!r}: expected a function, or a list of different ones.")
+            raise SpecError(
+                f"agg[{column!r}]={given!r} is not a function or a list of different functions. Expected for example "
+                '"mean" or ["min", "max"].',
+                name="JN-AGGREGATE-FORM",
+            )
         frozen[column] = tuple(_frozen_call(column, call) for call in calls)
     return frozen
 
@@ -153,21 +158,35 @@ def _frozen_call(column: str, call: Any) -> Call:
     function = parts[0]
     check_choice(f"agg[{column!r}]", function, get_args(Function))
     if column == ROWS and function != "count":
-        raise SpecError(f'agg["*"]={function!r}: matches can be counted only. Name a column for {function}.')
+        raise SpecError(
+            f'agg["*"]={function!r} is not "count", the only function of "*". To aggregate values, name a right '
+            f'column, such as agg={{"value": {function!r}}}.',
+            name="JN-AGGREGATE-STAR",
+        )
     if function not in _TAKES:
         if len(parts) > 1:
-            raise SpecError(f"agg[{column!r}]={call!r}: {function} takes no argument. Write {function!r}.")
+            raise SpecError(
+                f"agg[{column!r}]={call!r} has an argument, but {function} takes none. Pass agg={{{column!r}: "
+                f"{function!r}}}.",
+                name="JN-AGGREGATE-ARGUMENT",
+            )
         return str(function)
     shown = f'("quantile", {QUANTILE})' if function == "quantile" else f'("{function}", "column")'
     if len(parts) != 2:
         raise SpecError(
-            f"agg[{column!r}]={call!r}: {function} takes {_TAKES[function]}. Expected something like {shown}."
+            f"agg[{column!r}]={call!r} needs an argument: {_TAKES[function]}. Pass for example agg={{{column!r}: "
+            f"{shown}}}.",
+            name="JN-AGGREGATE-ARGUMENT",
         )
     argument = parts[1]
     if function == "quantile":
         is_number = isinstance(argument, int | float) and not isinstance(argument, bool)
         if not is_number or not 0 <= argument <= 1:
-            raise SpecError(f"agg[{column!r}]={call!r}: expected a quantile between 0 and 1, such as {shown}.")
+            raise SpecError(
+                f"agg[{column!r}]={call!r} is not a quantile between 0 and 1. Pass for example agg={{{column!r}: "
+                f"{shown}}}.",
+                name="JN-AGGREGATE-ARGUMENT",
+            )
         return function, float(argument)
     check_name(f"agg[{column!r}]", argument)
     return function, argument
@@ -185,8 +204,9 @@ def aggregate_how(how: How | None, agg: Agg | None) -> How:
         return how or "inner"
     if how not in (None, "left", "inner"):
         raise SpecError(
-            f"how={how!r} does not go with agg=, which gives one row per left row. Expected 'left' (the default), or "
-            "'inner' to drop left rows without a match."
+            f"how={how!r} does not combine with agg=, which returns one row per left row. Pass how='left' (the "
+            "default), or how='inner' to drop left rows without a match.",
+            name="JN-ARGUMENT-CONFLICT",
         )
     return how or "left"
 
@@ -230,8 +250,9 @@ def resolve_aggregates(
         shown = name if name not in taken else name + suffix
         if shown in taken:
             raise SchemaError(
-                f"The {function} of {column!r} would be named {shown!r}, which is taken too. "
-                f"Pass another suffix= than {suffix!r}, or rename the column."
+                f"agg[{column!r}]={function!r} would be named {shown!r}, which is already a column. Pass another "
+                f"suffix= (now {suffix!r}), or rename the column.",
+                name="JN-OUTPUT-COLUMN-TAKEN",
             )
         taken.add(shown)
         if column == ROWS:
@@ -310,11 +331,11 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
     if function == "count_distinct":
         if can_be_key(field.type):
             return pa.int64()
-        takes = "types whose values have equality"
+        takes = "a type with equality"
     elif function in ("any", "all"):
         if pat.is_boolean(data_type):
             return pa.bool_()
-        takes = "truth values"
+        takes = "booleans"
     elif function in ("min", "max"):
         if _has_least(field, f"agg={{{field.name!r}: {function!r}}}"):
             return field.type
@@ -324,8 +345,9 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
             return _sum_type(data_type) if function == "sum" else pa.float64()
         takes = "numbers"
     raise SchemaError(
-        f"agg asks for the {function} of the right column {field.name!r} of type {field.type}, but {function} takes "
-        f"{takes}. Cast the column first, or ask for its count, first or last."
+        f"agg[{field.name!r}]={function!r} needs {takes}, but the right column is {field.type}. Cast it first, or use "
+        '"count", "first" or "last".',
+        name="JN-AGGREGATE-TYPE",
     )
 
 
@@ -338,14 +360,15 @@ def _check_second(function: Function, field: pa.Field) -> None:
         If the column is one.
     """
     if function == "weighted_mean":
-        fits, takes = _is_number(plain_type(field.type)), "weights that are numbers"
+        fits, takes = _is_number(plain_type(field.type)), "numeric weights"
     else:
         fits = _has_least(field, f"agg={function!r} by {field.name!r}")
-        takes = "a column of numbers, dates, timestamps or durations to go by"
+        takes = "numbers, dates, timestamps or durations"
     if not fits:
         raise SchemaError(
-            f"agg names the right column {field.name!r} of type {field.type} for {function}, which takes {takes}. Cast "
-            "the column first, or name another."
+            f"Right column {field.name!r} ({field.type}) cannot be the second column of {function}, which needs "
+            f"{takes}. Cast it first, or name another column in agg=.",
+            name="JN-AGGREGATE-TYPE",
         )
 
 

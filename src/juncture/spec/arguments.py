@@ -22,12 +22,15 @@ def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     if isinstance(value, str) and value in choices:
         return
     known = ", ".join(repr(choice) for choice in choices)
-    message = f"{argument}={value!r} is not known. Expected one of {known}."
-    if isinstance(value, str):
-        close = closest(value, choices)
-        hint = choice_hint(argument, value) or (f"Did you mean {close!r}?" if close else "")
-        message = f"{message} {hint}".rstrip()
-    raise SpecError(message)
+    if not isinstance(value, str):
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is unknown. Expected one of {known}.",
+            name="JN-ARGUMENT-VALUE",
+        )
+    close = closest(value, choices)
+    hint = choice_hint(argument, value) or (f"Did you mean {close!r}?" if close else "")
+    message = f"{argument}={value!r} is unknown. Expected one of {known}. {hint}".rstrip()
+    raise SpecError(message, name="JN-ARGUMENT-VALUE")
 
 
 def check_condition(value: object, example: str) -> None:
@@ -39,7 +42,10 @@ def check_condition(value: object, example: str) -> None:
         If it is no string.
     """
     if value is not None and not isinstance(value, str):
-        raise SpecError(f'where={value!r} ({type(value).__name__}) is not SQL. Expected a string such as "{example}".')
+        raise SpecError(
+            f'where={value!r} ({type(value).__name__}) is not a string. Expected SQL, such as where="{example}".',
+            name="JN-ARGUMENT-TYPE",
+        )
 
 
 def check_sequence(argument: str, value: object) -> None:
@@ -52,8 +58,9 @@ def check_sequence(argument: str, value: object) -> None:
     """
     if not isinstance(value, str | Sequence):
         raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a column name or a list of them. "
-            "Expected a string, or a sequence of strings."
+            f"{argument}={value!r} ({type(value).__name__}) is not a column name. Expected a string or a list of "
+            "strings.",
+            name="JN-ARGUMENT-TYPE",
         )
 
 
@@ -67,7 +74,8 @@ def check_name(argument: str, name: object) -> None:
     """
     if not isinstance(name, str):
         raise SpecError(
-            f"{argument} holds {name!r} ({type(name).__name__}), which is not a column name. Expected a string."
+            f"{argument} contains {name!r} ({type(name).__name__}). Expected a column name as a string.",
+            name="JN-ARGUMENT-TYPE",
         )
 
 
@@ -80,7 +88,10 @@ def check_suffix(suffix: object) -> None:
         If it is not a string.
     """
     if not isinstance(suffix, str):
-        raise SpecError(f"suffix={suffix!r} is not a string.")
+        raise SpecError(
+            f'suffix={suffix!r} ({type(suffix).__name__}) is not a string. Expected for example suffix="_right".',
+            name="JN-ARGUMENT-TYPE",
+        )
 
 
 def freeze_flags(spec: Any, *arguments: str) -> None:
@@ -125,17 +136,26 @@ def pair_names(
     """
     if both is not None:
         if left is not None or right is not None:
-            raise SpecError(f"Pass either {argument}= or left_{argument}= and right_{argument}=, not both.")
+            raise SpecError(
+                f"{argument}={both!r} excludes left_{argument}= and right_{argument}=. Pass {argument}= if both "
+                f"tables use the same names, else left_{argument}= and right_{argument}=.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
         left = right = both
     if (left is None) != (right is None):
         given, missing = ("left", "right") if right is None else ("right", "left")
-        raise SpecError(f"{given}_{argument}= needs {missing}_{argument}= beside it.")
+        raise SpecError(
+            f"{given}_{argument}={left if right is None else right!r} needs {missing}_{argument}=. Pass both, or "
+            f"{argument}= if both tables use the same names.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     lefts = _names(f"left_{argument}" if both is None else argument, left)
     rights = _names(f"right_{argument}" if both is None else argument, right)
     if len(lefts) != len(rights):
         raise SpecError(
-            f"left_{argument}= names {len(lefts)} columns and right_{argument}= names {len(rights)}. "
-            "They are paired in order, so there have to be as many."
+            f"left_{argument}= names {len(lefts)} columns, but right_{argument}= names {len(rights)}. Columns are "
+            "paired in order: pass lists of equal length.",
+            name="JN-KEY-COUNT",
         )
     return list(zip(lefts, rights, strict=True))
 
@@ -150,5 +170,7 @@ def _names(argument: str, value: Keys | None) -> list[Key]:
         if not isinstance(name, Expr):
             check_name(argument, name)
     if len(set(value)) != len(value):
-        raise SpecError(f"{argument}={list(value)!r} names a column twice.")
+        raise SpecError(
+            f"{argument}={list(value)!r} names a column twice. Remove the duplicate.", name="JN-COLUMN-REPEATED"
+        )
     return list(value)

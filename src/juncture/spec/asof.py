@@ -56,11 +56,6 @@ Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
 Ties = Literal["greatest", "first", "last", "error"]
 
-_AS_ONE = (
-    " Where the columns are parts of one value, make it of them, as a date and a time of day are a timestamp, and pass "
-    "that as on=, a column or juncture.expr(…)."
-)
-
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -231,13 +226,18 @@ class Asof(OrderedSpec):
         check_choice("prefer", self.prefer, get_args(Prefer))
         if self.prefer == "later" and self.direction != "nearest":
             raise SpecError(
-                f"prefer='later' says which of two rows at the same distance is the nearest, and with direction="
-                f"{self.direction!r} there are no two. Pass direction='nearest', or leave prefer= out."
+                f"prefer='later' needs direction='nearest', but direction={self.direction!r}. Pass "
+                "direction='nearest', or remove prefer=.",
+                name="JN-ARGUMENT-CONFLICT",
             )
         freeze_flags(self, "allow_exact_matches", "nulls_equal", "coalesce")
         matches = whole(self.matches)
         if matches is None or matches < 1:
-            raise SpecError(f"matches={self.matches!r} is not a count of rows. Expected an integer of at least 1.")
+            raise SpecError(
+                f"matches={self.matches!r} is not a positive integer. Expected the most right rows per left row, such "
+                "as matches=1.",
+                name="JN-ARGUMENT-VALUE",
+            )
         object.__setattr__(self, "matches", matches)
         check_suffix(self.suffix)
         check_sequence("order_by", self.order_by)
@@ -258,17 +258,19 @@ class Asof(OrderedSpec):
             check_name("known", name)
         if len(names) not in (1, 2):
             raise SpecError(
-                f"known={self.known!r} names {len(names)} columns. Expected the right column that says since when a "
-                'row is known, and the left one that says up to when, such as ("ingested_at", "seen_at"); the left on= '
-                "where the second is left out."
+                f"known={self.known!r} names {len(names)} columns. Expected the right column with the time at which a "
+                "row became available, and optionally the left column to compare it with, such as "
+                'known=("ingested_at", "seen_at").',
+                name="JN-KNOWN-COLUMNS",
             )
         if len(names) == 2:
             return names[1], names[0]
         pairs = self.on_pairs()
         if len(pairs) > 1:
             raise SpecError(
-                f"known={self.known!r} names no left column, and stands for the left on= where that is one: here they "
-                f'are {len(pairs)}. Name the column that says up to when, too, such as ("{names[0]}", "seen_at").'
+                f"known={self.known!r} names no left column to compare with, and on= has {len(pairs)} columns. Pass "
+                f'both, such as known=({names[0]!r}, "seen_at").',
+                name="JN-KNOWN-COLUMNS",
             )
         on = pairs[0][0]
         return on if isinstance(on, str) else on.text, names[0]
@@ -346,7 +348,7 @@ class Asof(OrderedSpec):
             equal += _shown_once(left, right, left_on, right_on)
         tie_columns = self._tie_columns(right, [right_on, *right_by, *([known.right] if known else [])])
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
-            check_ties(right, tie_columns, remedy=" (or pass ties='error' with matches=1, if there are none)")
+            check_ties(right, tie_columns, remedy=", or pass ties='error' with matches=1")
         return ResolvedAsof(
             spec=self,
             how=self.how,
@@ -372,14 +374,18 @@ class Asof(OrderedSpec):
         SpecError
             If the spec asks for some.
         """
+        if not domain.is_ranked or (self.tolerance is None and self.direction != "nearest"):
+            return
         asked = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
-        if domain.is_ranked and (self.tolerance is not None or self.direction == "nearest"):
-            raise SpecError(
-                f"{asked} asks how far values are apart, and the on columns are of {domain.kind} values, which have an "
-                "order and no distances. Pass direction='backward' or 'forward', without a tolerance."
-                + _AS_ONE
-                * (domain.kind == "tuple")
-            )
+        kind, remedy = domain.kind, "Convert it first, for example with pd.to_datetime"
+        if domain.kind == "tuple":
+            kind = "a tuple of columns"
+            remedy = "Combine the columns into one, such as a date and a time of day into a timestamp"
+        raise SpecError(
+            f"{asked} needs numeric or temporal columns, but {self.on_names()[0]!r} is {kind}, which has no "
+            f"distances. {remedy}, or pass direction='backward' or 'forward' without tolerance=.",
+            name="JN-TOLERANCE-TYPE",
+        )
 
     def _tie_columns(self, right: pa.Schema, compared: Sequence[str]) -> tuple[str, ...]:
         """Return the right columns that decide ties, less those that are compared, and so equal in a tie."""
@@ -446,8 +452,9 @@ def _freeze_tolerance(value: object) -> Distance | None:
         is_negative = tolerance < 0
     if is_negative:
         raise SpecError(
-            f"tolerance={tolerance!r} is negative. A tolerance is a distance, so zero or more; which side to look at "
-            "is what direction= says."
+            f"tolerance={tolerance!r} is negative. Expected zero or more. To choose the side, pass "
+            "direction='backward', 'forward' or 'nearest'.",
+            name="JN-TOLERANCE-NEGATIVE",
         )
     return tolerance
 

@@ -83,13 +83,17 @@ class Spec(ABC):
             If the kind is another, or an argument is unknown.
         """
         if values.get("kind", cls.kind) != cls.kind:
-            raise SpecError(f"kind={values['kind']!r} is not {cls.title}. Expected {cls.kind!r}.")
+            raise SpecError(
+                f"kind={values['kind']!r} is not {cls.title}. Expected kind={cls.kind!r}.", name="JN-ARGUMENT-VALUE"
+            )
         arguments = {name: value for name, value in values.items() if name != "kind"}
         spec: Any = cls
         known = {each.name for each in fields(spec)}
         for name, value in arguments.items():
             if name not in known:
-                raise SpecError(f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}")
+                raise SpecError(
+                    f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}", name="JN-ARGUMENT-UNKNOWN"
+                )
             if name in _DISTANCES and isinstance(value, Mapping):
                 arguments[name] = Decimal(value["decimal"])
             else:
@@ -137,8 +141,9 @@ class OrderedSpec(KeyedSpec):
         pairs = self.on_pairs()
         if len(pairs) != 1:
             raise SpecError(
-                f'{self.title.capitalize()} needs exactly one column {self.used_for}: pass on="…", or both '
-                f'left_on="…" and right_on="…". Got {len(pairs)}.'
+                f'on= must name exactly one column {self.used_for}, but names {len(pairs)}. Pass on="ts", or left_on= '
+                "and right_on= if the names differ.",
+                name="JN-ON-COUNT",
             )
         return pairs[0]
 

@@ -42,8 +42,9 @@ class Expr:
     def __post_init__(self) -> None:
         if not isinstance(self.text, str) or not self.text.strip():
             raise SpecError(
-                f"expr({self.text!r}) is no expression. Expected SQL over the columns of a table, such as "
-                'juncture.expr("date + open_time").'
+                f"expr({self.text!r}) has no SQL text. Expected an expression over the columns of one table, such as "
+                'juncture.expr("date + open_time").',
+                name="JN-EXPRESSION-EMPTY",
             )
 
     def __str__(self) -> str:
@@ -200,9 +201,7 @@ class ComputedColumns:
         try:
             return self.expression(key.text, side)
         except JunctureError as error:
-            raise type(error)(
-                f"{argument}= has an expression of the {side} table that does not serve. {error}"
-            ) from None
+            raise error.within(f"{argument}=, in an expression over the {side} table") from None
 
     def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str) -> list[tuple[str, str]]:
         """Return pairs of names, of which those of expressions are added."""

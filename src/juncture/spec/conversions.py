@@ -59,10 +59,10 @@ def matched_keys(
             found.append((ours, theirs) if shared is None else _both(columns, ours, theirs, shared))
         elif fills:
             raise SchemaError(
-                f"The columns {display_name(columns.left, ours)!r} ({types[0]}) and "
-                f"{display_name(columns.right, theirs)!r} ({types[1]}) are equal by value, but right rows "
-                f"without a match have to stand in the left column, and no type holds the values of both. Cast one of "
-                "them first."
+                f"{display_name(columns.left, ours)!r} ({types[0]}) and {display_name(columns.right, theirs)!r} "
+                f"({types[1]}) have no common type, but how='right' and 'full' write right keys into the left column. "
+                "Cast one of them first.",
+                name="JN-FILL-TYPE",
             )
         else:
             found += _with_floats(columns, (ours, theirs), kinds, nulls_equal=nulls_equal)
@@ -127,8 +127,9 @@ def _with_floats(
     if pat.is_uint64(plain_type(columns.schema(sides[1 - place]).field(other).type)):
         ours, theirs = display_name(columns.left, pair[0]), display_name(columns.right, pair[1])
         raise SchemaError(
-            f"The columns {ours!r} and {theirs!r} are of 64-bit unsigned integers and of floats, which do not "
-            "compare exactly. Cast one of them to the type of the other first."
+            f"{ours!r} and {theirs!r} are 64-bit unsigned integers and floats, which do not compare exactly. Cast one "
+            "of them to the type of the other.",
+            name="JN-TYPE-INEXACT",
         )
     # A float that is no integer of 64 bits equals none of them, and becomes null.
     floats = columns.sql(pair[place], sides[place])

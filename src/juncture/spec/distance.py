@@ -35,14 +35,20 @@ def freeze_distance(argument: str, value: object) -> Distance | None:
     if distance is None:
         return None
     if isinstance(distance, Fraction):
-        raise SpecError(f"{argument}={value!r} has digits without an end. Pass a Decimal with as many as are meant.")
+        raise SpecError(
+            f"{argument}={value!r} has no exact decimal representation. Pass a Decimal with the digits that you need.",
+            name="JN-DISTANCE-VALUE",
+        )
     if isinstance(distance, bool) or not isinstance(distance, int | float | Decimal | TimeLength | str):
         raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a distance. Expected a number, a timedelta, "
-            'a duration such as "5m", or the name of a left column.'
+            f"{argument}={value!r} ({type(value).__name__}) is not a distance. Expected a number, a timedelta, a "
+            'duration such as "5m", or the name of a left column.',
+            name="JN-ARGUMENT-TYPE",
         )
     if isinstance(distance, int | float | Decimal) and Decimal(distance).is_nan():
-        raise SpecError(f"{argument}=nan is not a distance: nothing would ever match.")
+        raise SpecError(
+            f"{argument}=nan would match nothing. Pass a number, or None for no limit.", name="JN-DISTANCE-VALUE"
+        )
     if isinstance(distance, TimeLength):
         length_ns(distance, argument=argument)
     return distance
@@ -58,8 +64,9 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
     """
     if isinstance(value, str) and not is_duration(value):
         raise SpecError(
-            f'{argument}={value!r} is neither a duration (such as "5m") nor a column of the left table. '
-            f"{did_you_mean(value, left.names)}"
+            f'{argument}={value!r} is neither a duration, such as "5m", nor a column of the left table. '
+            f"{did_you_mean(value, left.names)}",
+            name="JN-DURATION-SYNTAX",
         )
     if domain.is_time:
         if isinstance(value, str | TimeLength):
@@ -68,12 +75,15 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
         if value == 0:
             return Decimal(0)
         raise SpecError(
-            f"{argument}={value!r} has no unit, and the on columns are {domain.kind}s. "
-            'Pass a duration such as "5m", or a timedelta.'
+            f"{argument}={value!r} ({type(value).__name__}) has no unit, but the on columns are {domain.kind}s. Pass "
+            f'a duration, such as {argument}="5m", or a timedelta.',
+            name="JN-DISTANCE-UNIT",
         )
     if isinstance(value, str | TimeLength):
         raise SpecError(
-            f"{argument}={value!r} is a duration, and the on columns are of kind {domain.kind}. Pass a number."
+            f"{argument}={value!r} is a duration, but the on columns are {domain.kind}s. Pass a number, such as "
+            f"{argument}=10.",
+            name="JN-DISTANCE-UNIT",
         )
     # A float counts as what it is written as: 0.3 is three tenths, not the binary fraction just below.
     exact = Decimal(str(float(value)) if isinstance(value, float) else value)
@@ -103,8 +113,9 @@ def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> Non
     }[domain.kind]
     if not fits:
         raise SchemaError(
-            f"{argument} names the left column {field.name!r} of type {field.type}, but distances of {domain.kind} "
-            f"values need {wanted} column. Cast it first."
+            f"{argument}={field.name!r} is a left column of type {field.type}, but distances between {domain.kind}s "
+            f"need {wanted} column. Cast it first.",
+            name="JN-DISTANCE-TYPE",
         )
 
 

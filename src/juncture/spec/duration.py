@@ -71,8 +71,9 @@ def duration_ns(value: str | TimeLength, *, argument: str) -> int:
         return length_ns(value, argument=argument)
     if not is_duration(value):
         raise SpecError(
-            f"{argument}={value!r} is not a duration. Expected numbers with units (ns, us, ms, s, m, h, d, w), "
-            f'such as "50ms", "1h30m" or "2 days", or a datetime.timedelta.'
+            f"{argument}={value!r} is not a duration. Expected numbers with units (ns, us, ms, s, m, h, d, w), such "
+            'as "50ms", "1h30m" or "2 days", or a timedelta.',
+            name="JN-DURATION-SYNTAX",
         )
     whole = _WHOLE.fullmatch(value)
     assert whole is not None

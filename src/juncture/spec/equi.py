@@ -90,8 +90,9 @@ class Equi(Spec):
     def __post_init__(self) -> None:
         if not self.on_pairs():
             raise SpecError(
-                "An equality join needs a key: pass on= with a column of both tables, or left_on= and right_on=. "
-                "For a condition without a key there is join_where(…)."
+                'on= is missing, but an equality join needs a key. Pass on="id", or left_on= and right_on= if the '
+                "names differ. For a condition without a key, use join_where(…).",
+                name="JN-KEY-MISSING",
             )
         check_answer(self)
         check_condition(self.where, "l.price < r.limit")

@@ -85,11 +85,17 @@ class Grid:
         for name in names:
             check_name("by", name)
         if self.on in names or len(set(names)) < len(names):
-            raise SpecError(f"by={list(names)!r} with on={self.on!r} names a column twice.")
+            raise SpecError(
+                f"by={list(names)!r} and on={self.on!r} name a column twice. Remove the duplicate.",
+                name="JN-COLUMN-REPEATED",
+            )
         object.__setattr__(self, "by", names)
         every = freeze_distance("every", self.every)
         if every is None:
-            raise SpecError('every=None is no step. Expected a number, a timedelta, or a duration such as "1h".')
+            raise SpecError(
+                'every=None is not a step. Expected a number, a timedelta, or a duration such as "1h".',
+                name="JN-ARGUMENT-TYPE",
+            )
         object.__setattr__(self, "every", every)
 
     def resolve(self, schema: pa.Schema) -> ResolvedGrid:
@@ -115,14 +121,16 @@ class Grid:
         domain = shared_domain([("left", pa.field(self.on, data_type))], role="on")
         if domain.kind not in ("integer", "date", "timestamp"):
             raise SchemaError(
-                f"The column {self.on!r} is of type {data_type}, whose values have no regular steps. Expected an "
-                "integer, date or timestamp: cast it first."
+                f"on={self.on!r} has type {data_type}, which has no regular steps. Cast it to an integer, date or "
+                "timestamp first.",
+                name="JN-TYPE-UNSUPPORTED",
             )
         steps = in_steps("every", self.every, domain, pa.schema([]))
         if steps != steps.to_integral_value() or not 0 < steps < 2**63:
             raise SpecError(
-                f"every={self.every!r} is not a whole number of steps of {self.on!r}, which is of type {data_type}. "
-                "Expected one or more."
+                f"every={self.every!r} is not a whole number of steps of on={self.on!r} ({data_type}). Expected one "
+                "step or more.",
+                name="JN-GRID-STEP",
             )
         first, last = (each if isinstance(each, str) else None for each in ends.values())
         return ResolvedGrid(
@@ -161,15 +169,20 @@ def constant_of(argument: str, value: Any, data_type: pa.DataType | None) -> pa.
         is_zoned = isinstance(value, datetime) and value.tzinfo is not None
         if isinstance(value, Number) or is_zoned != (zone is not None):
             raise SpecError(
-                f"{argument}={value!r} ({type(value).__name__}) is no {data_type}. Expected a time with a zone where "
-                "the column has one, and without one otherwise, or the name of a column."
+                f"{argument}={value!r} ({type(value).__name__}) is not a {data_type}. Expected a date or time "
+                f"{'without' if zone is None else 'with'} a time zone, or the name of a column.",
+                name="JN-GRID-BOUND",
             )
     try:
         constant = pa.scalar(value, data_type)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is no {data_type or 'value'}: {error}"
+            f"{argument}={value!r} ({type(value).__name__}) is not a {data_type or 'value'}. Expected a value of the "
+            f"type of on=, or the name of a column. Arrow reports: {error}",
+            name="JN-GRID-BOUND",
         ) from error
     if not constant.is_valid:
-        raise SpecError(f"{argument}={value!r} is null. Expected a value, or the name of a column.")
+        raise SpecError(
+            f"{argument}={value!r} is null. Expected a value, or the name of a column.", name="JN-GRID-BOUND"
+        )
     return constant

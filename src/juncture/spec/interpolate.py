@@ -82,12 +82,18 @@ class Interpolation:
         for name in names:
             check_name("columns", name)
         if not names or len(set(names)) < len(names):
-            raise SpecError(f"columns={columns!r} names no columns, or one twice. Expected right columns of numbers.")
+            raise SpecError(
+                f"columns={columns!r} is empty or names a column twice. Expected one or more different right columns "
+                "with numbers.",
+                name="JN-ARGUMENT-VALUE",
+            )
         check_suffix(suffix)
         sides = tolerance if isinstance(tolerance, tuple | list) else (tolerance, tolerance)
         if len(sides) != 2:
             raise SpecError(
-                f"tolerance={tolerance!r} is neither one distance nor a pair, of the row before and of the row after."
+                f"tolerance={tolerance!r} has {len(sides)} values. Expected one distance, or a pair for the row "
+                "before and the row after.",
+                name="JN-ARGUMENT-VALUE",
             )
         before, after = (
             Asof(direction=direction, tolerance=each, coalesce=False, **shared)  # type: ignore[arg-type]
@@ -96,7 +102,9 @@ class Interpolation:
         for key in (*before.on_pair(), *(key for pair in before.by_pairs() for key in pair)):
             if isinstance(key, Expr):
                 raise SpecError(
-                    f"{key!r} is an expression, and lines are drawn between columns. Add it to the tables as a column."
+                    f"{key.text!r} is an expression, but interpolation needs columns. Add it to the tables as a column "
+                    "first.",
+                    name="JN-INTERPOLATE-EXPRESSION",
                 )
         return cls(before=before, after=after, columns=names, suffix=suffix)
 
@@ -121,20 +129,23 @@ class Interpolation:
         for name, schema, side in ((on, left, "left"), (right_on, right, "right")):
             if name not in schema.names:
                 raise SchemaError(
-                    f"on names the column {name!r}, which the {side} table does not have. {hint(name, schema)}"
+                    f"on={name!r} is not a column of the {side} table. {hint(name, schema)}", name="JN-COLUMN-MISSING"
                 )
         named = list[tuple[str, str]]()
         for name in self.columns:
             data_type = plain_type(right.field(name).type)
             if not (pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)):
                 raise SchemaError(
-                    f"columns names the right column {name!r} of type {data_type}, and lines lie between numbers. "
-                    "Cast it."
+                    f"columns={name!r} is a right column of type {data_type}, but interpolation needs numbers. Cast "
+                    "it to an integer, float or decimal first.",
+                    name="JN-TYPE-UNSUPPORTED",
                 )
             output = name + self.suffix if name in left.names else name
             if output in left.names or output in (each for _, each in named):
                 raise SchemaError(
-                    f"The values of {name!r} would be named {output!r}, which is taken. Pass another suffix=."
+                    f"Right column {name!r} would be named {output!r}, which is already a column. Pass another "
+                    f"suffix= (now {self.suffix!r}).",
+                    name="JN-OUTPUT-COLUMN-TAKEN",
                 )
             named.append((name, output))
         domain = common_domain(left.field(on), right.field(right_on))

@@ -29,18 +29,21 @@ def check_keys(
         for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
-                    f"The {side} {role} column {label(field)!r} is of type {field.type}: maps cannot be compared for "
-                    "equality. Join by its entries, sorted, or by a string made of them."
+                    f"{role}={label(field)!r} of the {side} table is {field.type}, and maps have no equality. Join by "
+                    "its sorted entries, or by a string made from them.",
+                    name="JN-TYPE-UNSUPPORTED",
                 )
             if "interval" in kind or "union" in kind:
                 raise SchemaError(
-                    f"The {side} {role} column {label(field)!r} is of type {field.type}, which cannot be compared for "
-                    "equality. Cast it to a type that can, a string for example."
+                    f"{role}={label(field)!r} of the {side} table is {field.type}, which has no equality. Cast it "
+                    "first, for example to string.",
+                    name="JN-TYPE-UNSUPPORTED",
                 )
         if kinds[0] != kinds[1] and "null" not in kinds:
             raise SchemaError(
-                f"The {role} columns cannot be equal: left {label(ours)!r} is {ours.type}, right {label(theirs)!r} is "
-                f"{theirs.type}. Cast one of them to the type of the other first."
+                f"{role}= compares left {label(ours)!r} ({ours.type}) with right {label(theirs)!r} ({theirs.type}), "
+                "which have no common values. Cast one of them to the type of the other.",
+                name="JN-TYPE-MISMATCH",
             )
 
 

@@ -69,25 +69,32 @@ class Right:
     def __post_init__(self) -> None:
         if not isinstance(self.spec, Spec):
             raise SpecError(
-                f"spec={self.spec!r} ({type(self.spec).__name__}) is not a join. Expected a spec such as "
-                'juncture.Asof(on="ts").'
+                f"spec={self.spec!r} ({type(self.spec).__name__}) is not a join. Expected a spec, such as "
+                'juncture.Asof(on="ts").',
+                name="JN-ARGUMENT-TYPE",
             )
         _check_single(self.spec)
         columns = self.columns
         if columns is not None and (isinstance(columns, str) or not isinstance(columns, Sequence | Mapping)):
             raise SpecError(
-                f"columns={columns!r} ({type(columns).__name__}) names no columns. Expected a list of names, "
-                'or a mapping to new ones, such as {"wind": "wind_at_departure"}.'
+                f"columns={columns!r} ({type(columns).__name__}) is not a list of column names. Expected for example "
+                'columns=["wind"], or a mapping to new names such as columns={"wind": "wind_at_departure"}.',
+                name="JN-ARGUMENT-TYPE",
             )
         for name in [*(columns or ()), *(columns.values() if isinstance(columns, Mapping) else ())]:
             check_name("columns", name)
         if not isinstance(self.prefix, str):
-            raise SpecError(f"prefix={self.prefix!r} is not a string.")
+            raise SpecError(
+                f"prefix={self.prefix!r} ({type(self.prefix).__name__}) is not a string. Expected for example "
+                'prefix="weather_".',
+                name="JN-ARGUMENT-TYPE",
+            )
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
         if self.duplicates != "error" and not isinstance(self.spec, Equi):
             raise SpecError(
-                f"duplicates={self.duplicates!r} goes with equality joins, and this is {self.spec.title}, which gives "
-                "one row anyway. Leave it out."
+                f"duplicates={self.duplicates!r} applies to equality joins only, but spec= is {self.spec.title}. "
+                "Remove duplicates=.",
+                name="JN-ARGUMENT-CONFLICT",
             )
         self._check_known_at()
 
@@ -99,13 +106,16 @@ class Right:
             check_name("known_at", name)
         if len(names) > 2 or not names:
             raise SpecError(
-                f"known_at={self.known_at!r} is no column, nor a pair of one of this table and one of the spine, "
-                'such as ("ingested_at", "seen_at").'
+                f"known_at={self.known_at!r} names {len(names)} columns. Expected a column of this table, and "
+                'optionally the column of the spine to compare it with, such as known_at=("ingested_at", '
+                '"seen_at").',
+                name="JN-KNOWN-COLUMNS",
             )
         if len(names) == 1 and not _has_order(self.spec):
             raise SpecError(
-                f"known_at={self.known_at!r} is held against the spine's time, and {self.spec.title} names none. Pass "
-                f'a pair with the column of the spine that has it: known_at=({names[0]!r}, "ts").'
+                f"known_at={self.known_at!r} names no column of the spine to compare with, and {self.spec.title} has "
+                f'no on=. Pass both, such as known_at=({names[0]!r}, "ts").',
+                name="JN-KNOWN-COLUMNS",
             )
 
 
@@ -212,7 +222,7 @@ def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, 
 
 def named(name: str, error: JunctureError) -> JunctureError:
     """Return an error that says which table it is about."""
-    return type(error)(f"In table {name!r}: {error}")
+    return error.within(f"In table {name!r}")
 
 
 def _check_single(spec: Any) -> None:
@@ -226,18 +236,21 @@ def _check_single(spec: Any) -> None:
     has_aggregates = bool(getattr(spec, "agg", None))
     if not has_aggregates and not isinstance(spec, Asof | Equi):
         raise SpecError(
-            f"{spec.title.capitalize()} may give a row of the spine several rows, and a table that is joined to one "
-            'gives it one at most. Pass agg=, such as agg={"*": "count"}.'
+            f"spec= is {spec.title}, which can return several rows per row of the spine, but a table of join_many "
+            'must return at most one. Pass agg=, such as agg={"*": "count"}.',
+            name="JN-MANY-MATCHES",
         )
     if isinstance(spec, Asof) and spec.matches > 1:
         raise SpecError(
-            f"matches={spec.matches} may give a row of the spine several rows, and a table that is joined to one gives "
-            "it one at most. Leave matches= out."
+            f"matches={spec.matches} can return several rows per row of the spine, but a table of join_many must "
+            "return at most one. Remove matches=.",
+            name="JN-MANY-MATCHES",
         )
     if spec.how not in (None, "left", "inner"):
         raise SpecError(
-            f"how={spec.how!r} does not add columns to the rows of the spine. Expected 'left', or 'inner' to drop rows "
-            "of the spine without a match."
+            f"how={spec.how!r} is not available in join_many, which adds columns to the spine. Pass how='left', or "
+            "how='inner' to drop rows of the spine without a match.",
+            name="JN-ARGUMENT-VALUE",
         )
 
 
@@ -247,9 +260,14 @@ def _has_order(spec: Any) -> bool:
 
 def _not_shown(column: str, right: Right, schema: pa.Schema, shown: list[str]) -> SchemaError:
     if column in schema.names:
-        why = "aggregates are shown" if getattr(right.spec, "agg", None) else "it equals a column of the spine"
-        return SchemaError(f"columns= names {column!r}, which is not shown, since {why}. Expected some of {shown}.")
-    return SchemaError(f"columns= names {column!r}, which is not there. {did_you_mean(column, shown)}")
+        why = "agg= replaces the columns" if getattr(right.spec, "agg", None) else "it equals a column of the spine"
+        return SchemaError(
+            f"columns={column!r} is not in the output of this table, because {why}. Expected one of {shown}.",
+            name="JN-COLUMN-HIDDEN",
+        )
+    return SchemaError(
+        f"columns={column!r} is not a column of this table. {did_you_mean(column, shown)}", name="JN-COLUMN-MISSING"
+    )
 
 
 def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
@@ -265,8 +283,9 @@ def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
         output += right.spec.suffix
     if output in taken:
         raise SchemaError(
-            f"The column {name!r} would be named {output!r}, which the spine or an earlier table has. Pass prefix=, or "
-            "columns= with a mapping to other names."
+            f"Column {name!r} would be named {output!r}, which is already a column of the spine or of an earlier "
+            "table. Pass prefix=, or columns= with a mapping to other names.",
+            name="JN-OUTPUT-COLUMN-TAKEN",
         )
     return output
 

@@ -172,7 +172,11 @@ class Overlap(AggregatingSpec):
             interval = arguments.get(argument)
             if isinstance(interval, Mapping):
                 if not interval.keys() <= {"start", "end"}:
-                    raise SpecError(f"{argument}={interval!r} may name a start and an end only.")
+                    raise SpecError(
+                        f'{argument}={interval!r} has keys other than "start" and "end". Expected for example '
+                        f'{argument}={{"start": "begin"}}.',
+                        name="JN-ARGUMENT-VALUE",
+                    )
                 arguments[argument] = (interval.get("start"), interval.get("end"))
         return super().from_dict(arguments)
 
@@ -251,14 +255,19 @@ def _called(interval: KeyInterval, names: Iterator[str]) -> Interval:
 def _interval(argument: str, value: object) -> KeyInterval:
     """Return the two columns of an interval, in the form that a spec keeps."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
-        raise SpecError(f'{argument}={value!r} is not a pair of column names. Expected ("start", "end").')
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is not a pair of columns. Expected the start and the end, "
+            f'such as {argument}=("start", "end").',
+            name="JN-INTERVAL-PAIR",
+        )
     for name in value:
         if name is not None and not isinstance(name, Expr):
             check_name(argument, name)
     start, end = value
     if start is None and end is None:
         raise SpecError(
-            f"{argument}=(None, None) is unbounded on both sides, so that it overlaps everything. Name its start or "
-            "its end."
+            f"{argument}=(None, None) has no start and no end, so it overlaps every interval. Name at least one "
+            "column.",
+            name="JN-INTERVAL-UNBOUNDED",
         )
     return start, end

@@ -198,11 +198,16 @@ class Range(OrderedSpec, AggregatingSpec):
             _check_window(self.lower, self.upper)
             return
         if self.lower is not None or self.upper is not None:
-            raise SpecError("Pass either windows= or lower= and upper=, not both: name the window that they make, too.")
+            raise SpecError(
+                "windows= excludes lower= and upper=. Pass the single window as one of several, such as "
+                'windows={"1h": ("-1h", 0)}.',
+                name="JN-ARGUMENT-CONFLICT",
+            )
         if self.agg is None:
             raise SpecError(
-                "windows= goes with agg=, which is made for each of them. For the matches of one window pass lower= "
-                "and upper=."
+                "windows= needs agg=, which is computed for each window. For the matches of one window, pass lower= "
+                "and upper=.",
+                name="JN-ARGUMENT-CONFLICT",
             )
         for lower, upper in (freeze_windows(self.windows) or {}).values():
             _check_window(lower, upper)
@@ -278,8 +283,9 @@ class Range(OrderedSpec, AggregatingSpec):
                 bounds.append(None)
             elif isinstance(value, str) and value in left.names and self.windows is not None:
                 raise SpecError(
-                    f"windows= has the end {value!r}, which is a left column. Several windows are the same for all "
-                    "rows: pass constants, or lower= and upper= in a join of its own."
+                    f"windows= has the end {value!r}, which is a left column. Pass constant ends, or use lower= and "
+                    "upper= in a join of its own.",
+                    name="JN-WINDOWS-COLUMN",
                 )
             elif isinstance(value, str) and value in left.names:
                 check_distance_column(argument, left.field(value), domain)
@@ -301,7 +307,11 @@ def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Doma
     if steps.is_infinite():
         if (steps < 0) == (argument == "lower"):
             return None
-        raise SpecError(f"{argument}={value!r} is beyond all values of kind {domain.kind}: nothing would ever match.")
+        raise SpecError(
+            f"{argument}={value!r} is beyond all {domain.kind}s, so nothing would match. Pass a smaller distance, or "
+            "None for no limit.",
+            name="JN-DISTANCE-VALUE",
+        )
     whole = math.ceil(steps) if argument == "lower" else math.floor(steps)
     return Bound(constant=whole, closed=closed or whole != steps)
 
@@ -319,8 +329,9 @@ def _around(windows: Sequence[tuple[Bound | None, Bound | None]]) -> tuple[Bound
     upper = None if None in uppers else max(uppers, key=lambda end: (end.constant, end.closed))
     if lower is None and upper is None:
         raise SpecError(
-            "windows= leaves the line open on both sides, taken together. Pass those that look back and those that "
-            "look ahead to joins of their own."
+            "windows= is unbounded on both sides, taken together. Pass windows that look back and windows that look "
+            "ahead to separate joins.",
+            name="JN-WINDOW-UNBOUNDED",
         )
     return lower, upper
 
@@ -345,13 +356,15 @@ def _is_open(end: Distance | None, limit: float) -> bool:
 
 def _has_no_end(lower: object, upper: object) -> SpecError:
     return SpecError(
-        f"lower={lower!r} and upper={upper!r} leave the window without an end. Pass at least one within all "
-        'values, such as lower="-1h"; to match rows by equal columns alone is no range join.'
+        f"lower={lower!r} and upper={upper!r} leave the window unbounded on both sides. Pass at least one bound, such "
+        'as lower="-1h". To match by equal columns only, use join(…).',
+        name="JN-WINDOW-UNBOUNDED",
     )
 
 
 def _starts_after_end(lower: object, upper: object) -> SpecError:
     return SpecError(
-        f"lower={lower!r} is greater than upper={upper!r}, so that the window starts after its end and nothing would "
-        "ever match. Swap them; bounds that look back are negative."
+        f"lower={lower!r} is greater than upper={upper!r}, so nothing would match. Swap them. Bounds before the left "
+        "row are negative.",
+        name="JN-WINDOW-REVERSED",
     )

@@ -143,21 +143,24 @@ def refuse_computed(join: Resolved, what: str) -> None:
     domain = getattr(join, "domain", None)
     if domain is not None and domain.kind == "tuple":
         raise PlanError(
-            f"on= names several columns {join.spec.on_names()[0]}, which {what} cannot order by. Expected one column: "
-            "add one to both tables before that orders rows as these do."
+            f"on={join.spec.on_names()[0]} names several columns, which {what} cannot order by. Add one column to "
+            "both tables that orders the rows in the same way.",
+            name="JN-ON-UNSUPPORTED",
         )
     for side, schema in zip(SIDES, (join.left_schema, join.right_schema), strict=True):
         for field in computed_columns(schema):
             _refuse(field, schema, side, what)
     if domain is not None and domain.has_integers:
         raise PlanError(
-            f"on has integers of 64 bits on one side and floats on the other, which {what} cannot compare exactly. "
-            "Cast one of them to the type of the other first."
+            f"on= compares 64-bit integers with floats, which {what} cannot do exactly. Cast one of them to the type "
+            "of the other.",
+            name="JN-ON-UNSUPPORTED",
         )
     if domain is not None and domain.is_asof_only:
         raise PlanError(
-            f"on is of {domain.kind} values, which {what} cannot order by. Expected integers, floats, decimals, dates "
-            "or timestamps: cast it first."
+            f"on= has {domain.kind} values, which {what} cannot order by. Cast it to an integer, float, decimal, date "
+            "or timestamp.",
+            name="JN-ON-UNSUPPORTED",
         )
 
 
@@ -165,10 +168,12 @@ def _refuse(field: pa.Field, schema: pa.Schema, side: Side, what: str) -> NoRetu
     name, own = display_name(schema, field.name), stands_for(field)
     if own is None:
         raise PlanError(
-            f"{name!r} is an expression of the {side} table, and {what} can compare columns only. Add it to the table "
-            "as a column before."
+            f"{name!r} is an expression over the {side} table, but {what} can compare columns only. Add it to the "
+            "table as a column first.",
+            name="JN-KEY-EXPRESSION",
         )
     raise PlanError(
-        f"The {side} column {name!r} has to be compared as {field.type}, since the other table has another type, and "
-        f"{what} can compare columns of like types only. Cast both columns to one type before."
+        f"{name!r} of the {side} table would be converted to {field.type} to compare with the other table, but {what} "
+        "can compare columns of equal types only. Cast both columns to one type first.",
+        name="JN-KEY-CONVERSION",
     )

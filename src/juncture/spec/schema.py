@@ -157,13 +157,15 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
     if repeated:
         raise SchemaError(
-            f"The {side} table has more than one column named {repeated[0]!r}. "
-            "Columns are found by name, so each needs its own: rename or drop one of them first."
+            f"The {side} table has {schema.names.count(repeated[0])} columns named {repeated[0]!r}. Rename or drop "
+            "all but one of them.",
+            name="JN-COLUMN-DUPLICATE",
         )
     for name in names:
         if name not in schema.names:
             raise SchemaError(
-                f"{argument} names the column {name!r}, which the {side} table does not have. {hint(name, schema)}"
+                f"{argument}={name!r} is not a column of the {side} table. {hint(name, schema)}",
+                name="JN-COLUMN-MISSING",
             )
 
 
@@ -199,10 +201,10 @@ def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
     """
     if _has_ordered_categories(field.type):
         raise SchemaError(
-            f"{asked} asks for the order of the {side} column {label(field)!r}, which is of ordered categories "
-            f"({field.type}). Two tables may order theirs differently, and their values are in another order by "
-            "themselves: cast the column to its values (such as string) to go by these, or compare the numbers of the "
-            "categories (.cat.codes in pandas, .to_physical() in Polars)."
+            f"{asked} needs an order, but the {side} column {label(field)!r} has ordered categories ({field.type}), "
+            "whose order can differ between tables. Cast it to its values (for example to string), or to the "
+            "category numbers (.cat.codes in pandas, .to_physical() in Polars).",
+            name="JN-ORDERED-CATEGORIES",
         )
 
 
@@ -231,8 +233,9 @@ def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = ""
         data_type = right.field(name).type
         if any(map(pat.is_union, _types_in(data_type))):
             raise SchemaError(
-                f"The right column {name!r} is of type {data_type}, and unions have no order, so it cannot decide ties "
-                f"as all right columns do. Leave it out, or cast it to a type that has one{remedy}."
+                f"Right column {name!r} is {data_type}, and unions have no order, but all right columns break ties. "
+                f"Drop it or cast it to a type with an order{remedy}.",
+                name="JN-TIES-TYPE",
             )
 
 
@@ -343,9 +346,9 @@ def shared_domain(
             return Domain("float", has_integers=True)
         if other.kind != domain.kind:
             raise SchemaError(
-                f"The {role} columns are of different kinds: {first_side} {label(first)!r} is {first.type} "
-                f"({domain.kind}), {side} {label(field)!r} is {field.type} ({other.kind}). Cast one of them to the "
-                "type of the other first."
+                f"{role}= compares {first_side} {label(first)!r} ({first.type}) with {side} {label(field)!r} "
+                f"({field.type}), which have no common values. Cast one of them to the type of the other.",
+                name="JN-TYPE-MISMATCH",
             )
         unit = domain.unit
         if other.is_time and other.kind != "date":
@@ -354,9 +357,10 @@ def shared_domain(
             zones = [plain_type(each.type).tz for each in (first, field)]
             if (zones[0] is None) != (zones[1] is None):
                 raise SchemaError(
-                    f"One {role} column has a time zone and the other has none: {first_side} {label(first)!r} is "
-                    f"{first.type}, {side} {label(field)!r} is {field.type}. Give the unzoned one its zone (or drop "
-                    "the other's) first: which instants it means cannot be guessed."
+                    f"{role}= compares {first_side} {label(first)!r} ({first.type}) with {side} {label(field)!r} "
+                    f"({field.type}), but only one of them has a time zone. Add a time zone to the other, or drop it "
+                    "from both.",
+                    name="JN-TIMEZONE-MISMATCH",
                 )
         domain = Domain(domain.kind, scale=max(domain.scale, other.scale), unit=unit)
     return domain
@@ -381,8 +385,9 @@ def _domain(side: Side, field: pa.Field, role: str, *, any_order: bool) -> Domai
         return Domain("text" if key_kind(data_type) == "string" else "binary")
     more = ", timestamp, duration, time of day, text or binary" if any_order else " or timestamp"
     raise SchemaError(
-        f"The {side} {role} column {label(field)!r} is of type {field.type}, which cannot be joined by order. "
-        f"Expected an integer, float, decimal, date{more}: cast it first."
+        f"{role}={label(field)!r} of the {side} table is {field.type}, which this join cannot order by. Cast it to an "
+        f"integer, float, decimal, date{more}.",
+        name="JN-TYPE-UNSUPPORTED",
     )
 
 
@@ -460,8 +465,9 @@ def output_columns(
         one, other = left.field(ours).type, right.field(theirs).type
         if plain_type(one) != plain_type(other):
             raise SchemaError(
-                f"how={how!r} keeps right rows without a match, whose {right_name!r} ({other}) has to stand in the "
-                f"left column {left_name!r} ({one}). Types are never changed silently: cast one of them first."
+                f"how={how!r} writes {right_name!r} ({other}) of unmatched right rows into the left column "
+                f"{left_name!r} ({one}), but the types differ. Cast one of them first.",
+                name="JN-FILL-TYPE",
             )
         fills[left_name] = ours, theirs
     shown = own_columns(left).names
@@ -474,8 +480,9 @@ def output_columns(
         output = name if name not in taken else name + suffix
         if output in taken:
             raise SchemaError(
-                f"The right column {name!r} would be named {output!r}, which is taken too. "
-                f"Pass another suffix= than {suffix!r}, or rename the column."
+                f"Right column {name!r} would be named {output!r}, which is already a column. Pass another suffix= "
+                f"(now {suffix!r}), or rename the column.",
+                name="JN-OUTPUT-COLUMN-TAKEN",
             )
         taken.add(output)
         columns.append(OutputColumn(output, "right", name))

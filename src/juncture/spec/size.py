@@ -51,8 +51,9 @@ def size_bytes(value: str | int, *, argument: str) -> int:
             found = int(Decimal(parts[1]) * _UNITS[parts[2].lower()])
     if found is None or found <= 0:
         raise SpecError(
-            f"{argument}={value!r} is not a size of memory. Expected a number of bytes, or a text such as '2GB', "
-            "'500MB' or '1.5GiB'."
+            f"{argument}={value!r} is not a positive size. Expected a number of bytes, or a text such as '2GB', "
+            "'500MB' or '1.5GiB'.",
+            name="JN-SIZE-SYNTAX",
         )
     return found
 

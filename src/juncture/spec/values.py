@@ -72,7 +72,10 @@ def flag(argument: str, value: object) -> bool:
     """
     found = plain(value)
     if not isinstance(found, bool):
-        raise SpecError(f"{argument}={value!r} is not a truth value. Expected True or False.")
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is not a boolean. Expected True or False.",
+            name="JN-ARGUMENT-TYPE",
+        )
     return found
 
 
@@ -110,14 +113,21 @@ def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
         If it is NaT, has no fixed length, or is not whole nanoseconds.
     """
     if np.isnat(value):
-        raise SpecError(f"{argument}=NaT is no value: nothing would ever match.")
+        raise SpecError(
+            f"{argument}=NaT would match nothing. Pass a value, or None for no limit.", name="JN-DISTANCE-VALUE"
+        )
     unit, steps = np.datetime_data(value.dtype)
     if unit not in _UNIT_NS:
         what = "has no unit" if unit == "generic" else "has no fixed length"
-        raise SpecError(f"{argument}={value!r} {what}. Pass weeks, days or a smaller unit: numpy.timedelta64(30, 'D').")
+        raise SpecError(
+            f"{argument}={value!r} {what}. Pass weeks, days or a smaller unit, such as numpy.timedelta64(30, 'D').",
+            name="JN-DURATION-VARIABLE",
+        )
     exact = int(value.astype(np.int64)) * steps * Fraction(_UNIT_NS[unit])
     if exact.denominator != 1:
-        raise SpecError(f"{argument}={value!r} is finer than a nanosecond, which no timestamp is.")
+        raise SpecError(
+            f"{argument}={value!r} is finer than a nanosecond. Round it to nanoseconds.", name="JN-DURATION-PRECISION"
+        )
     return int(exact)
 
 

@@ -98,14 +98,18 @@ class Where(AggregatingSpec):
     def __post_init__(self) -> None:
         if not isinstance(self.predicate, str):
             raise SpecError(
-                f"predicate={self.predicate!r} ({type(self.predicate).__name__}) is not SQL. Expected a string such as "
-                '"l.a > r.b - 3".'
+                f"predicate={self.predicate!r} ({type(self.predicate).__name__}) is not a string. Expected SQL, such "
+                'as "l.a > r.b - 3".',
+                name="JN-ARGUMENT-TYPE",
             )
         self.check_matches()
         freeze_flags(self, "allow_cross")
         pair = isinstance(self.names, Sequence) and not isinstance(self.names, str) and len(self.names) == 2
         if not pair or not all(isinstance(name, str) for name in self.names):
-            raise SpecError(f'names={self.names!r} is not a pair of names for the two tables, such as ("l", "r").')
+            raise SpecError(
+                f'names={self.names!r} is not a pair of table names. Expected for example names=("l", "r").',
+                name="JN-ARGUMENT-TYPE",
+            )
         freeze_names(self, "names")
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
@@ -142,9 +146,10 @@ class Where(AggregatingSpec):
         parts = shape(predicate)
         if not (parts.links or left_by or self.allow_cross):
             raise PlanError(
-                f"The predicate {self.predicate!r} ties no left row to any right row: no condition has columns of both "
-                f"tables ({self.names[0]}. and {self.names[1]}.), so that it would join every row that it lets through "
-                "with every other. Add a condition over both or by=, or pass allow_cross=True if that is what you want."
+                f"predicate={self.predicate!r} has no condition with columns of both tables ({self.names[0]}. and "
+                f"{self.names[1]}.), so it would join every left row with every right row. Add such a condition or "
+                "by=, or pass allow_cross=True.",
+                name="JN-CROSS-JOIN",
             )
         return resolved_where(
             self,

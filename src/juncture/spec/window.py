@@ -35,7 +35,9 @@ def freeze_windows(windows: Windows | None) -> dict[str, Ends] | None:
         return None
     if not isinstance(windows, Mapping) or not windows:
         raise SpecError(
-            f'windows={windows!r} is not a mapping of names to windows, such as {{"1h": ("-1h", 0), "7d": ("-7d", 0)}}.'
+            f'windows={windows!r} is not a mapping of names to windows. Expected for example windows={{"1h": '
+            '("-1h", 0), "7d": ("-7d", 0)}.',
+            name="JN-WINDOWS-FORM",
         )
     return {name: _frozen(name, ends) for name, ends in windows.items()}
 
@@ -49,7 +51,8 @@ def _frozen(name: str, ends: Any) -> Ends:
         pair = ends if isinstance(ends, Sequence) and not isinstance(ends, str) and len(ends) == 2 else None
     if pair is None:
         raise SpecError(
-            f'windows[{name!r}]={ends!r} is no window. Expected its ends, such as ("-1h", 0) or {{"upper": 0}}.'
+            f'windows[{name!r}]={ends!r} is not a window. Expected its two ends, such as ("-1h", 0) or {{"upper": 0}}.',
+            name="JN-WINDOWS-FORM",
         )
     lower, upper = (_distance(f"windows[{name!r}]", end) for end in pair)
     return lower, upper

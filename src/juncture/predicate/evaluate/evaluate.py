@@ -69,10 +69,17 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
     tables: dict[str, Any] = {"left": left, "right": right}
     for side in nodes.sides(node):
         if tables[side] is None:
-            raise SpecError(f"The expression reads the {side} table, and there is none: pass {side}=.")
+            raise SpecError(
+                f"{side}= is missing, but the expression reads the {side} table. Pass {side}=.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
     counts = {table.num_rows for table in tables.values() if table is not None}
     if len(counts) != 1:
-        raise SpecError(f"Rows are paired one by one, so both tables need as many: got {sorted(counts)}.")
+        raise SpecError(
+            f"left= and right= have {sorted(counts)} rows, but rows are paired one by one. Pass tables with the same "
+            "number of rows.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     if isinstance(node, nodes.Column):
         given = tables[node.side].column(node.name)
         if given.type == arrow_type(node.type) and isinstance(given, pa.Array):

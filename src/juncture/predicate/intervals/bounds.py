@@ -172,8 +172,9 @@ def _checked(argument: str, value: Mapping[str, Any] | None) -> Mapping[str, Any
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
         raise SpecError(
-            f"{argument}={value!r} is not a mapping of columns to bounds. Expected one such as "
-            f'{argument}={{"a": (1, None)}}.'
+            f'{argument}={value!r} is not a mapping of columns to bounds. Expected for example {argument}={{"a": (1, '
+            "None)}.",
+            name="JN-BOUND-FORM",
         )
     return value
 
@@ -181,14 +182,19 @@ def _checked(argument: str, value: Mapping[str, Any] | None) -> Mapping[str, Any
 def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Literal | None]:
     """Return the lower and the upper end of a bound."""
     if isinstance(value, list | tuple) and len(value) != 2:
-        raise SpecError(f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and upper end.")
+        raise SpecError(
+            f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and an upper end, such as (1, "
+            "None).",
+            name="JN-BOUND-FORM",
+        )
     pair = value if isinstance(value, list | tuple) else (value, value)
     ends = [None if end is None else literal_of(end, argument=f"{argument}[{name!r}]") for end in pair]
     for end, given in zip(ends, pair, strict=True):
         if end is None and given is not None:
             raise SpecError(
-                f"{argument}[{name!r}] is bounded by {given!r} ({type(given).__name__}). Expected a number, Decimal, "
-                "date, datetime, timedelta, string or None."
+                f"{argument}[{name!r}] has the end {given!r} ({type(given).__name__}). Expected a number, Decimal, "
+                "date, datetime, timedelta, string, bytes, bool or None.",
+                name="JN-BOUND-FORM",
             )
     return ends[0], ends[1]
 
@@ -203,7 +209,10 @@ def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None
             found[name] = arrow_type(reduce(_joint, types)) if types else None
         except SchemaError:
             one, other = sorted(str(each) for each in types)
-            raise SpecError(f"{argument}[{name!r}]={value!r} has ends of two types, {one} and {other}.") from None
+            raise SpecError(
+                f"{argument}[{name!r}]={value!r} has ends of two types, {one} and {other}. Pass both ends in one type.",
+                name="JN-BOUND-FORM",
+            ) from None
     return found
 
 
@@ -222,8 +231,9 @@ def _intervals(
         for name in named:
             if name not in schemas[side].names:
                 raise SchemaError(
-                    f"{side[0]}={{{name!r}: …}} bounds a column that the {side} table does not have. "
-                    f"{did_you_mean(name, schemas[side].names)}"
+                    f"{side[0]}[{name!r}] is not a column of the {side} table. "
+                    f"{did_you_mean(name, schemas[side].names)}",
+                    name="JN-COLUMN-MISSING",
                 )
     boxes = {}
     for column in columns:
@@ -242,8 +252,9 @@ def _interval(column: Column, value: object) -> Interval:
     one = interval(column.type, ends[0], ends[1], nan=nan, null=column.nullable)
     if one.empty:
         raise SpecError(
-            f"{argument}[{column.name!r}]={value!r} holds no value of type {column.type}: its lower end is above its "
-            "upper end."
+            f"{argument}[{column.name!r}]={value!r} contains no {column.type} value. Pass a lower end that is not "
+            "above the upper end.",
+            name="JN-BOUND-REVERSED",
         )
     return one
 
@@ -258,8 +269,9 @@ def _steps(column: Column, end: Literal, given: object) -> Bound:
         assert isinstance(end.value, int)
         return Fraction(end.value * TIME_STEPS[column.type.unit], TIME_STEPS[end.type.unit])
     raise SchemaError(
-        f"{column.side[0]}[{column.name!r}] is bounded by {given!r}, of type {end.type}, and the column is of type "
-        f"{column.type}. Pass ends of the column's type."
+        f"{column.side[0]}[{column.name!r}]={given!r} is {end.type}, but the column is {column.type}. Pass ends of "
+        "the column's type.",
+        name="JN-TYPE-MISMATCH",
     )
 
 

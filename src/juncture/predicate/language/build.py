@@ -100,7 +100,9 @@ def absolute(operand: Node) -> Node:
 
 def _signed(operand: Node, operator: str) -> Type:
     if not (operand.type.is_number or operand.type.kind == "duration"):
-        raise SchemaError(f"{operator} of {operand.type} has no meaning. Expected a number or a duration.")
+        raise SchemaError(
+            f"{operator} is not defined for {operand.type}. Expected a number or a duration.", name="JN-OPERAND-TYPE"
+        )
     return BIGINT if operand.type.kind == "integer" else operand.type
 
 
@@ -113,7 +115,9 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
         If there are fewer than two, or they do not compare.
     """
     if len(operands) < 2:
-        raise SchemaError(f"{function} needs at least two operands, and has {len(operands)}.")
+        raise SchemaError(
+            f"{function} has {len(operands)} operands, but needs at least two.", name="JN-EXTREME-OPERANDS"
+        )
     target = operands[0].type
     for operand in operands[1:]:
         target = common_type(target, operand.type, function)
@@ -141,7 +145,9 @@ def common_type(one: Type, other: Type, function: str) -> Type:
             return DOUBLE
         return common_decimal(_as_decimal_type(one), _as_decimal_type(other))
     raise SchemaError(
-        f"{function} of {one} and {other} has no meaning. Cast one of them to the type of the other first."
+        f"{function} has operands of types {one} and {other}, which have no common type. Cast one of them to the type "
+        "of the other.",
+        name="JN-TYPE-MISMATCH",
     )
 
 
@@ -176,16 +182,19 @@ def compare(operator: CompareOperator, left: Node, right: Node, read: TextReader
         clock = Type("timestamp", unit="s")
         left, right = (converted(side, clock) if side.type.kind == "date" else side for side in (left, right))
     elif one.kind != other.kind or one.zoned != other.zoned:
-        raise SchemaError(f"{one} and {other} do not compare. {_compare_hint(one, other)}")
+        raise SchemaError(
+            f"{one} and {other} do not compare. {_compare_hint(one, other)}",
+            name="JN-TIMEZONE-MISMATCH" if one.kind == other.kind else "JN-TYPE-MISMATCH",
+        )
     return Compare(BOOLEAN, operator, left, right)
 
 
 def _compare_hint(left: Type, right: Type) -> str:
     kinds = {left.kind, right.kind}
     if kinds == {"timestamp"} or kinds == {"date", "timestamp"}:
-        return "One has a time zone and the other has none: which instants are meant cannot be guessed. Cast one first."
+        return "Only one of them has a time zone. Add a time zone to the other, or drop it from both."
     if "duration" in kinds and kinds & {"integer", "float", "decimal"}:
-        return "A number has no unit: write INTERVAL … SECONDS."
+        return "A number has no unit. Write an interval, such as INTERVAL 10 SECONDS."
     if "string" in kinds and kinds & {"integer", "float", "decimal"}:
         return "Write numbers without quotes, or cast the text first."
     return "Cast one of them to the type of the other first."
@@ -354,5 +363,8 @@ def negation(operand: Node) -> Node:
 def _truth(operand: Node, name: str) -> Node:
     operand = typed(operand, BOOLEAN)
     if operand.type.kind != "boolean":
-        raise SchemaError(f"{name} takes truth values, and this is {operand.type}. Compare it to something.")
+        raise SchemaError(
+            f"{name} needs a boolean, but its operand is {operand.type}. Compare it with a value.",
+            name="JN-PREDICATE-BOOLEAN",
+        )
     return operand

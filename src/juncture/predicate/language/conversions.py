@@ -70,11 +70,15 @@ def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
         operand = _number_of(operand.value, target)
         source = operand.type
     if source != target and source.kind not in _CASTS.get(target.kind, ()):
-        raise SchemaError(f"CAST from {source} to {target} is not known here. Convert the column before the join.")
+        raise SchemaError(
+            f"CAST from {source} to {target} is not supported. Convert the column before the join.",
+            name="JN-CAST-UNSUPPORTED",
+        )
     if "timestamp" in (source.kind, target.kind) and source.zoned != target.zoned:
         raise SchemaError(
-            f"CAST from {source} to {target} depends on the session's time zone. Cast to TIMESTAMP_NTZ, or convert the "
-            "column before the join."
+            f"CAST from {source} to {target} depends on the session's time zone. Cast to TIMESTAMP_NTZ, or convert "
+            "the column before the join.",
+            name="JN-CAST-UNSUPPORTED",
         )
     converted = _literal_as(operand, target) if isinstance(operand, Literal) else None
     return converted or (operand if source == target else Cast(target, operand))
@@ -85,7 +89,9 @@ def _number_of(text: str, target: Type) -> Literal:
     try:
         number = Decimal(text.strip())
     except ArithmeticError:
-        raise SchemaError(f"{text!r} is not a number, so it cannot be cast to {target}.") from None
+        raise SchemaError(
+            f"{text!r} is not a number, so it cannot be cast to {target}. Write a number.", name="JN-CAST-LITERAL"
+        ) from None
     if number.is_finite() and target.kind != "float":
         return decimal_literal(number)
     return Literal(target if target.kind == "float" else DOUBLE, near_float(float(number), target.bits or 64))
@@ -104,7 +110,11 @@ def decimal_literal(number: Decimal) -> Literal:
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale, 1)
     if precision > 38:
-        raise SchemaError(f"{number} has {precision} digits, and a decimal has at most 38.")
+        raise SchemaError(
+            f"{number} has {precision} digits, but a decimal has at most 38. Write fewer digits, or a double such as "
+            "1.5e40.",
+            name="JN-LITERAL-DIGITS",
+        )
     return Literal(Type("decimal", precision=precision, scale=scale), Fraction(number))
 
 

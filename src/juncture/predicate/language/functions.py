@@ -27,7 +27,10 @@ def remainder(left: Node, right: Node) -> Node:
     """
     left, right = arithmetic_nulls("*", left, right)
     if not (left.type.is_number and right.type.is_number):
-        raise SchemaError(f"{left.type} % {right.type} has no meaning. Expected numbers.")
+        raise SchemaError(
+            f"{left.type} % {right.type} is not defined. Expected numbers: cast the operands first.",
+            name="JN-OPERAND-TYPE",
+        )
     left, right = same_numbers(left, right, divide=False)
     one, other = left.type, right.type
     if one.kind == "integer":
@@ -52,7 +55,10 @@ def quotient(left: Node, right: Node) -> Node:
     """
     left, right = typed(left, BIGINT), typed(right, BIGINT)
     if left.type.kind != "integer" or right.type.kind != "integer":
-        raise SchemaError(f"{left.type} div {right.type} has no meaning here. Expected whole numbers: cast them first.")
+        raise SchemaError(
+            f"{left.type} div {right.type} is not defined. Expected integers: cast the operands first.",
+            name="JN-OPERAND-TYPE",
+        )
     return Call(BIGINT, "div", (left, right))
 
 
@@ -79,9 +85,15 @@ def like(operand: Node, pattern: Node, escape: str = "\\") -> Node:
     """
     operand = _text(operand, "LIKE")
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
-        raise SpecError("LIKE takes a pattern that is a constant text, such as 'abc%'.")
+        raise SpecError(
+            "LIKE needs a constant pattern, such as 'abc%'. For a prefix from a column, use startswith(text, prefix).",
+            name="JN-LIKE-PATTERN",
+        )
     if len(escape) != 1 or escape in "%_":
-        raise SpecError(f"ESCAPE takes a single character other than % and _, and not {escape!r}.")
+        raise SpecError(
+            f"ESCAPE {escape!r} is not a single character other than % and _. Expected for example ESCAPE '!'.",
+            name="JN-LIKE-PATTERN",
+        )
     parts = pattern_parts(pattern.value, escape)
     return Call(BOOLEAN, "like", (operand,), "".join(_SHOWN.get(part, part) for part in parts))
 
@@ -109,7 +121,11 @@ def pattern_parts(pattern: str, escape: str = "\\") -> list[str]:
             continue
         escaped = next(characters, "")
         if not escaped or escaped not in ("%", "_", escape):
-            raise SpecError(f"The pattern {pattern!r} has {escape!r} before something other than %, _ and itself.")
+            raise SpecError(
+                f"The pattern {pattern!r} has {escape!r} before a character other than %, _ and {escape!r}. Write it "
+                "twice to match it literally.",
+                name="JN-LIKE-PATTERN",
+            )
         parts.append(escaped)
     return parts
 
@@ -125,7 +141,10 @@ def case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node | N
     conditions = [typed(each, BOOLEAN) for each in conditions]
     for each in conditions:
         if each.type != BOOLEAN:
-            raise SchemaError(f"WHEN takes truth values, and this is {each.type}. Compare it to something.")
+            raise SchemaError(
+                f"WHEN needs a boolean, but its condition is {each.type}. Compare it with a value.",
+                name="JN-PREDICATE-BOOLEAN",
+            )
     results = _alike([*values, Literal(NULL, None) if otherwise is None else otherwise], "CASE")
     parts = [part for pair in zip(conditions, results, strict=False) for part in pair]
     return Call(results[0].type, "case", (*parts, results[-1]))
@@ -156,7 +175,7 @@ def _whole(function: Function) -> Callable[[Sequence[Node]], Node]:
             target = kind if kind.scale == 0 else Type("decimal", precision=kind.precision - kind.scale + 1)
             return Call(target, function, (operand,))
         if kind.kind != "float":
-            raise SchemaError(f"{function} of {kind} has no meaning. Expected a number.")
+            raise SchemaError(f"{function} is not defined for {kind}. Expected a number.", name="JN-OPERAND-TYPE")
         return Call(BIGINT, function, (operand,))
 
     return make
@@ -166,7 +185,11 @@ def _round(operands: Sequence[Node]) -> Node:
     operand, last = typed(operands[0], DOUBLE), operands[1]
     digits = last.value if isinstance(last, Literal) else None
     if isinstance(digits, bool) or not isinstance(digits, int) or not 0 <= digits <= MAX_DIGITS:
-        raise SpecError(f"round takes a constant number of digits after the point, from 0 to {MAX_DIGITS}.")
+        raise SpecError(
+            f"round needs a constant from 0 to {MAX_DIGITS} as its second operand, the digits after the point. Write "
+            "for example round(x, 2).",
+            name="JN-FUNCTION-CONSTANT",
+        )
     kind = operand.type
     if kind.kind == "integer":
         return operand
@@ -175,7 +198,7 @@ def _round(operands: Sequence[Node]) -> Node:
         precision = min(kind.precision - kind.scale + 1 + scale, MAX_DIGITS)
         return Call(Type("decimal", precision=precision, scale=scale), "round", (operand,), digits)
     if kind.kind != "float":
-        raise SchemaError(f"round of {kind} has no meaning. Expected a number.")
+        raise SchemaError(f"round is not defined for {kind}. Expected a number.", name="JN-OPERAND-TYPE")
     return Call(kind, "round", (operand,), digits)
 
 
@@ -184,11 +207,15 @@ def _date_trunc(operands: Sequence[Node]) -> Node:
     name = unit.value.lower() if isinstance(unit, Literal) and isinstance(unit.value, str) else None
     name = None if name is None else _OTHER_UNITS.get(name, name)
     if name not in UNITS:
-        raise SpecError(f"date_trunc takes a constant unit first: one of {', '.join(map(repr, UNITS))}.")
+        raise SpecError(
+            f"date_trunc needs a constant unit as its first operand. Expected one of {', '.join(map(repr, UNITS))}.",
+            name="JN-FUNCTION-CONSTANT",
+        )
     if operand.type.kind != "timestamp" or operand.type.zoned:
         raise SchemaError(
-            f"date_trunc of {operand.type} has no meaning here: expected a timestamp without a zone. Where a day of an "
-            "instant starts depends on the zone, and a date has to be cast to TIMESTAMP_NTZ."
+            f"date_trunc is not defined for {operand.type}. Expected a timestamp without a time zone, because the "
+            "start of a day depends on the zone. Cast a date to TIMESTAMP_NTZ.",
+            name="JN-OPERAND-TYPE",
         )
     return Call(operand.type, "date_trunc", (operand,), name)
 
@@ -197,7 +224,8 @@ def _text(operand: Node, function: str) -> Node:
     operand = typed(operand, STRING)
     if operand.type != STRING:
         raise SchemaError(
-            f"{function} takes texts, and this is {operand.type}. Cast the column to text before the join."
+            f"{function} is not defined for {operand.type}. Expected text: cast the column before the join.",
+            name="JN-OPERAND-TYPE",
         )
     return operand
 
@@ -236,5 +264,8 @@ def call(name: str, operands: Sequence[Node]) -> Node:
     least, most, make = _MAKERS[name]
     if not least <= len(operands) <= most:
         wanted = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"
-        raise SpecError(f"{name} takes {wanted} operand{'' if wanted == '1' else 's'}, and has {len(operands)}.")
+        raise SpecError(
+            f"{name} has {len(operands)} operand{'' if len(operands) == 1 else 's'}, but takes {wanted}.",
+            name="JN-FUNCTION-OPERANDS",
+        )
     return make(operands)

@@ -69,8 +69,8 @@ def infer_schemas(
         for name in named:
             if name not in read:
                 raise SchemaError(
-                    f"{side[0]}={{{name!r}: …}} bounds a column that the predicate does not read. "
-                    f"{did_you_mean(name, read)}"
+                    f"{side[0]}[{name!r}] is not a column in the predicate. {did_you_mean(name, read)}",
+                    name="JN-COLUMN-MISSING",
                 )
         types |= {(side, name): data_type for name, data_type in named.items()}
     places = [place for place in found if place[0] in given]

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from fractions import Fraction
 
-from juncture.errors import SpecError
+from juncture.errors import SpecError, did_you_mean
 from juncture.predicate.language.types import TIME_STEPS, Type
 from juncture.spec.values import DAY_S
 
@@ -52,7 +52,7 @@ def read_date(text: str) -> int:
             return date(year, month, day).toordinal() - _EPOCH
         except ValueError:
             pass
-    raise SpecError(f"{text!r} is not a date. Expected one such as '2024-02-29'.")
+    raise SpecError(f"{text!r} is not a date. Expected for example '2024-02-29'.", name="JN-LITERAL-SYNTAX")
 
 
 def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int, str]:
@@ -81,16 +81,25 @@ def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int,
     """
     match = _TIMESTAMP.fullmatch(text.strip())
     if not match:
-        raise SpecError(f"{text!r} is not a timestamp. Expected one such as '2024-02-29 12:30:00.5'.")
+        raise SpecError(
+            f"{text!r} is not a timestamp. Expected for example '2024-02-29 12:30:00.5'.", name="JN-LITERAL-SYNTAX"
+        )
     day, hours, minutes, seconds, digits, offset = match.groups()
     clock = [int(part or 0) for part in (hours, minutes, seconds)]
     if clock[0] > 23 or clock[1] > 59 or clock[2] > 59:
-        raise SpecError(f"{text!r} is not a timestamp: its time of day does not exist.")
+        raise SpecError(
+            f"{text!r} is not a timestamp: its time of day does not exist. Expected for example '2024-02-29 "
+            "12:30:00.5'.",
+            name="JN-LITERAL-SYNTAX",
+        )
     whole = read_date(day) * DAY_S + clock[0] * 3_600 + clock[1] * 60 + clock[2]
     if zoned:
         whole -= _offset_s(text, offset, zone, whole)
     elif offset:
-        raise SpecError(f"{text!r} has a time zone, but is compared to timestamps that have none. Leave its zone out.")
+        raise SpecError(
+            f"{text!r} has a time zone, but is compared with timestamps without one. Remove the time zone.",
+            name="JN-LITERAL-TIMEZONE",
+        )
     digits = digits or ""
     unit = "ns" if len(digits) > 6 else "us"
     fraction = int(digits.ljust(9, "0")) // (10**9 // TIME_STEPS[unit])
@@ -106,15 +115,18 @@ def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -
         return (-1 if offset[0] == "-" else 1) * (hours * 3_600 + int(minutes or 0) * 60)
     if zone is None:
         raise SpecError(
-            f"{text!r} has no time zone, but is compared to timestamps that have one: which instant it means cannot be "
-            f"guessed. Write it with its offset, such as '{text}Z' or '{text}+02:00'."
+            f"{text!r} has no time zone, but is compared with timestamps that have one. Add its offset, such as "
+            f"'{text}Z' or '{text}+02:00'.",
+            name="JN-LITERAL-TIMEZONE",
         )
     wall = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=wall_s)
     try:
         ahead = wall.replace(tzinfo=zone).utcoffset()
     except OverflowError:
         raise SpecError(
-            f"{text!r} is at an end of the calendar, where no time zone is known. Write it with its offset."
+            f"{text!r} is at an end of the calendar, where time zones are undefined. Add its offset, such as "
+            f"'{text}Z'.",
+            name="JN-LITERAL-TIMEZONE",
         ) from None
     assert ahead is not None
     return int(ahead.total_seconds())
@@ -154,7 +166,9 @@ def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
             match = _PART.match(rest)
             if not match:
                 raise SpecError(
-                    f"INTERVAL {text!r} cannot be read. Expected numbers with units, such as '1 day 2 hours'."
+                    f"INTERVAL {text!r} is not an interval. Expected numbers with units, such as INTERVAL '1 day 2 "
+                    "hours'.",
+                    name="JN-LITERAL-SYNTAX",
                 )
             sign, number, name = match.groups()
             seconds += (-1 if sign == "-" else 1) * Fraction(number) * _unit_seconds(name)
@@ -163,7 +177,9 @@ def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
         steps = seconds * TIME_STEPS[name]
         if steps.denominator == 1:
             return _held(int(steps), name, f"INTERVAL {text!r}"), name
-    raise SpecError(f"INTERVAL {text!r} is finer than a nanosecond.")
+    raise SpecError(
+        f"INTERVAL {text!r} is finer than a nanosecond. Round it to nanoseconds.", name="JN-DURATION-PRECISION"
+    )
 
 
 def _held(steps: int, unit: str, what: str) -> int:
@@ -178,7 +194,8 @@ def _held(steps: int, unit: str, what: str) -> int:
         years = _MOST_STEPS // TIME_STEPS[unit] // (365 * DAY_S)
         name = {"us": "microseconds", "ns": "nanoseconds"}[unit]
         raise SpecError(
-            f"{what} is too far: in {name}, times and lengths of time reach no further than {years:,} years."
+            f"{what} is out of range. In {name}, timestamps and intervals reach at most {years:,} years.",
+            name="JN-LITERAL-RANGE",
         )
     return steps
 
@@ -187,12 +204,12 @@ def _unit_seconds(name: str) -> Fraction | int:
     unit = name.upper().removesuffix("S")
     if unit in ("MONTH", "YEAR", "QUARTER"):
         raise SpecError(
-            f"An interval in {name} has no fixed length, so that the values it allows cannot be bounded. Write it in "
-            "days: INTERVAL 30 DAYS."
+            f"INTERVAL in {name} has no fixed length. Write it in days, such as INTERVAL 30 DAYS.",
+            name="JN-DURATION-VARIABLE",
         )
     if unit not in _UNITS:
-        known = ", ".join(unit.lower() + "s" for unit in _UNITS)
-        raise SpecError(f"{name!r} is not a unit of an interval. Expected one of {known}.")
+        units = [each.lower() + "s" for each in _UNITS]
+        raise SpecError(f"{name!r} is not a unit of INTERVAL. {did_you_mean(name, units)}", name="JN-LITERAL-SYNTAX")
     return _UNITS[unit]
 
 
@@ -206,7 +223,10 @@ def _clock_seconds(text: str, unit: str) -> Fraction:
     fields = re.split(r"[ :]+", match[2])
     names = _CLOCK[_CLOCK.index(first) : _CLOCK.index(last) + 1] if {first, last} <= set(_CLOCK) else ()
     if len(fields) != len(names) or not all(re.fullmatch(r"\d{1,40}(\.\d{1,40})?", part) for part in fields):
-        raise SpecError(f"INTERVAL {text!r} {unit} cannot be read. Expected for example '1 02:03:04.5' DAY TO SECOND.")
+        raise SpecError(
+            f"INTERVAL {text!r} {unit} is not an interval. Expected for example INTERVAL '1 02:03:04.5' DAY TO SECOND.",
+            name="JN-LITERAL-SYNTAX",
+        )
     total = sum((Fraction(part) * _UNITS[name] for part, name in zip(fields, names, strict=True)), Fraction(0))
     return -total if match[1] == "-" else total
 

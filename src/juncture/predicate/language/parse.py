@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from juncture.errors import JunctureError, SchemaError, SpecError
+from juncture.errors import JunctureError, SchemaError, SpecError, closest
 from juncture.predicate.intervals.rounding import near_float
 from juncture.predicate.language import build, conversions, functions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
@@ -113,7 +113,10 @@ def parse(
     reader = _reader(text, left, right, names, time_zone)
     node = reader.read(read_sql(text))
     if node.type not in (BOOLEAN, NULL):
-        raise SchemaError(f"The predicate is {node.type} and not a truth value. Compare it to something.")
+        raise SchemaError(
+            f"The predicate is {node.type}, but must be a boolean. Compare it with a value.",
+            name="JN-PREDICATE-BOOLEAN",
+        )
     return build.conjunction([node])
 
 
@@ -140,7 +143,10 @@ def _reader(text: str, left: pa.Schema, right: pa.Schema, names: tuple[str, str]
     check_columns(left, (), argument="", side="left")
     check_columns(right, (), argument="", side="right")
     if names[0].lower() == names[1].lower():
-        raise SpecError(f"names={names!r} gives both tables one name, so that no column could be told apart.")
+        raise SpecError(
+            f'names={names!r} gives both tables the same name. Pass two different names, such as names=("l", "r").',
+            name="JN-ARGUMENT-VALUE",
+        )
     zone = ZoneInfo(time_zone) if time_zone else None
     tables: dict[Side, _Table] = {"left": _Table(names[0], left), "right": _Table(names[1], right)}
     return _Reader(text, tables, zone)
@@ -176,7 +182,10 @@ class _Reader:
         try:
             return _READERS[tree.kind](self, tree)
         except RecursionError:
-            raise SpecError("The predicate is nested too deeply to be read.") from None
+            raise SpecError(
+                "The predicate is nested too deeply. Compute a part of it as a column before the join.",
+                name="JN-PREDICATE-DEPTH",
+            ) from None
         except JunctureError as error:
             raise self._at(error, tree.start, tree.end) from None
 
@@ -185,7 +194,7 @@ class _Reader:
         if self._located:
             return error
         self._located = True
-        return type(error)(f"{error}\n{pointer(self._text, start, end)}")
+        return type(error)(f"{error.message}\n{pointer(self._text, start, end)}", name=error.name)
 
     def _chain(self, tree: Tree) -> Node:
         """Return a sum or product, from left to right."""
@@ -211,9 +220,11 @@ class _Reader:
         if function in functions.NAMES:
             return functions.call(function, operands)
         if function != "abs":
-            raise SpecError(f"The function {tree.value!r} is not known. Expected one of {', '.join(FUNCTIONS)}.")
+            close = closest(function, FUNCTIONS)
+            advice = f"Did you mean {close!r}?" if close else f"Expected one of {', '.join(FUNCTIONS)}."
+            raise SpecError(f"Function {tree.value!r} is unknown. {advice}", name="JN-FUNCTION-UNKNOWN")
         if len(operands) != 1:
-            raise SpecError(f"abs takes one operand, and has {len(operands)}.")
+            raise SpecError(f"abs has {len(operands)} operands, but takes 1.", name="JN-FUNCTION-OPERANDS")
         return build.absolute(operands[0])
 
     def _column(self, tree: Tree) -> Node:
@@ -233,8 +244,9 @@ class _Reader:
         data_type = from_arrow(field.type)
         if data_type is None:
             raise SchemaError(
-                f"The {side} column {field.name!r} is of type {field.type}, which a predicate cannot compare. Expected "
-                "a number, string, binary, boolean, date, timestamp or duration: cast it first."
+                f"The {side} column {field.name!r} is {field.type}, which predicates do not support. Cast it to a "
+                "number, string, binary, boolean, date, timestamp or duration first.",
+                name="JN-TYPE-UNSUPPORTED",
             )
         return Column(data_type, side, field.name, field.nullable)
 
@@ -247,22 +259,34 @@ class _Reader:
     def _looked_up(self, tree: Tree) -> tuple[Side, pa.Field]:
         if len(tree.value) > 2:
             written = self._text[tree.start : tree.end]
-            raise SpecError(f"{written} is a field inside a column. Select it as a column of its own first.")
+            raise SpecError(
+                f"{written} is a field inside a column, which predicates do not support. Add it to the table as a "
+                "column first.",
+                name="JN-COLUMN-NESTED",
+            )
         table, name = tree.value if len(tree.value) == 2 else ("", tree.value[0])
         chosen = {side: part for side, part in self._tables.items() if not table or table.lower() == part.name.lower()}
         names = " or ".join(f"{part.name}." for part in self._tables.values())
         if not chosen:
-            raise SchemaError(f"{table!r} is none of the tables. Expected {names} in front of a column.")
+            raise SchemaError(
+                f"{table!r} is not a table of the predicate. Expected {names} before a column.",
+                name="JN-PREDICATE-TABLE",
+            )
         found = [(side, column) for side, part in chosen.items() for column in part.find(name)]
         if not found:
             where = f"the table {table!r}" if table else "either table"
             advice = hint(name, *(part.schema for part in chosen.values()))
-            raise SchemaError(f"There is no column {name!r} in {where}. {advice}")
+            raise SchemaError(f"{name!r} is not a column of {where}. {advice}", name="JN-COLUMN-MISSING")
         if len(found) > 1:
             if len({side for side, _ in found}) > 1:
-                raise SchemaError(f"Both tables have a column {name!r}. Write {names} in front of it.")
+                raise SchemaError(
+                    f"{name!r} is a column of both tables. Write {names} before it.", name="JN-COLUMN-AMBIGUOUS"
+                )
             spellings = " and ".join(repr(column) for _, column in found)
-            raise SchemaError(f"{name!r} could be {spellings}, which differ in case only. Spell it as one of them.")
+            raise SchemaError(
+                f"{name!r} matches {spellings}, which differ in case only. Write one of them exactly.",
+                name="JN-COLUMN-AMBIGUOUS",
+            )
         side, column = found[0]
         return side, self._tables[side].schema.field(column)
 
@@ -276,17 +300,25 @@ class _Reader:
         try:
             number = Decimal(digits)
         except ArithmeticError:
-            raise SpecError(f"{tree.value} has an exponent beyond all numbers.") from None
+            raise SpecError(
+                f"{tree.value} has an exponent that is out of range. Write a smaller number.", name="JN-LITERAL-RANGE"
+            ) from None
         if suffix in ("Y", "S", "L"):
             target = _TYPES[_SUFFIXES[suffix]]
             if not digits.lstrip("-").isdigit() or not target.least <= number <= target.greatest:
-                raise SpecError(f"{tree.value} is not a {target}: expected a whole number that it can hold.")
+                raise SpecError(
+                    f"{tree.value} is not a {target}. Expected a whole number from {target.least} to "
+                    f"{target.greatest}.",
+                    name="JN-LITERAL-RANGE",
+                )
             return Literal(target, int(number))
         if suffix in ("F", "D") or ("E" in digits and not suffix):
             target = _TYPES[_SUFFIXES.get(suffix, "DOUBLE")]
             value = near_float(float(number), target.bits)
             if math.isinf(value):
-                raise SpecError(f"{tree.value} is beyond every {target}.")
+                raise SpecError(
+                    f"{tree.value} is out of range for {target}. Write a smaller number.", name="JN-LITERAL-RANGE"
+                )
             return Literal(target, value)
         if suffix or "." in digits or not BIGINT.least <= number <= BIGINT.greatest:
             return conversions.decimal_literal(number)
@@ -297,7 +329,10 @@ class _Reader:
         try:
             return Literal(Type("binary"), bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"))
         except ValueError:
-            raise SpecError("What stands between the quotes of X'…' has to be hexadecimal digits.") from None
+            raise SpecError(
+                f"X'{digits}' is not a binary literal. Expected hexadecimal digits between the quotes, such as X'1F'.",
+                name="JN-LITERAL-SYNTAX",
+            ) from None
 
     def _constant(self, tree: Tree) -> Node:
         return Literal(NULL, None) if tree.value == "NULL" else Literal(BOOLEAN, tree.value == "TRUE")
@@ -324,10 +359,16 @@ class _Reader:
         if name.upper() in _DECIMALS and len(sizes) <= 2:
             precision, scale = (*(int(size[:9]) for size in sizes), *(10, 0)[len(sizes) :])
             if not (1 <= precision <= 38 and scale <= precision):
-                raise SpecError(f"DECIMAL({precision}, {scale}) does not exist: it has 1 to 38 digits in all.")
+                raise SpecError(
+                    f"DECIMAL({precision}, {scale}) does not exist. Expected a precision from 1 to 38, and a scale "
+                    "that is not greater.",
+                    name="JN-CAST-TYPE",
+                )
             return Type("decimal", precision=precision, scale=scale)
         if name.upper() not in _TYPES or sizes:
-            raise SpecError(f"CAST to {name} is not known. Expected a number, date, timestamp or boolean.")
+            close = closest(name, _TYPES) if name.upper() not in _TYPES else name.upper()
+            advice = f"Did you mean {close!r}?" if close else "Expected a number, date, timestamp, string or boolean."
+            raise SpecError(f"CAST to {name} is not supported. {advice}", name="JN-CAST-TYPE")
         return _TYPES[name.upper()]
 
     def _timestamp(self, text: str, target: Type) -> Node:

@@ -58,7 +58,9 @@ def literal_of(value: object, *, argument: str) -> Literal | None:
         return _timed(Type("duration"), length_ns(value, argument=argument))
     if isinstance(value, datetime):
         if value != value:
-            raise SpecError(f"{argument} is bounded by NaT, which bounds nothing. Pass None for no bound.")
+            raise SpecError(
+                f"{argument} has the end NaT, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+            )
         epoch = _EPOCH if value.tzinfo is not None else _EPOCH.replace(tzinfo=None)
         zoned = value.tzinfo is not None
         return _timed(Type("timestamp", zoned=zoned), length_ns(value - epoch, argument=argument))
@@ -67,7 +69,9 @@ def literal_of(value: object, *, argument: str) -> Literal | None:
 
 def _number(value: float | Decimal | Fraction, argument: str) -> Literal:
     if not isinstance(value, Fraction) and math.isnan(value):
-        raise SpecError(f"{argument} is bounded by NaN, which bounds nothing. Pass None for no bound.")
+        raise SpecError(
+            f"{argument} has the end NaN, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+        )
     if not isinstance(value, Decimal):
         return Literal(DOUBLE, value)
     exponent = value.as_tuple().exponent
@@ -79,7 +83,9 @@ def _number(value: float | Decimal | Fraction, argument: str) -> Literal:
 def _numpy_moment(value: np.datetime64, argument: str) -> Literal:
     """Return a date, or a timestamp without a zone, whatever its unit."""
     if np.isnat(value):
-        raise SpecError(f"{argument} is bounded by NaT, which bounds nothing. Pass None for no bound.")
+        raise SpecError(
+            f"{argument} has the end NaT, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+        )
     if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D"):
         return Literal(Type("date"), int(value.astype("datetime64[D]").astype(np.int64)))
     return _timed(Type("timestamp"), numpy_ns(value, argument=argument))

@@ -61,8 +61,9 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
         return _Writer(names).write(node, _OR)
     if depth(node) > _MOST_NESTED:
         raise PlanError(
-            f"The predicate has operations inside one another to a depth of {depth(node):,}, such as a sum of as many "
-            f"terms, and Spark takes {_MOST_NESTED}. Compute a part of it as a column before the join."
+            f"The predicate nests operations {depth(node):,} deep, counting each term of a sum, but Spark supports "
+            f"{_MOST_NESTED}. Compute a part of it as a column before the join.",
+            name="JN-SQL-DEPTH",
         )
     return _GuardedWriter(names).write(node, _OR)
 
@@ -197,7 +198,8 @@ class _GuardedWriter(_Writer):
         match node:
             case nodes.Literal(type=data_type, value=int(value)) if data_type.unit == "ns" and value % 1_000:
                 raise PlanError(
-                    f"The predicate's {_literal(node)} is finer than a microsecond, which no time is in Spark's SQL."
+                    f"{_literal(node)} is finer than a microsecond, the precision of Spark. Round it to microseconds.",
+                    name="JN-SQL-PRECISION",
                 )
             case nodes.Literal(value=str(value)) if not set("\\'").isdisjoint(value):
                 # What a backslash means in a literal depends on the session.

@@ -86,9 +86,14 @@ def read_sql(text: str) -> Tree:
     Costs about a microsecond per word, whatever the number of terms.
     """
     if not isinstance(text, str):
-        raise SpecError(f"The predicate is a {type(text).__name__}. Expected SQL as a string.")
+        raise SpecError(
+            f'predicate={text!r} ({type(text).__name__}) is not a string. Expected SQL, such as "l.a > r.b - 3".',
+            name="JN-ARGUMENT-TYPE",
+        )
     if not text.strip():
-        raise SpecError('The predicate is empty. Expected a condition such as "l.a > r.b - 3".')
+        raise SpecError(
+            'The predicate is empty. Expected a condition, such as "l.a > r.b - 3".', name="JN-PREDICATE-SYNTAX"
+        )
     return _Parser(text).read()
 
 
@@ -111,9 +116,9 @@ class _Parser:
             raise self._no_query()
         if self._kind in ("name", "quoted"):
             raise self._error(
-                f"{self._text[self._start : self._end]!r} stands where an operator such as AND was expected."
+                f"{self._text[self._start : self._end]!r} is unexpected here. Expected an operator, such as AND."
             )
-        raise self._unreadable(f"{self._text[self._start : self._end]} is in the way")
+        raise self._unreadable(f"{self._text[self._start : self._end]!r} is unexpected here")
 
     def _advance(self) -> None:
         """Go to the next word."""
@@ -130,10 +135,12 @@ class _Parser:
             self._start = self._last = len(self._text.rstrip()) - 1
             raise self._unreadable("a quote or comment is not closed")
 
-    def _error(self, message: str, start: int | None = None, end: int | None = None) -> SpecError:
+    def _error(
+        self, message: str, start: int | None = None, end: int | None = None, *, name: str = "JN-PREDICATE-SYNTAX"
+    ) -> SpecError:
         """Return the error about a place, which is that of the word that comes next unless another is given."""
         place = self._start if start is None else start, self._end if end is None else end
-        return SpecError(f"{message}\n{pointer(self._text, *place)}")
+        return SpecError(f"{message}\n{pointer(self._text, *place)}", name=name)
 
     def _unreadable(self, why: str) -> SpecError:
         at_end = self._kind == "end"
@@ -141,20 +148,23 @@ class _Parser:
         return self._error(f"The predicate cannot be read: {why}.", start, start + 1 if at_end else None)
 
     def _no_query(self) -> SpecError:
-        return self._error("A predicate is one condition, without SELECT, subqueries or semicolons.")
+        return self._error(
+            "A predicate is a single condition. Remove SELECT, subqueries and semicolons.", name="JN-PREDICATE-QUERY"
+        )
 
     def _unknown(self, name: str, start: int) -> SpecError:
         return self._error(
-            f"{name} is not known in a predicate. Expected columns, literals, + - * / % div ||, comparisons, BETWEEN, "
-            f"IN, LIKE, IS NULL, AND, OR, NOT, CASE, or one of the functions {', '.join(FUNCTIONS)}.",
+            f"{name} is not supported in predicates. Expected columns, literals, + - * / % div ||, comparisons, "
+            f"BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, or one of the functions {', '.join(FUNCTIONS)}.",
             start,
             self._last,
+            name="JN-PREDICATE-OPERATOR",
         )
 
     def _expect(self, symbol: str) -> None:
         if self._word != symbol or self._kind not in ("symbol", "name"):
             start = max(0, self._last - 1)
-            raise self._error(f"The predicate cannot be read: Expecting {symbol}.", start, start + 1)
+            raise self._error(f"The predicate cannot be read: expected {symbol!r} here.", start, start + 1)
         self._advance()
 
     def _is(self, *words: str) -> bool:
@@ -172,7 +182,11 @@ class _Parser:
         """Return an expression inside of another one."""
         self._nested += 1
         if self._nested > _MOST_NESTED:
-            raise self._error(f"The predicate is nested too deeply to be read: more than {_MOST_NESTED} times.")
+            raise self._error(
+                f"The predicate is nested more than {_MOST_NESTED} levels deep. Compute a part of it as a column "
+                "before the join.",
+                name="JN-PREDICATE-DEPTH",
+            )
         tree = self._expression(least)
         self._nested -= 1
         return tree
@@ -212,7 +226,7 @@ class _Parser:
         tree = self._one_relation(operand)
         if self._kind in ("symbol", "name") and _BINDING.get(self._word) == _RELATION:
             end = self._one_relation(tree).end
-            message = "Comparisons cannot be chained. Join them by AND, or put one of them in brackets."
+            message = "Comparisons cannot be chained. Connect them with AND, or put one of them in parentheses."
             raise self._error(message, operand.start, end)
         return tree
 
@@ -228,7 +242,7 @@ class _Parser:
         if opposite:
             word = self._word
             if not self._is("BETWEEN", "IN", "LIKE", *_UNKNOWN):
-                raise self._unreadable("NOT is followed by BETWEEN, IN or LIKE here")
+                raise self._unreadable("expected BETWEEN, IN or LIKE after NOT")
             self._advance()
         if word == "BETWEEN":
             tree = self._between(operand)
@@ -243,7 +257,10 @@ class _Parser:
 
     def _between(self, operand: Tree) -> Tree:
         if self._is("SYMMETRIC"):
-            raise self._error("BETWEEN SYMMETRIC is not known in Spark. Order the bounds, or use least and greatest.")
+            raise self._error(
+                "BETWEEN SYMMETRIC is not supported. Order the bounds with least(…) and greatest(…).",
+                name="JN-PREDICATE-OPERATOR",
+            )
         self._take("ASYMMETRIC")
         low = self._expression(_BITS)
         self._expect("AND")
@@ -267,7 +284,7 @@ class _Parser:
             self._expect("THEN")
             parts.append(self._inside(_LOOSEST))
         if not parts:
-            raise self._unreadable("CASE is followed by WHEN")
+            raise self._unreadable("expected WHEN after CASE")
         otherwise = (self._inside(_LOOSEST),) if self._take("ELSE") else ()
         self._expect("END")
         return Tree("case", start, self._last, (len(operands), len(otherwise)), (*operands, *parts, *otherwise))
@@ -305,7 +322,10 @@ class _Parser:
             tree = Tree("compare", operand.start, other.end, "<=>", (operand, other))
             opposite = not opposite
         else:
-            raise self._error("IS is followed by NULL, TRUE or FALSE. Use = or <=> to compare values.", operand.start)
+            raise self._error(
+                "IS must be followed by NULL, TRUE, FALSE or DISTINCT FROM. To compare values, use = or <=>.",
+                operand.start,
+            )
         return Tree("not", operand.start, tree.end, None, (tree,)) if opposite else tree
 
     def _operand(self, least: int) -> Tree:
@@ -330,8 +350,8 @@ class _Parser:
             self._expect(")")
             return tree._replace(start=start, end=self._last)
         if word == "*":
-            raise self._error("'*' is not a column.")
-        raise self._unreadable("An operand is missing")
+            raise self._error("'*' is not a column. Write the name of a column.")
+        raise self._unreadable("an operand is missing here")
 
     def _signed(self, sign: str) -> Tree:
         start = self._start
@@ -362,7 +382,7 @@ class _Parser:
         if word == "CASE" and self._peek() in ("name", "quoted", "number", "text"):
             return self._case()
         if word in _NO_OPERANDS:
-            raise self._unreadable("An operand is missing")
+            raise self._unreadable("an operand is missing here")
         if word in _MOMENTS and self._peek() in ("text", "raw"):
             self._advance()
             text = self._text_literal()
@@ -382,14 +402,14 @@ class _Parser:
     def _column(self, start: int, names: list[str]) -> Tree:
         while self._take("."):
             if self._is("*"):
-                raise self._error("'*' is not a column.", start)
+                raise self._error("'*' is not a column. Write the name of a column.", start)
             names += self._names()
         return Tree("column", start, self._last, tuple(names))
 
     def _names(self) -> list[str]:
         """Return a name, or several that dots join without anything between."""
         if self._kind not in ("name", "quoted"):
-            raise self._unreadable("The name of a column is missing")
+            raise self._unreadable("the name of a column is missing here")
         written = self._text[self._start : self._end]
         names = [written[1:-1].replace("``", "`")] if self._kind == "quoted" else written.split(".")
         self._advance()
@@ -415,7 +435,7 @@ class _Parser:
         """Return the name of a type and its sizes; of an unknown one all that is written."""
         start, name = self._start, self._word
         if self._kind != "name":
-            raise self._unreadable("The name of a type is missing")
+            raise self._unreadable("the name of a type is missing here")
         self._advance()
         sizes: list[str] = []
         if self._take("("):
@@ -429,7 +449,7 @@ class _Parser:
             nested += self._word.count("<") - self._word.count(">")
             name = ""
             if self._kind == "end":
-                raise self._unreadable("Expecting >")
+                raise self._unreadable("expected '>' here")
             self._advance()
         return name or self._text[start : self._last], tuple(sizes)
 
@@ -443,7 +463,11 @@ class _Parser:
             # Two halves of a character, each written as an escape, are one.
             text = "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
-            raise self._error("The text holds half a character, which is none.", start, self._last) from None
+            raise self._error(
+                "The text contains half of a surrogate pair. Write both halves, or the character itself.",
+                start,
+                self._last,
+            ) from None
         return Tree("text", start, self._last, text)
 
     def _interval(self) -> Tree:
@@ -451,7 +475,7 @@ class _Parser:
         start, name = self._start, self._text[self._start : self._end]
         self._advance()
         if self._is("(") or (self._kind in ("name", "quoted") and self._word not in _NO_OPERANDS):
-            message = "The length of an INTERVAL has to be a constant: multiply it by a column instead."
+            message = "INTERVAL needs a constant length. For a length from a column, write column * INTERVAL 1 SECOND."
             raise self._error(message, start)
         parts: list[tuple[str, str | None]] = []
         while not parts or (parts[-1][1] is not None and self._kind in ("number", "text", "raw")):
@@ -466,7 +490,7 @@ class _Parser:
                 if sign and not parts:
                     # Not a length, but a column of that name less something.
                     return self._restart(start, name)
-                raise self._unreadable("The unit of an INTERVAL is missing")
+                raise self._unreadable("the unit of the INTERVAL is missing here, such as SECONDS")
             parts.append((f"{sign}{value}", unit))
         if len(parts) == 1:
             return Tree("interval", start, self._last, parts[0])

@@ -256,7 +256,9 @@ def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Ty
             return Type("timestamp", unit=finer(left, right), zoned=right.zoned)
     if operator == "*" and sorted(kinds) == ["duration", "integer"]:
         return left if left.kind == "duration" else right
-    raise SchemaError(f"{left} {operator} {right} has no meaning. {_arithmetic_hint(operator, left, right)}")
+    raise SchemaError(
+        f"{left} {operator} {right} is not defined. {_arithmetic_hint(operator, left, right)}", name="JN-OPERAND-TYPE"
+    )
 
 
 def _decimal_result(operator: ArithmeticOperator, left: Type, right: Type) -> Type:
@@ -281,17 +283,15 @@ def _bounded(precision: int, scale: int) -> Type:
 def _arithmetic_hint(operator: str, left: Type, right: Type) -> str:
     kinds = {left.kind, right.kind}
     if kinds == {"date", "duration"}:
-        return (
-            "A date moves by whole days: write INTERVAL … DAY or a number of days, or cast the date to TIMESTAMP_NTZ."
-        )
+        return "Add whole days, such as INTERVAL 1 DAY or a number of days, or cast the date to TIMESTAMP_NTZ."
     if kinds == {"timestamp"}:
         if operator == "-":
-            return "One of the timestamps has a time zone and the other has none: give both or none a zone."
+            return "Only one of the timestamps has a time zone. Add a time zone to the other, or drop it from both."
         return "Subtract them to get the time between, or add an INTERVAL to one of them."
     if "timestamp" in kinds and kinds & {"integer", "float", "decimal"}:
-        return "A number has no unit: write INTERVAL … SECONDS."
+        return "A number has no unit. Write an interval, such as INTERVAL 10 SECONDS."
     if "duration" in kinds and operator in ("*", "/"):
-        return "A duration can be multiplied by a whole number."
+        return "A duration can be multiplied by an integer only."
     if kinds & {"string", "binary", "boolean"}:
         return "Expected numbers, dates, timestamps or durations: cast the operand first."
     return "Cast one of the operands to the type of the other first."
