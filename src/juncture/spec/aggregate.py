@@ -36,9 +36,9 @@ Function = Literal[
     "arg_max",
 ]
 Call: TypeAlias = str | tuple[str, str | float]
-"""A function, with its argument where it takes one: ``"mean"``, ``("quantile", 0.9)``, ``("arg_max", "price")``."""
+"""A function, with its argument if it has one: ``"mean"``, ``("quantile", 0.9)``, ``("arg_max", "price")``."""
 Agg: TypeAlias = Mapping[str, Call | Sequence[Call]]
-"""For each right column, or ``"*"`` for the matches themselves, a function or several."""
+"""The functions of each right column; ``"*"`` stands for the matches."""
 
 ROWS = "*"
 
@@ -46,13 +46,13 @@ CHOSEN = frozenset({"min", "max", "first", "last", "arg_min", "arg_max"})
 """The functions whose result is one of the values."""
 
 OF_TWO = frozenset({"weighted_mean", "arg_min", "arg_max"})
-"""The functions that look at a second column, which their argument names."""
+"""The functions with a second column, which their argument names."""
 
 _ORDERED = frozenset({"first", "last", "list", "arg_min", "arg_max"})
-"""The functions to which the order of the matches makes a difference."""
+"""The functions that depend on the order of the matches."""
 
 QUANTILE = 0.9
-"""Shown where one is missing."""
+"""The example in messages."""
 
 _TAKES = {"quantile": "a share such as 0.9", **dict.fromkeys(sorted(OF_TWO), "a right column")}
 
@@ -61,35 +61,20 @@ _TAKES = {"quantile": "a share such as 0.9", **dict.fromkeys(sorted(OF_TWO), "a 
 class Aggregate:
     """One aggregate over the matches of a left row.
 
-    Nulls are skipped. Without a value counts are 0, a ``list`` is empty, and all others are null. NaN is greater than
-    all other floats. The order of matches is that of the right ``on`` (of overlaps: of the right start; of joins by
-    predicates or equal keys there is none such), then that of the other right columns in schema order, nulls lowest,
-    NaN highest.
+    Nulls are skipped. Without values, counts are 0, a ``list`` is empty, and all others are null. NaN is greater than
+    all other floats. Matches are ordered by the right ``on`` (of overlaps: the right start; of predicate and equality
+    joins: nothing), then by the other right columns in schema order, with nulls lowest and NaN highest.
 
-    Attributes
-    ----------
-    name
-        Its name in the output.
-    column
-        The right column; None to count the matches themselves.
-    function
-        - ``count``: how many values;
-        - ``sum``: exact for integers and decimals, in double-double arithmetic for floats;
-        - ``mean``, ``std``: float64, the latter of a sample, null below two values;
-        - ``min``, ``max``;
-        - ``first``, ``last``: in the order of the matches;
-        - ``median``, ``quantile``: float64, on the line between the two values next to it;
-        - ``count_distinct``: how many different values, as keys are equal;
-        - ``any``, ``all``: of truth values;
-        - ``weighted_mean``: float64, of rows that have a weight; null where the weights come to 0;
-        - ``list``: all values, in the order of the matches;
-        - ``arg_min``, ``arg_max``: the value where another column is least or greatest, the first of several.
-    type
-        Its type in the output.
-    argument
-        Which quantile, or the name of the second column; None for functions that take none.
-    window
-        The window whose matches it is of, where a join has several; None for all matches.
+    - ``sum``: exact for integers and decimals, in double-double arithmetic for floats
+    - ``mean``, ``std``: float64; ``std`` is of a sample, and null below two values
+    - ``first``, ``last``, ``list``: in the order of the matches
+    - ``median``, ``quantile``: float64, interpolated between the two adjacent values
+    - ``count_distinct``: by the equality of keys
+    - ``weighted_mean``: float64, over rows with a weight; null if the weights add up to 0
+    - ``arg_min``, ``arg_max``: the value of the first match where the second column is least or greatest
+
+    ``column`` is None to count the matches. ``argument`` is the quantile, or the name of the second column. ``window``
+    is None unless the join has several windows.
     """
 
     name: str
@@ -101,17 +86,12 @@ class Aggregate:
 
     @property
     def other(self) -> str | None:
-        """The second column that the function looks at; None if there is none."""
+        """The second column that the function reads, or None."""
         return str(self.argument) if self.function in OF_TWO else None
 
 
 def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
-    """Return a copy of the argument in one form, once no tables are needed to tell that it is right.
-
-    Raises
-    ------
-    SpecError
-        If it is not a mapping of names to functions, or has none.
+    """Validate ``agg`` without schemas, and return a copy in one form.
 
     Examples
     --------
@@ -142,18 +122,12 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
 
 
 def _is_call(given: Any) -> bool:
-    """Tell a function and its argument from several functions: one that takes an argument cannot stand alone."""
+    """Return whether a sequence is a function with its argument, rather than several functions."""
     return bool(given) and isinstance(given[0], str) and given[0] in _TAKES
 
 
 def _frozen_call(column: str, call: Any) -> Call:
-    """Return a function, and its argument if it takes one.
-
-    Raises
-    ------
-    SpecError
-        If there is no such function, or the argument is none for it.
-    """
+    """Validate a function and its argument."""
     parts: list[Any] = [call] if isinstance(call, str) or not isinstance(call, Sequence) or not call else list(call)
     function = parts[0]
     check_choice(f"agg[{column!r}]", function, get_args(Function))
@@ -193,13 +167,7 @@ def _frozen_call(column: str, call: Any) -> Call:
 
 
 def aggregate_how(how: How | None, agg: Agg | None) -> How:
-    """Return which rows a join keeps, where ``how=None`` stands for the usual ones.
-
-    Raises
-    ------
-    SpecError
-        If the join aggregates, and ``how`` is neither ``left`` nor ``inner``.
-    """
+    """Return which rows a join keeps; the default is ``left`` with aggregates and ``inner`` without."""
     if agg is None:
         return how or "inner"
     if how not in (None, "left", "inner"):
@@ -221,23 +189,8 @@ def resolve_aggregates(
 ) -> tuple[Aggregate, ...]:
     """Return the aggregates with their names and types in the output.
 
-    Parameters
-    ----------
-    agg
-        What was asked for.
-    left, right
-        The schemas of the tables.
-    tie_columns
-        The right columns that decide which of several equal matches is the first.
-    suffix
-        Added to names that the left table has too.
-    windows
-        The windows that have the aggregates each, in names that end with theirs; a single None where there is but one.
-
-    Raises
-    ------
-    SchemaError
-        If a column is missing, its type lacks the function, or a name is taken even with the suffix.
+    ``tie_columns`` are the right columns that order equal matches. ``windows`` are the names of the windows, which end
+    the output names; a single None if there is one window.
     """
     frozen = freeze_aggregates(agg) or {}
     calls = [(column, _parts(call)) for column, given in frozen.items() for call in given]
@@ -274,14 +227,14 @@ def _parts(call: Call) -> tuple[Function, str | float | None]:
 
 
 def _named(argument: str | float | None) -> list[str]:
-    """Return how an argument stands in the name of an aggregate, where a dot would have to be quoted in SQL."""
+    """Return an argument as a part of an output name. A dot would need quoting in SQL."""
     if argument is None:
         return []
     return [argument if isinstance(argument, str) else f"{argument:g}".replace(".", "_")]
 
 
 def aggregated_types(agg: Agg | None) -> dict[str, pa.DataType]:
-    """Return the type that each aggregated column is taken for if it is of the null type."""
+    """Return the types that aggregated columns of the null type get."""
     types: dict[str, pa.DataType] = {}
     for column, given in (freeze_aggregates(agg) or {}).items():
         calls = [_parts(call) for call in given]
@@ -292,12 +245,12 @@ def aggregated_types(agg: Agg | None) -> dict[str, pa.DataType]:
 
 
 def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
-    """Return a right schema whose aggregated columns of the null type have a type that their functions take."""
+    """Return a right schema whose aggregated columns of the null type have a type that their functions accept."""
     return typed(right, aggregated_types(agg))
 
 
 def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the right columns that aggregates look at; those that order ties only where these decide.
+    """Return the right columns that aggregates read, including tie columns if the order matters.
 
     Examples
     --------
@@ -309,18 +262,18 @@ def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[st
 
 
 def folded_columns(aggregates: Sequence[Aggregate]) -> tuple[str, ...]:
-    """Return the right columns whose values aggregates are made of."""
+    """Return the right columns whose values are aggregated."""
     named = [name for each in aggregates for name in (each.column, each.other) if name is not None]
     return tuple(dict.fromkeys(named))
 
 
 def have_order(aggregates: Sequence[Aggregate]) -> bool:
-    """Tell whether the order of the matches makes a difference."""
+    """Return whether any aggregate depends on the order of the matches."""
     return any(each.function in _ORDERED for each in aggregates)
 
 
 def _result_type(function: Function, field: pa.Field) -> pa.DataType:
-    """Return the type of a function of a column."""
+    """Return the type of a function of a column; raise SchemaError if it does not support the column."""
     data_type = plain_type(field.type)
     if function == "count":
         return pa.int64()
@@ -352,13 +305,7 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
 
 
 def _check_second(function: Function, field: pa.Field) -> None:
-    """Refuse weights that are no numbers, and columns that have no least value.
-
-    Raises
-    ------
-    SchemaError
-        If the column is one.
-    """
+    """Raise SchemaError for weights that are not numbers, and for second columns without an order."""
     if function == "weighted_mean":
         fits, takes = _is_number(plain_type(field.type)), "numeric weights"
     else:
@@ -377,13 +324,7 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _has_least(field: pa.Field, asked: str) -> bool:
-    """Tell whether the values of a column have a least and a greatest one.
-
-    Raises
-    ------
-    SchemaError
-        If they are ordered categories.
-    """
+    """Return whether the values of a column have a least one; raise SchemaError for ordered categories."""
     check_order(field, asked=asked, side="right")
     data_type = plain_type(field.type)
     is_time = pat.is_date(data_type) or pat.is_timestamp(data_type) or pat.is_duration(data_type)

@@ -1,4 +1,4 @@
-"""Arguments that every kind of join shares, brought into one form."""
+"""Validation and normalization of arguments that several kinds of join share."""
 
 from __future__ import annotations
 
@@ -12,13 +12,7 @@ from juncture.spec.values import flag
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
-    """Refuse a value that is not among the choices.
-
-    Raises
-    ------
-    SpecError
-        With the choices, and the closest one or what another library's word is here.
-    """
+    """Raise SpecError unless a value is one of the choices, with the closest choice or a hint."""
     if isinstance(value, str) and value in choices:
         return
     known = ", ".join(repr(choice) for choice in choices)
@@ -34,13 +28,7 @@ def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
 
 
 def check_condition(value: object, example: str) -> None:
-    """Check a further condition, in SQL, if there is one.
-
-    Raises
-    ------
-    SpecError
-        If it is no string.
-    """
+    """Raise SpecError unless ``where`` is None or a string."""
     if value is not None and not isinstance(value, str):
         raise SpecError(
             f'where={value!r} ({type(value).__name__}) is not a string. Expected SQL, such as where="{example}".',
@@ -49,13 +37,7 @@ def check_condition(value: object, example: str) -> None:
 
 
 def check_sequence(argument: str, value: object) -> None:
-    """Refuse what is neither the name of a column nor a list of names.
-
-    Raises
-    ------
-    SpecError
-        If it is anything else.
-    """
+    """Raise SpecError unless a value is a column name or a sequence."""
     if not isinstance(value, str | Sequence):
         raise SpecError(
             f"{argument}={value!r} ({type(value).__name__}) is not a column name. Expected a string or a list of "
@@ -65,13 +47,7 @@ def check_sequence(argument: str, value: object) -> None:
 
 
 def check_name(argument: str, name: object) -> None:
-    """Refuse what cannot be the name of a column.
-
-    Raises
-    ------
-    SpecError
-        If it is not a string.
-    """
+    """Raise SpecError unless a column name is a string."""
     if not isinstance(name, str):
         raise SpecError(
             f"{argument} contains {name!r} ({type(name).__name__}). Expected a column name as a string.",
@@ -80,13 +56,7 @@ def check_name(argument: str, name: object) -> None:
 
 
 def check_suffix(suffix: object) -> None:
-    """Refuse a suffix that is not text.
-
-    Raises
-    ------
-    SpecError
-        If it is not a string.
-    """
+    """Raise SpecError unless the suffix is a string."""
     if not isinstance(suffix, str):
         raise SpecError(
             f'suffix={suffix!r} ({type(suffix).__name__}) is not a string. Expected for example suffix="_right".',
@@ -95,19 +65,13 @@ def check_suffix(suffix: object) -> None:
 
 
 def freeze_flags(spec: Any, *arguments: str) -> None:
-    """Turn truth values in a frozen spec into Python's own.
-
-    Raises
-    ------
-    SpecError
-        If one of them is none.
-    """
+    """Validate booleans of a frozen spec, and convert NumPy's to Python's."""
     for argument in arguments:
         object.__setattr__(spec, argument, flag(argument, getattr(spec, argument)))
 
 
 def freeze_names(spec: Any, *arguments: str) -> None:
-    """Turn lists of names in a frozen spec into tuples, so that the caller's lists may change."""
+    """Convert lists of names of a frozen spec to tuples, so that later changes to the lists have no effect."""
     for argument in arguments:
         value = getattr(spec, argument)
         if value is not None and not isinstance(value, str | tuple | Expr):
@@ -120,12 +84,7 @@ def pair_names(
     left: Keys | None,
     right: Keys | None,
 ) -> list[tuple[Key, Key]]:
-    """Return pairs of a left and a right column, or expression, from ``x=`` or from ``left_x=`` and ``right_x=``.
-
-    Raises
-    ------
-    SpecError
-        If both forms are given, one of the sides is missing, or their numbers differ.
+    """Return pairs of left and right columns or expressions, from ``x=`` or from ``left_x=`` and ``right_x=``.
 
     Examples
     --------

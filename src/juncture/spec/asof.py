@@ -1,4 +1,4 @@
-"""As-of joins: for each left row, the right row that was in force at its time."""
+"""As-of joins: each left row matches the right row in force at its time."""
 
 from __future__ import annotations
 
@@ -59,16 +59,10 @@ Ties = Literal["greatest", "first", "last", "error"]
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a match may be, in the join's domain.
+    """The greatest distance of a match, in steps of the domain. Exactly one field is set.
 
-    Exactly one of the two is set.
-
-    Attributes
-    ----------
-    constant
-        The greatest distance that matches: whole steps of the domain, or a float for floats.
-    column
-        The left column that holds it, row by row. A null or negative one matches nothing.
+    ``constant`` is a float for floats. ``column`` is a left column with one distance per row, where a null or negative
+    one matches nothing.
     """
 
     constant: int | float | None = None
@@ -77,15 +71,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class Known:
-    """Since when right rows are known, and up to when to left ones: a right row can match once the first is reached.
-
-    Attributes
-    ----------
-    left, right
-        The columns.
-    domain
-        The values in which they are compared.
-    """
+    """The columns of ``known``: a right row matches if its ``right`` is at most the ``left`` of the left row."""
 
     left: str
     right: str
@@ -94,23 +80,11 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedAsof(Resolved):
-    """An as-of spec that has been checked against two schemas: all that an engine needs to know.
+    """An as-of spec, validated against two schemas.
 
-    Attributes
-    ----------
-    left_on, right_on
-        The columns that order the tables; where several do, a tuple of them.
-    domain
-        The values in which the ``on`` columns are compared.
-    tolerance
-        The tolerance in that domain, or None.
-    known
-        Since when right rows are known; None if all always are.
-    where
-        What has to be true of a match besides, with every column and type known; None if nothing has.
-    tie_columns
-        The right columns that decide among right rows at the same ``on``, the first first: the greatest wins, or the
-        least with ``ties="first"``, nulls lowest, NaN highest. None where the order of the right table decides.
+    ``left_on`` and ``right_on`` name a tuple column if the spec orders by several columns. ``tie_columns`` are the
+    right columns that break ties, the most significant first: the greatest wins, or the least with ``ties="first"``,
+    with nulls lowest and NaN highest. They are empty if the order of the right table breaks ties.
     """
 
     spec: Asof
@@ -124,7 +98,7 @@ class ResolvedAsof(Resolved):
 
     @property
     def goes_by_table_order(self) -> bool:
-        """Whether the order of the rows in the right table decides ties."""
+        """Whether the order of the rows in the right table breaks ties."""
         return self.spec.ties in ("first", "last") and not self.spec.order_columns()
 
     @property
@@ -133,7 +107,7 @@ class ResolvedAsof(Resolved):
         return self.spec.nulls_equal
 
     def compared(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that decide which rows match, ties aside."""
+        """Return the columns of a side that decide which rows match, except those that only break ties."""
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
         known = None if self.known is None else getattr(self.known, side)
         names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, known)
@@ -142,12 +116,12 @@ class ResolvedAsof(Resolved):
 
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows."""
-        # Of what is hidden because it equals a left column some decides ties: numbers that are equal as floats alone.
+        # A hidden column can break ties if it equals its left column as a float only.
         deciding = self.tie_columns if side == "right" and self.how not in ("semi", "anti") else ()
         return tuple(dict.fromkeys((*super().needed(side), *deciding)))
 
     def _in_where(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that `where` names."""
+        """Return the columns of a side that ``where`` reads."""
         if self.where is None:
             return ()
         from juncture.predicate.language.nodes import columns
@@ -155,14 +129,10 @@ class ResolvedAsof(Resolved):
         return tuple(column.name for column in columns(self.where) if column.side == side)
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
-        """Return the least and the greatest right ``on`` that left rows may match; None where nothing limits it.
+        """Return the least and the greatest right ``on`` that left rows can match; None if unlimited.
 
-        Parameters
-        ----------
-        first, last
-            The least and the greatest ``on`` of the left rows, in steps of the domain.
-        distance
-            The greatest distance that matches; None if any does.
+        ``first`` and ``last`` are the least and the greatest left ``on``, and ``distance`` is the greatest distance of
+        a match (None if unlimited), all in steps of the domain.
         """
         backward, forward = (self.spec.direction in (side, "nearest") for side in ("backward", "forward"))
         low = None if backward and distance is None else first - (distance or 0) * backward
@@ -172,23 +142,75 @@ class ResolvedAsof(Resolved):
 
 @dataclass(frozen=True, kw_only=True)
 class Asof(OrderedSpec):
-    """What an as-of join means, without a word about where or how it runs.
+    """An as-of join as a value: match each left row with the closest right row before or after it.
 
-    Each left row is matched with the right row of equal ``by`` whose ``on`` is closest on the wanted side.
+    Among the right rows with equal ``by``, the row with the closest ``on`` in ``direction`` matches. A spec is
+    immutable and independent of tables and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes`
+    or `juncture.Right`. `juncture.join_asof` accepts the same arguments and runs the join at once.
 
-    Its arguments are those of `juncture.join_asof`, which says what each of them means.
+    Parameters
+    ----------
+    on
+        The column of both tables that orders the rows, or an expression: an integer, float, decimal, date or timestamp.
+        Without ``tolerance`` and ``"nearest"``, it may be any ordered type, or several columns. Null and NaN never
+        match.
+    left_on, right_on
+        The same for each table, if the names differ.
+    by
+        Columns or expressions that must be equal.
+    left_by, right_by
+        The same for each table, if the names differ.
+    direction
+        ``"backward"`` matches the greatest right ``on`` that is at most the left's, ``"forward"`` the least that is at
+        least the left's, and ``"nearest"`` the one at the smallest distance.
+    tolerance
+        The greatest distance of a match, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``, or the name
+        of a left column with one distance per row. None means no limit.
+    allow_exact_matches
+        Whether a right row with the same ``on`` matches.
+    how
+        ``"left"`` keeps all left rows, ``"inner"`` those with a match; ``"right"`` and ``"full"`` also keep unmatched
+        right rows; ``"semi"`` and ``"anti"`` return left rows with and without a match.
+    matches
+        The most right rows per left row, best first.
+    order_by
+        Right columns that break ties at the same ``on``: the greatest wins. The other right columns follow, in order.
+    ties
+        ``"greatest"`` breaks ties by ``order_by``. ``"first"`` and ``"last"`` use the order of the right table, or of
+        ``order_by``. ``"error"`` raises if there is a tie.
+    prefer
+        Which of two right rows at the same distance is the nearest: ``"earlier"`` or ``"later"``.
+    nulls_equal
+        Whether null equals null in ``by``.
+    known
+        The right column with the time at which a row became available, and optionally the left column to compare it
+        with (by default ``on``). A right row matches only if it was available.
+    where
+        A further condition over both tables, in SQL, such as ``"r.price < l.limit"``.
+    coalesce
+        Whether the output omits the right ``on`` column if ``on`` names both.
+    suffix
+        Appended to right column names that the left table has too.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense for any tables.
+        If an argument is invalid for all tables.
+
+    Notes
+    -----
+    A spec costs nothing to create. See `juncture.join_asof` for the time and memory of the join.
 
     Examples
     --------
-    >>> spec = Asof(on="ts", by="robot_id", tolerance="50ms")
-    >>> spec.direction, spec.how
-    ('backward', 'left')
-    >>> Asof.from_dict(spec.to_dict()) == spec
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> trades = pa.table({"ts": [2, 9], "symbol": ["a", "a"]})
+    >>> quotes = pa.table({"ts": [1, 4], "symbol": ["a", "a"], "bid": [10.0, 20.0]})
+    >>> spec = jn.Asof(on="ts", by="symbol", tolerance=3)
+    >>> jn.plan(trades, quotes, spec).execute().to_pydict()
+    {'ts': [2, 9], 'symbol': ['a', 'a'], 'bid': [10.0, None]}
+    >>> jn.Asof.from_dict(spec.to_dict()) == spec
     True
     """
 
@@ -276,19 +298,11 @@ class Asof(OrderedSpec):
         return on if isinstance(on, str) else on.text, names[0]
 
     def order_columns(self) -> tuple[str, ...]:
-        """Return the right columns that decide ties first."""
+        """Return the columns of ``order_by`` as a tuple."""
         return (self.order_by,) if isinstance(self.order_by, str) else tuple(self.order_by)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
-        """Check the spec against two schemas, and work out all that follows from them.
-
-        Raises
-        ------
-        SpecError
-            If ``where`` cannot be read, with the place where reading stopped.
-        SchemaError
-            If a column is missing or repeated, types do not compare, or an output name is taken.
-        """
+        """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComputedColumns(left, right)
         on, by = columns.pairs(self.on_pairs(), "on"), columns.pairs(self.by_pairs(), "by")
         shared = self.on is not None
@@ -326,7 +340,7 @@ class Asof(OrderedSpec):
         by: Sequence[tuple[str, str]],
         known_pair: tuple[str, str] | None,
     ) -> ResolvedAsof:
-        """Return the join of tables that have all columns that it compares."""
+        """Return the join of tables that contain all columns that it compares."""
         left_on, right_on = on
         left_by, right_by = tuple(pair[0] for pair in by), tuple(pair[1] for pair in by)
         equal = list(by)
@@ -367,13 +381,7 @@ class Asof(OrderedSpec):
         )
 
     def _check_distances(self, domain: Domain) -> None:
-        """Refuse distances between values that have none.
-
-        Raises
-        ------
-        SpecError
-            If the spec asks for some.
-        """
+        """Raise SpecError if the join needs distances between values that have none."""
         if not domain.is_ranked or (self.tolerance is None and self.direction != "nearest"):
             return
         asked = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
@@ -388,7 +396,7 @@ class Asof(OrderedSpec):
         )
 
     def _tie_columns(self, right: pa.Schema, compared: Sequence[str]) -> tuple[str, ...]:
-        """Return the right columns that decide ties, less those that are compared, and so equal in a tie."""
+        """Return the right columns that break ties, except compared ones, which are equal in a tie."""
         order_by = self.order_columns()
         if self.ties in ("first", "last") and not order_by:
             return ()
@@ -397,33 +405,23 @@ class Asof(OrderedSpec):
 
 
 def _compared(columns: ComputedColumns, pair: tuple[str, str], *, fills: bool) -> tuple[str, str]:
-    """Return columns that compare as those of a pair do.
-
-    Parameters
-    ----------
-    columns
-        The columns of both sides, to which those are added that have to be made.
-    pair
-        The columns.
-    fills
-        Whether right values stand in the left column, where a right row has no match.
-    """
+    """Return a comparable pair of columns; with ``fills``, of one type, since right values fill the left column."""
     ours, theirs = ordered(columns, [("left", pair[0]), ("right", pair[1])], exact=True)
     return filled(columns, ours, theirs) if fills else (ours, theirs)
 
 
 def _known(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> Known:
-    """Check the columns that say since when right rows are known."""
+    """Validate the columns of ``known``."""
     sides: list[tuple[Side, pa.Field]] = [("left", left.field(pair[0])), ("right", right.field(pair[1]))]
     return Known(*pair, shared_domain(sides, role="known", mixed=True))
 
 
 def _shown_once(left: pa.Schema, right: pa.Schema, left_on: str, right_on: str) -> list[tuple[str, str]]:
-    """Return the pairs of columns of which the output shows the left one, where both sides name ``on`` alike."""
+    """Return the pairs of ``on`` columns for which the output shows the left column only."""
     ours, theirs = left.field(left_on), right.field(right_on)
     if not parts_of(ours):
         return [(left_on, right_on)]
-    # A task may be given a tuple without what it is made of, or without what that is made of.
+    # In a task, a tuple may lack its parts, or the columns that its parts stand for.
     pairs = list[tuple[str, str]]()
     parts = zip(parts_of(ours), parts_of(theirs), parts_stand_for(ours), parts_stand_for(theirs), strict=True)
     for one, other, own, other_own in parts:
@@ -442,7 +440,7 @@ def _parsed(where: str, left: pa.Schema, right: pa.Schema) -> Node:
 
 
 def _freeze_tolerance(value: object) -> Distance | None:
-    """Return a tolerance in the one form that a spec keeps."""
+    """Validate a tolerance without schemas, and return it in one form."""
     tolerance = freeze_distance("tolerance", value)
     if tolerance is None or (isinstance(tolerance, str) and not is_duration(tolerance)):
         return tolerance
@@ -460,7 +458,7 @@ def _freeze_tolerance(value: object) -> Distance | None:
 
 
 def _resolve_tolerance(tolerance: Distance | None, domain: Domain, left: pa.Schema) -> Tolerance | None:
-    """Express a tolerance in steps of the domain, rounded down: distances are whole steps."""
+    """Return a tolerance in steps of the domain, rounded down, since distances are whole steps."""
     if tolerance is None:
         return None
     if isinstance(tolerance, str) and tolerance in left.names:

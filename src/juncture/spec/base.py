@@ -1,4 +1,4 @@
-"""What all specs can: become plain data and back, for TOML and for state that outlives a process."""
+"""Base classes of all specs: conversion to plain data and back, and arguments that several kinds share."""
 
 from __future__ import annotations
 
@@ -23,27 +23,19 @@ _DISTANCES = ("tolerance", "lower", "upper")
 
 
 class Spec(ABC):
-    """What a join means; a frozen dataclass of the arguments of its kind.
-
-    Attributes
-    ----------
-    kind
-        What plain data call it.
-    title
-        What a sentence calls it.
-    """
+    """The meaning of a join: a frozen dataclass with the arguments of its kind. ``title`` is its name in messages."""
 
     kind: ClassVar[str]
     title: ClassVar[str]
 
     @property
     def joined_as(self) -> type[Spec]:
-        """The kind of join that engines run for it: its own, unless its matches are aggregated in another way."""
+        """The kind of join that engines run: the same kind, unless aggregates need another."""
         return type(self)
 
     @abstractmethod
     def resolve(self, left: pa.Schema, right: pa.Schema) -> Resolved:
-        """Check the spec against the schemas of both inputs, and work out all that follows from them.
+        """Return the join of tables with these schemas, with all columns and types validated.
 
         Parameters
         ----------
@@ -53,21 +45,21 @@ class Spec(ABC):
         Raises
         ------
         SpecError
-            If an argument has no meaning for the columns.
+            If an argument does not suit the columns, or an expression cannot be parsed.
         SchemaError
             If a column is missing or repeated, types do not compare, or an output name is taken.
         """
 
     @abstractmethod
     def key_pairs(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of left and right columns, or expressions, that have to be equal."""
+        """Return the pairs of left and right columns or expressions that must be equal."""
 
     @abstractmethod
     def _over(self, join: Any, left: pa.Schema, right: pa.Schema) -> Resolved:
-        """Return a join that this spec resolved to for other schemas, which have all columns that it compares."""
+        """Return a join resolved by this spec for other schemas, which contain all columns that it compares."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind."""
+        """Return the spec as plain data: its kind, and the arguments that differ from their defaults."""
         spec: Any = self
         values = {each.name: (getattr(self, each.name), each.default) for each in fields(spec)}
         changed = {name: _plain(name, value) for name, (value, default) in values.items() if value != default}
@@ -80,7 +72,7 @@ class Spec(ABC):
         Raises
         ------
         SpecError
-            If the kind is another, or an argument is unknown.
+            If it has another kind, or an unknown or invalid argument.
         """
         if values.get("kind", cls.kind) != cls.kind:
             raise SpecError(
@@ -102,29 +94,23 @@ class Spec(ABC):
 
 
 class KeyedSpec(Spec):
-    """What a join means in which some columns have to be equal besides."""
+    """A spec with columns that must be equal, besides its condition."""
 
     by: Keys | None
     left_by: Keys | None
     right_by: Keys | None
 
     def by_pairs(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of left and right ``by`` columns, or expressions."""
+        """Return the pairs of left and right ``by`` columns or expressions."""
         return pair_names("by", self.by, self.left_by, self.right_by)
 
     def key_pairs(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of left and right columns, or expressions, that have to be equal."""
+        """Return the pairs of left and right columns or expressions that must be equal."""
         return self.by_pairs()
 
 
 class OrderedSpec(KeyedSpec):
-    """What a join means that compares what orders each side besides.
-
-    Attributes
-    ----------
-    used_for
-        What a sentence says that it does with the column.
-    """
+    """A spec that compares ordered ``on`` columns. ``used_for`` says for what, in messages."""
 
     used_for: ClassVar[str]
 
@@ -133,11 +119,11 @@ class OrderedSpec(KeyedSpec):
     right_on: Keys | None
 
     def on_pairs(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of left and right ``on`` columns, or expressions; the first is compared first."""
+        """Return the pairs of left and right ``on`` columns or expressions, the most significant first."""
         return pair_names("on", self.on, self.left_on, self.right_on)
 
     def on_pair(self) -> tuple[Key, Key]:
-        """Return the left and the right ``on`` column, or expression, where there is to be one."""
+        """Return the left and the right ``on`` column or expression; raise SpecError unless there is one pair."""
         pairs = self.on_pairs()
         if len(pairs) != 1:
             raise SpecError(
@@ -148,7 +134,7 @@ class OrderedSpec(KeyedSpec):
         return pairs[0]
 
     def on_names(self) -> tuple[str, str]:
-        """Return what sentences call the left and the right ``on``.
+        """Return the names of the left and the right ``on`` in messages.
 
         Examples
         --------
@@ -161,27 +147,21 @@ class OrderedSpec(KeyedSpec):
 
 
 class AggregatingSpec(KeyedSpec):
-    """What a join means that gives all matches of a left row, or aggregates of them."""
+    """A spec that returns all matches of a left row, or aggregates over them."""
 
     how: How | None
     agg: Agg | None
     suffix: str
 
     def check_matches(self) -> None:
-        """Check what these specs have in common, and keep it as it is compared and pickled."""
+        """Validate the shared arguments, and store them in a comparable, picklable form."""
         self.by_pairs()
         check_answer(self)
         freeze_names(self, "by", "left_by", "right_by")
 
 
 def check_answer(spec: Any) -> None:
-    """Check what a spec says of the rows and columns that it gives, aggregates included, and keep it in one form.
-
-    Raises
-    ------
-    SpecError
-        If it makes no sense.
-    """
+    """Validate ``how``, ``suffix`` and ``agg`` of a spec, and store ``agg`` in one form."""
     if spec.how is not None:
         check_choice("how", spec.how, get_args(How))
     check_suffix(spec.suffix)
@@ -190,7 +170,7 @@ def check_answer(spec: Any) -> None:
 
 
 def _with_expressions(value: Any) -> Any:
-    """Return plain data in which expressions are such again."""
+    """Return plain data with expressions restored."""
     if isinstance(value, Mapping) and value.keys() == {"expr"}:
         return Expr(value["expr"])
     return [_with_expressions(item) for item in value] if isinstance(value, list | tuple) else value

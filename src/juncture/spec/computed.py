@@ -1,9 +1,9 @@
-"""Columns that a join makes of a table's own: expressions that it was asked for, conversions, and tuples of columns.
+"""Columns that a join computes from a table's own: expressions, conversions and tuples of columns.
 
-They follow a table's own columns in the schemas of a resolved join, are called by what they are, and appear in no
-output: a field's metadata says what it is made of. A conversion makes two columns compare, and *stands for* the column
-that it is made of, so that the output has that column, or, where right rows fill it, the conversion in its place. A
-tuple is a struct of several columns, its *parts*, which are compared one after the other.
+They follow the table's own columns in the schemas of a resolved join, and never appear in the output; the metadata of
+their fields says what they are computed from. A conversion makes two columns comparable and *stands for* its source
+column: the output has the source, or the conversion if right rows fill it. A tuple is a struct of several columns, its
+*parts*, compared one after the other.
 """
 
 from __future__ import annotations
@@ -29,12 +29,23 @@ _PARTS_STAND_FOR = b"juncture.parts_stand_for"
 
 @dataclass(frozen=True, slots=True)
 class Expr:
-    """An expression of a table's columns, which `juncture.expr` makes.
+    """An expression over the columns of one table, created with `juncture.expr`.
 
-    Attributes
+    Parameters
     ----------
     text
-        The expression, in the language of predicates.
+        The expression in SQL (Spark's dialect).
+
+    Raises
+    ------
+    SpecError
+        If the text is empty or not a string.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> jn.Expr("day * 24 + hour").text
+    'day * 24 + hour'
     """
 
     text: str
@@ -52,26 +63,35 @@ class Expr:
 
 
 Key: TypeAlias = str | Expr
-"""What a join compares: a column, by its name, or an expression."""
+"""A column name or an expression, as a join compares it."""
 
 Keys: TypeAlias = Key | Sequence[Key]
 
 
 def expr(text: str) -> Expr:
-    """Return an expression of a table's columns, for a join to compare in place of a column.
+    """Return an expression over the columns of one table, for a join to compare in place of a column.
 
-    It may be passed as ``on``, ``by`` and the ends of an interval, and for one side as ``left_on`` and so on. What it
-    gives is no column of the output.
+    Pass it as ``on``, ``by`` or an end of an interval, or for one table as ``left_on`` and so on. Its values are not
+    part of the output.
 
     Parameters
     ----------
     text
-        The expression, in the language of predicates (Spark's SQL). Names are those of the table's columns.
+        The expression in SQL (Spark's dialect). Names are columns of the table.
+
+    Returns
+    -------
+    Expr
+        The expression. The join parses it, since it knows the columns.
 
     Raises
     ------
     SpecError
-        If it is no text. What the text says is looked at by the join, which knows the columns.
+        If the text is empty or not a string.
+
+    Notes
+    -----
+    The join evaluates it once per row, and keeps the values in memory like those of a column.
 
     Examples
     --------
@@ -86,28 +106,28 @@ def expr(text: str) -> Expr:
 
 
 def is_computed(field: pa.Field) -> bool:
-    """Tell a column that a join has made from a table's own."""
+    """Return whether a join has computed a column."""
     return not {_EXPRESSION, _STANDS_FOR, _PARTS}.isdisjoint(field.metadata or {})
 
 
 def parts_of(field: pa.Field) -> tuple[str, ...]:
-    """Return the columns that a tuple is made of, the first to be compared first; none if a column is no tuple."""
+    """Return the columns of a tuple, the most significant first; empty for other columns."""
     return tuple(json.loads((field.metadata or {}).get(_PARTS, b"[]")))
 
 
 def parts_stand_for(field: pa.Field) -> tuple[str | None, ...]:
-    """Return what each part of a tuple stands for, as `stands_for` does of the part itself."""
+    """Return the column that each part of a tuple stands for, as `stands_for`."""
     return tuple(json.loads((field.metadata or {}).get(_PARTS_STAND_FOR, b"[]")))
 
 
 def expression_of(field: pa.Field) -> str | None:
-    """Return the expression that a computed column is; None if it is made of columns as they are."""
+    """Return the expression of a computed column; None for other columns."""
     found: bytes | None = (field.metadata or {}).get(_EXPRESSION)
     return None if found is None else found.decode()
 
 
 def stands_for(field: pa.Field) -> str | None:
-    """Return the name of the table's own column whose values a column has; None if it is an expression or a tuple."""
+    """Return the table's own column whose values a column has; None for expressions and tuples."""
     if not is_computed(field):
         return str(field.name)
     found: bytes | None = field.metadata.get(_STANDS_FOR)
@@ -115,31 +135,31 @@ def stands_for(field: pa.Field) -> str | None:
 
 
 def display_name(schema: pa.Schema, name: str) -> str:
-    """Return what users call a column: an expression by its text, and a conversion as the column it is made of."""
+    """Return the name of a column in messages: an expression as its text, a conversion as its source."""
     field = schema.field(name)
     if parts := parts_of(field):
         return f"({', '.join(display_name(schema, part) for part in parts)})"
     own = stands_for(field)
     if own in (None, name):
         return label(field)
-    # A task may be given the conversion without what it is made of.
+    # In a task, a conversion may lack its source.
     return display_name(schema, own) if own in schema.names else str(own)
 
 
 def label(field: pa.Field) -> str:
-    """Return what users call a column that is an expression of a table's own, or one of these."""
+    """Return the name in messages of an expression, a conversion or an own column."""
     return stands_for(field) or expression_of(field) or str(field.name)
 
 
 def column_of(schema: pa.Schema, key: Key) -> str | None:
-    """Return the column that has the values of what a caller named; None if a table has none."""
+    """Return the column with the values of a key; None if the table has none."""
     if isinstance(key, Expr):
         return next((str(field.name) for field in schema if expression_of(field) == key.text), None)
     return key if key in schema.names else None
 
 
 def same_values(schema: pa.Schema, name: str) -> list[str]:
-    """Return a column and those that are equal in two rows where it is: parts of a tuple, and what is converted."""
+    """Return a column, and those that are equal wherever it is: parts of a tuple, and sources of conversions."""
     field = schema.field(name)
     converted = stands_for(field) if expression_of(field) is None else None
     made_of = parts_of(field) or ([] if converted in (None, name) else [converted])
@@ -148,23 +168,17 @@ def same_values(schema: pa.Schema, name: str) -> list[str]:
 
 
 def own_columns(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a table that are its own."""
+    """Return the schema without computed columns."""
     return pa.schema([field for field in schema if not is_computed(field)], schema.metadata)
 
 
 def computed_columns(schema: pa.Schema) -> list[pa.Field]:
-    """Return the columns that a join makes of a table's own."""
+    """Return the columns that a join has computed."""
     return [field for field in schema if is_computed(field)]
 
 
 def parsed(text: str, schema: pa.Schema, side: Side) -> Node:
-    """Return an expression of a table's own columns, with every type known.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        If it cannot be read, or does not fit the columns.
-    """
+    """Return a typed expression over a table's own columns. Raises SpecError or SchemaError."""
     # The parser is slow to import, and few joins have expressions.
     from juncture.predicate.language.parse import parse_expression
 
@@ -173,13 +187,7 @@ def parsed(text: str, schema: pa.Schema, side: Side) -> Node:
 
 
 class ComputedColumns:
-    """The schemas of two tables, to which a join adds the columns that it makes.
-
-    Attributes
-    ----------
-    left, right
-        The schemas.
-    """
+    """The schemas of two tables, to which a join appends the columns that it computes."""
 
     def __init__(self, left: pa.Schema, right: pa.Schema) -> None:
         self.left, self.right = left, right
@@ -189,13 +197,7 @@ class ComputedColumns:
         return self.left if side == "left" else self.right
 
     def name(self, key: Key, side: Side, argument: str) -> str:
-        """Return the name of a column, which is added if it is an expression.
-
-        Raises
-        ------
-        SpecError, SchemaError
-            If the expression cannot be read, or does not fit the columns.
-        """
+        """Return the name of a column; an expression is appended first."""
         if not isinstance(key, Expr):
             return key
         try:
@@ -204,19 +206,11 @@ class ComputedColumns:
             raise error.within(f"{argument}=, in an expression over the {side} table") from None
 
     def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str) -> list[tuple[str, str]]:
-        """Return pairs of names, of which those of expressions are added."""
+        """Return pairs of names; expressions are appended first."""
         return [(self.name(ours, "left", argument), self.name(theirs, "right", argument)) for ours, theirs in keys]
 
     def expression(self, text: str, side: Side, of: str | None = None) -> str:
-        """Add an expression, and return its name.
-
-        Parameters
-        ----------
-        text, side
-            The expression, and the table.
-        of
-            The column that it stands for, if it does.
-        """
+        """Append an expression, and return its name. ``of`` is the column that it stands for."""
         from juncture.predicate.language.types import arrow_type
 
         name = self._free(text, lambda field: expression_of(field) == text)
@@ -234,7 +228,7 @@ class ComputedColumns:
         return "`" + name.replace("`", "``") + "`" if text is None else f"({text})"
 
     def converted(self, column: str, data_type: pa.DataType, side: Side) -> str:
-        """Add a column in another type that holds all of its values, and return its name."""
+        """Append a column converted to a type that represents all of its values, and return its name."""
         metadata = {_STANDS_FOR: column.encode()}
         name = self._free(
             f"{column} as {data_type}", lambda field: field.type == data_type and field.metadata == metadata
@@ -244,7 +238,7 @@ class ComputedColumns:
         return name
 
     def tuple_of(self, names: Sequence[str], side: Side) -> str:
-        """Add a column of the values of several columns, and return its name."""
+        """Append a tuple of several columns, and return its name."""
         from juncture.spec.schema import plain_type
 
         schema = self.schema(side)
@@ -257,7 +251,7 @@ class ComputedColumns:
         return name
 
     def _free(self, name: str, is_same: Callable[[pa.Field], bool]) -> str:
-        """Return a name that neither table has for anything else."""
+        """Return a name that neither table uses for anything else."""
         while any(name in schema.names and not is_same(schema.field(name)) for schema in (self.left, self.right)):
             name += "_"
         return name

@@ -1,8 +1,7 @@
-"""What a join by inequalities asks of two rows, whichever spec says it: equal values, bounded ones, and the rest.
+"""The condition of inequality joins, common to range, overlap and predicate joins.
 
-Range, overlap and predicate joins come to the same: a left row matches the right rows whose keys are equal to its own,
-whose values lie between limits that the left row sets, and for which what is left of the condition is true. Engines
-look at a `JoinCondition` and need not know which kind of spec it is from.
+A left row matches the right rows with equal keys whose values lie between limits set by the left row, and that satisfy
+the remaining predicate. Engines read a `JoinCondition` regardless of the kind of spec.
 """
 
 from __future__ import annotations
@@ -23,23 +22,15 @@ if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
 
 Value: TypeAlias = "str | Node"
-"""A value of each row of a side: a column, by its name, or an expression of a predicate."""
+"""A value per row of a side: a column name or an expression of a predicate."""
 
 
 @dataclass(frozen=True, slots=True)
 class EqualValues:
     """Two expressions that are equal in every match.
 
-    Attributes
-    ----------
-    left, right
-        The expressions.
-    type
-        The type that both are converted to; None if they can be coded as they are.
-    null_safe
-        Whether two nulls are equal.
-    exact
-        Whether the converted values are equal only where the expressions are.
+    ``type`` is the type to convert both to; None if they can be coded without conversion. ``exact`` is whether the
+    converted values are equal only where the expressions are.
     """
 
     left: Node
@@ -51,19 +42,11 @@ class EqualValues:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit that the rows of one side set to values of the other.
+    """A limit that the rows of one side set to values of the other: ``value + offset``, or ``value + column``.
 
-    Attributes
-    ----------
-    value
-        A value of the side that sets it: of the left one, unless a `MatchInterval` says otherwise.
-    upper, strict
-        Which end it is, and whether the end itself does not match.
-    offset
-        Added to the value: steps of the domain, or a float among floats.
-    column
-        The column that holds what is added, row by row, in place of an offset; None if none does. Null and what is not
-        finite match nothing.
+    ``value`` is of the left side, except in a `MatchInterval`. ``offset`` is in steps of the domain, or a float for
+    floats. ``column`` replaces the offset, row by row; null and non-finite values match nothing. ``strict`` excludes
+    the end.
     """
 
     value: Value
@@ -74,30 +57,17 @@ class Limit:
 
     @property
     def is_moved(self) -> bool:
-        """Whether anything is added."""
+        """Whether anything is added to the value."""
         return self.column is not None or self.offset != 0
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedValue:
-    """A right value, and the limits of it.
+    """A right value and its limits, which are empty where rows are only sorted by the value.
 
-    Attributes
-    ----------
-    right
-        The value.
-    limits
-        Its limits. None where rows are only brought into its order.
-    domain
-        What the values are compared as.
-    type
-        The type that all values are converted to first; None if they are of one kind.
-    unsigned
-        Whether all are unsigned integers.
-    nan_counts
-        Whether NaN is a value, equal to itself and greater than all others; otherwise it matches nothing.
-    exact
-        Whether values are within the limits only where the condition says so; else it has to be looked at again.
+    ``type`` is the type to convert all values to first; None if they have one kind. ``nan_counts`` is whether NaN is a
+    value, equal to itself and greater than all others; otherwise it matches nothing. If not ``exact``, matches need a
+    recheck.
     """
 
     right: Value
@@ -110,7 +80,7 @@ class BoundedValue:
 
     @property
     def is_band(self) -> bool:
-        """Whether there are limits on both ends."""
+        """Whether both ends are limited."""
         return len({limit.upper for limit in self.limits}) == 2
 
     def toward(self, *, upper: bool) -> BoundedValue:
@@ -120,16 +90,10 @@ class BoundedValue:
 
 @dataclass(frozen=True, slots=True)
 class OwnInterval:
-    """The ends of an interval in the rows of one side. Rows that lack one that is named match nothing.
+    """The columns of an interval in the rows of one side; null ends match nothing.
 
-    Attributes
-    ----------
-    start, end
-        The columns; None where the interval is unbounded. One that starts after its end is an error.
-    domain
-        What they are compared as.
-    may_be_empty
-        Whether an interval that starts where it ends holds that point; otherwise such a row matches nothing.
+    A None end is unbounded. A start after its end is an error. ``may_be_empty`` is whether an interval whose start
+    equals its end contains that point; otherwise such a row matches nothing.
     """
 
     start: str | None
@@ -146,19 +110,11 @@ class OwnInterval:
 
 @dataclass(frozen=True, slots=True)
 class MatchInterval:
-    """Between which values the rows of both sides lie: those of rows that match have a value in common.
+    """The values between which the rows of both sides lie: matching rows have a value in common.
 
-    Attributes
-    ----------
-    left, right
-        The least and the greatest value, as the rows of each side set them; None where there is none.
-    domain
-        What the values are compared as.
-    exact
-        Whether they are compared as they are. Otherwise they are floats, times in seconds, and rounded outward; NaN is
-        greater than all others.
-    may_swap
-        Whether the least may be above the greatest, and the row still match.
+    ``left`` and ``right`` have the least and the greatest value of each row; None where unlimited. If not ``exact``,
+    values are floats (times in seconds), rounded outward, with NaN greatest. With ``may_swap``, a row can match
+    although its least value is above its greatest.
     """
 
     left: tuple[Limit | None, Limit | None]
@@ -169,27 +125,27 @@ class MatchInterval:
 
     @property
     def limits(self) -> list[tuple[Side, Limit]]:
-        """All ends, with the side that sets them."""
+        """All ends, with their side."""
         sides: tuple[Side, Side] = ("left", "right")
         return [(side, limit) for side in sides for limit in self.ends(side) if limit is not None]
 
     @property
     def is_open(self) -> bool:
-        """Whether one side has no end, so that nearly all rows lie on each other."""
+        """Whether one side has no end, so that nearly all rows overlap."""
         return None in (*self.left, *self.right)
 
     def ends(self, side: Side) -> tuple[Limit | None, Limit | None]:
-        """Return the ends that a side sets."""
+        """Return the ends of a side."""
         return self.left if side == "left" else self.right
 
     def is_point(self, side: Side) -> bool:
-        """Tell whether each row of a side lies at one place."""
+        """Return whether each row of a side is a single point."""
         first, last = self.ends(side)
         return first is not None and last is not None and replace(first, upper=True) == last
 
     @property
     def width(self) -> float | None:
-        """How far the left ends are apart, if that is the same for all rows."""
+        """The distance between the left ends, if it is the same for all rows."""
         first, last = self.left
         if first is None or last is None or first.value != last.value or first.column or last.column:
             return None
@@ -201,27 +157,14 @@ class MatchInterval:
 class JoinCondition:
     """When a left and a right row match.
 
-    All that it says is *conservative*: it holds of every match. Where it is also *exact*, it holds of nothing else.
+    All parts are *conservative*: they hold for every match. If ``exact``, they hold for matches only.
 
-    Attributes
-    ----------
-    equalities
-        What has to be equal besides the ``by`` columns.
-    first
-        A right value to sort by, and its limits; None if there is none.
-    second
-        Another one, with limits of one end; None if there is none.
-    left_filter, right_filter
-        What rows of a side have to satisfy by themselves; None for nothing.
-    left_interval, right_interval
-        Intervals that the rows of a side are; None if they are none.
-    interval
-        Between which values rows lie; None if nothing limits that. An end that is not strict may be, by what else the
-        condition says.
-    predicate
-        What is true of every match, and of nothing else; None if all else says it.
-    exact
-        Whether the rest says as much as the predicate.
+    - ``equalities``: equal values besides the ``by`` columns
+    - ``first``: a right value to sort by, with its limits; ``second``: another one, limited at one end
+    - ``left_filter``, ``right_filter``: conditions on the rows of one side
+    - ``left_interval``, ``right_interval``: the intervals that the rows of a side are
+    - ``interval``: the values between which rows lie. An end that is not strict may be strict by another part.
+    - ``predicate``: true for matches, and for nothing else; None if the other parts say it all
     """
 
     equalities: tuple[EqualValues, ...] = ()
@@ -237,12 +180,12 @@ class JoinCondition:
 
     @property
     def inequalities(self) -> int:
-        """How many right values are bounded."""
+        """The number of bounded right values."""
         return sum(value is not None for value in (self.first, self.second))
 
     @property
     def is_bounded(self) -> bool:
-        """Whether right rows match left ones in a stretch of their order only, at both of its ends."""
+        """Whether the matches of a left row are contiguous in the right order, bounded at both ends."""
         return self.right_interval is not None or (self.first is not None and self.first.is_band)
 
     def only_first(self) -> JoinCondition:
@@ -250,20 +193,15 @@ class JoinCondition:
         return replace(self, second=None, exact=self.exact and self.second is None)
 
     def unbounded(self, sorted_by: BoundedValue | None) -> JoinCondition:
-        """Return a condition by which all pairs have to be looked at, and right rows are just sorted."""
+        """Return a condition by which all pairs are compared, and right rows are only sorted."""
         return replace(self, equalities=(), first=sorted_by, second=None, exact=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedInequality(Resolved, ABC):
-    """A join by inequalities that has been checked against two schemas.
+    """A validated join by inequalities.
 
-    Attributes
-    ----------
-    tie_columns
-        The right columns that order right rows for ``first`` and ``last``, after the value that `order_column` names.
-    nulls_equal
-        Whether null equals null in the ``by`` columns.
+    ``tie_columns`` are the right columns that order right rows for ``first`` and ``last``, after ``order_column``.
     """
 
     tie_columns: tuple[str, ...] = ()
@@ -271,13 +209,13 @@ class ResolvedInequality(Resolved, ABC):
 
     @property
     def order_column(self) -> str | None:
-        """The right column that orders the matches of a left row, before ties are looked at; None if there is none."""
+        """The right column that orders the matches of a left row, before ties; or None."""
         return None
 
     @property
     @abstractmethod
     def condition(self) -> JoinCondition:
-        """When two rows match, their ``by`` columns aside."""
+        """The condition under which two rows match, without the ``by`` columns."""
 
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows or aggregates."""
@@ -286,5 +224,5 @@ class ResolvedInequality(Resolved, ABC):
 
 
 def is_unsigned(*types: pa.DataType) -> bool:
-    """Tell whether all of some types are unsigned integers."""
+    """Return whether all types are unsigned integers."""
     return all(pat.is_unsigned_integer(plain_type(each)) for each in types)

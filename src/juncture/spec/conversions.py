@@ -1,8 +1,8 @@
-"""Which types two columns are brought to, so that they compare by their values.
+"""Conversion of two columns of different numeric types, so that they compare by value.
 
-Integers and decimals compare as decimals, and integers of up to 32 bits and floats as floats: both hold all values.
-Decimals beside floats count as the nearest float, as they do in predicates. Integers of 64 bits are more than floats:
-where they have to be equal, only those floats are looked at that are such integers.
+Integers and decimals compare as decimals, and integers of up to 32 bits and floats as floats: both represent all
+values. Decimals beside floats compare as the nearest float, as in predicates. 64-bit integers exceed floats: for
+equality, a float matches only if it is such an integer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from juncture.spec.computed import ComputedColumns, display_name
 from juncture.spec.schema import TIME_UNITS, Side, is_null_type, key_kind, plain_type
 
 _EXACT_BITS = 32
-"""Floats hold all integers of so many bits."""
+"""The width up to which floats represent all integers."""
 
 _DIGITS_MAX = 38
 _WIDE_DIGITS_MAX = 76
@@ -27,23 +27,10 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 def matched_keys(
     columns: ComputedColumns, pairs: Sequence[tuple[str, str]], *, fills: bool, nulls_equal: bool = False
 ) -> list[tuple[str, str]]:
-    """Return pairs of columns of one kind that are equal where the values of the given ones are.
+    """Return pairs of columns of one kind that are equal exactly where the given pairs are.
 
-    Parameters
-    ----------
-    columns
-        The columns of both sides, to which those are added that have to be made.
-    pairs
-        Pairs of a left and a right column.
-    fills
-        Whether right values stand in the left column, where a right row has no match: then both have one type.
-    nulls_equal
-        Whether null equals null.
-
-    Raises
-    ------
-    SchemaError
-        If the two have no type in which all values of both have a place, and need one.
+    ``fills`` is whether right values fill the left column in unmatched rows, which needs one type. Computed columns are
+    added to ``columns``. Raises SchemaError if no type represents the values of both.
     """
     found: list[tuple[str, str]] = []
     for ours, theirs in pairs:
@@ -70,17 +57,10 @@ def matched_keys(
 
 
 def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exact: bool = False) -> list[str]:
-    """Return columns of one kind in the order of the given ones, where numbers of several kinds are among them.
+    """Return columns of one kind with the order of the given ones, converting numbers of several kinds.
 
-    Parameters
-    ----------
-    columns
-        The columns of both sides, to which those are added that have to be made.
-    sides
-        Columns, each of one of the sides.
-    exact
-        Whether integers of 64 bits stay as they are beside floats, for the join to compare them exactly. Otherwise
-        they count as the nearest float.
+    ``exact`` keeps 64-bit integers beside floats, for the join to compare them exactly. Otherwise they become the
+    nearest float.
     """
     types = [columns.schema(side).field(name).type for side, name in sides]
     kinds = {key_kind(each) for each in types} - {"null"}
@@ -91,7 +71,7 @@ def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exac
         return [name if shared is None else columns.converted(name, shared, side) for side, name in sides]
     if exact and "decimal" not in kinds and not _is_small(types):
         return [name for _, name in sides]
-    # The floats too, so that those of both sides that share a name go on to share one.
+    # Floats are converted too, so that columns that share a name still do.
     return [
         name if is_null_type(each) else columns.expression(f"CAST({columns.sql(name, side)} AS DOUBLE)", side, of=name)
         for (side, name), each in zip(sides, types, strict=True)
@@ -99,7 +79,7 @@ def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exac
 
 
 def filled(columns: ComputedColumns, ours: str, theirs: str) -> tuple[str, str]:
-    """Return a pair of columns of one type, where those of one kind are of several."""
+    """Return a pair of columns of one type, if they have one kind but different types."""
     types = columns.left.field(ours).type, columns.right.field(theirs).type
     if key_kind(types[0]) != key_kind(types[1]) or plain_type(types[0]) == plain_type(types[1]):
         return ours, theirs
@@ -114,7 +94,7 @@ def _both(columns: ComputedColumns, ours: str, theirs: str, data_type: pa.DataTy
 def _with_floats(
     columns: ComputedColumns, pair: tuple[str, str], kinds: tuple[str, str], *, nulls_equal: bool
 ) -> list[tuple[str, str]]:
-    """Return what is equal of a column of floats and one of wide integers or decimals."""
+    """Return the pairs to compare for equality of floats with wide integers or decimals."""
     place = kinds.index("float")
     sides: tuple[Side, Side] = ("left", "right")
     other = pair[1 - place]
@@ -131,14 +111,14 @@ def _with_floats(
             "of them to the type of the other.",
             name="JN-TYPE-INEXACT",
         )
-    # A float that is no integer of 64 bits equals none of them, and becomes null.
+    # A float that is not a 64-bit integer equals none, and becomes null.
     floats = columns.sql(pair[place], sides[place])
     whole = f"CAST({floats} AS BIGINT)"
     text = f"CASE WHEN {whole} = {floats} THEN {whole} END"
     found[place] = columns.expression(text, sides[place], of=pair[place])
     if not nulls_equal:
         return [(found[0], found[1])]
-    # So that those are told from the nulls that were there before.
+    # Distinguishes these nulls from the original ones.
     nulls = [
         columns.expression(f"{columns.sql(name, side)} IS NULL", side) for name, side in zip(pair, sides, strict=True)
     ]
@@ -146,13 +126,13 @@ def _with_floats(
 
 
 def _is_small(types: Sequence[pa.DataType]) -> bool:
-    """Tell whether all integers among some types are ones that floats hold."""
+    """Return whether floats represent all values of the integers among some types."""
     plain = [plain_type(each) for each in types]
     return all(each.bit_width <= _EXACT_BITS for each in plain if pat.is_integer(each))
 
 
 def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
-    """Return the least type that holds all values of two types of one kind; None where there may be none."""
+    """Return the smallest type that represents all values of two types of one kind, or None."""
     ours, theirs = plain_type(ours), plain_type(theirs)
     if pat.is_integer(ours):
         return _common_integer(ours, theirs)
@@ -188,7 +168,7 @@ def _common_integer(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
 
 
 def _common_decimal(*types: pa.DataType) -> pa.DataType | None:
-    """Return the decimal that holds all values of integers and decimals; None where there is none."""
+    """Return the decimal that represents all values of integers and decimals, or None."""
     whole = scale = 0
     for each in map(plain_type, types):
         if pat.is_null(each):

@@ -1,4 +1,4 @@
-"""Distances between values of ``on`` columns: tolerances, and how far the ends of a window are."""
+"""Distances between ``on`` values: tolerances, and the ends of windows."""
 
 from __future__ import annotations
 
@@ -20,17 +20,11 @@ Distance: TypeAlias = int | float | Decimal | TimeLength | str
 """A number, a length of time, a duration such as ``"5m"``, or the name of a left column."""
 
 _DIGITS = 400
-"""Enough for any float or decimal to be scaled exactly. No two values are as far apart as a number of so many."""
+"""Digits with which any float or decimal is scaled exactly. A distance with more digits exceeds all values."""
 
 
 def freeze_distance(argument: str, value: object) -> Distance | None:
-    """Return a distance in the one form that a spec keeps. None passes: it is none.
-
-    Raises
-    ------
-    SpecError
-        If no tables could take the value for a distance: it is of another type, or not a number.
-    """
+    """Validate a distance without schemas, and return it in one form. None stays None."""
     distance = plain(value)
     if distance is None:
         return None
@@ -55,13 +49,7 @@ def freeze_distance(argument: str, value: object) -> Distance | None:
 
 
 def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) -> Decimal:
-    """Return a constant distance in steps of the domain, exactly; infinite where no two values are as far apart.
-
-    Raises
-    ------
-    SpecError
-        If it is a duration and the domain has numbers, or the other way round.
-    """
+    """Return a constant distance in steps of the domain, exactly; infinite if no two values are that far apart."""
     if isinstance(value, str) and not is_duration(value):
         raise SpecError(
             f'{argument}={value!r} is neither a duration, such as "5m", nor a column of the left table. '
@@ -85,7 +73,7 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
             f"{argument}=10.",
             name="JN-DISTANCE-UNIT",
         )
-    # A float counts as what it is written as: 0.3 is three tenths, not the binary fraction just below.
+    # A float has the value that it prints as: 0.3 is three tenths, not the binary fraction just below.
     exact = Decimal(str(float(value)) if isinstance(value, float) else value)
     if exact.is_infinite() or exact.adjusted() >= _DIGITS:
         return Decimal("Infinity").copy_sign(exact)
@@ -94,13 +82,7 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
 
 
 def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> None:
-    """Refuse a left column whose values are not distances of the domain.
-
-    Raises
-    ------
-    SchemaError
-        If it is of another type.
-    """
+    """Raise SchemaError for a left column whose values are not distances of the domain."""
     data_type = plain_type(field.type)
     fits, wanted = {
         "integer": (pat.is_integer(data_type), "an integer"),
@@ -120,7 +102,7 @@ def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> Non
 
 
 def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.DataType:
-    """Return a type of values that may be so far apart, for ``on`` columns that have none of their own.
+    """Return a type for ``on`` columns of the null type that suits the distances.
 
     Examples
     --------
@@ -140,6 +122,6 @@ def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.Data
 
 
 def typed_distances(distances: Iterable[Distance | None], domain: Domain, left: pa.Schema) -> pa.Schema:
-    """Return a left schema in which columns of the null type that are named as distances are distances of a domain."""
+    """Return a left schema in which distance columns of the null type have the type of the domain's distances."""
     data_type = pa.duration("us") if domain.is_time else pa.int64()
     return typed(left, {name: data_type for name in distances if isinstance(name, str)})

@@ -1,4 +1,4 @@
-"""Lengths of time as users write them: ``"50ms"``, ``"1h30m"``, ``"2 hours"``, ``timedelta``."""
+"""Durations as text: ``"50ms"``, ``"1h30m"``, ``"2 days"``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _WHOLE = re.compile(r"\s*([+-]?)\s*((?:\d{1,400}\s*[a-zA-Zµμ]+\s*)+)")
 
 
 def is_duration(text: str) -> bool:
-    """Tell whether a text reads as a duration.
+    """Return whether a text is a duration.
 
     Examples
     --------
@@ -45,20 +45,9 @@ def is_duration(text: str) -> bool:
 
 
 def duration_ns(value: str | TimeLength, *, argument: str) -> int:
-    """Return a duration as a whole number of nanoseconds.
+    """Return a duration in nanoseconds; raise SpecError if it is none.
 
-    Parameters
-    ----------
-    value
-        A length of time, or numbers with units: ``ns``, ``us``, ``ms``, ``s``, ``m``, ``h``, ``d``, ``w`` or their
-        English names, several in a row added up, with an optional sign in front.
-    argument
-        The argument that an error names.
-
-    Raises
-    ------
-    SpecError
-        If the text is not a duration, or a length of time has no fixed length.
+    A text has numbers with units (``ns`` to ``w``, or English names), which are added, and an optional sign in front.
 
     Examples
     --------
@@ -82,7 +71,7 @@ def duration_ns(value: str | TimeLength, *, argument: str) -> int:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Write a whole number of nanoseconds so that `duration_ns` reads it back.
+    """Return nanoseconds as text that `duration_ns` parses.
 
     Examples
     --------

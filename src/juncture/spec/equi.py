@@ -1,4 +1,4 @@
-"""Equality joins: all pairs of rows whose keys are equal."""
+"""Equality joins: all pairs of rows with equal keys."""
 
 from __future__ import annotations
 
@@ -26,16 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedEqui(Resolved):
-    """An equality spec that has been checked against two schemas: all that an engine needs to know.
+    """An equality spec, validated against two schemas. The keys are ``left_by`` and ``right_by``.
 
-    The keys are ``left_by`` and ``right_by``.
-
-    Attributes
-    ----------
-    predicate
-        What has to be true besides, with every column and type known; None if nothing has.
-    nulls_equal
-        Whether null equals null.
+    ``predicate`` is the typed ``where``, or None.
     """
 
     spec: Equi
@@ -54,23 +47,51 @@ class ResolvedEqui(Resolved):
 
 @dataclass(frozen=True, kw_only=True)
 class Equi(Spec):
-    """What an equality join means, without a word about where or how it runs.
+    """An equality join as a value: match the rows with equal keys.
 
-    A left and a right row match if their keys are equal, and ``where`` is true of them. NaN equals NaN as in Spark, and
-    -0.0 equals 0.0; a null equals nothing unless ``nulls_equal`` says so. With ``agg`` it resolves to a join by equal
-    columns and a predicate, which is what engines aggregate.
+    Two rows match if their keys are equal and ``where`` is true. NaN equals NaN, as in Spark, and -0.0 equals 0.0. A
+    spec is immutable and independent of tables and engines. Pass it to `juncture.plan`, `juncture.stream`,
+    `juncture.changes` or `juncture.Right`. `juncture.join` accepts the same arguments and runs the join at once.
 
-    Its arguments are those of `juncture.join`, which says what each of them means.
+    Parameters
+    ----------
+    on
+        The key columns of both tables, or expressions.
+    left_on, right_on
+        The same for each table, if the names differ.
+    how
+        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
+        ``"left"`` (the default) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
+        then has one row per left row.
+    where
+        A further condition over both tables, in SQL, such as ``"r.price > l.least"``.
+    nulls_equal
+        Whether null equals null. By default, nulls never match.
+    coalesce
+        Whether the output omits the right key columns.
+    suffix
+        Appended to right column names that the left table has too.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense for any tables.
+        If an argument is invalid for all tables.
+
+    Notes ----- A spec costs nothing to create. See `juncture.join` for the time and memory of the join. With ``agg``,
+    the spec resolves to a predicate join.
 
     Examples
     --------
-    >>> spec = Equi(left_on="id", right_on="buyer_id", how="left", where="r.price > l.least")
-    >>> Equi.from_dict(spec.to_dict()) == spec
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> customers = pa.table({"id": [1, 2], "name": ["Ann", "Bo"]})
+    >>> sales = pa.table({"buyer_id": [2, 2], "price": [5, 7]})
+    >>> spec = jn.Equi(left_on="id", right_on="buyer_id", how="left")
+    >>> jn.plan(customers, sales, spec).execute().to_pydict()
+    {'id': [1, 2, 2], 'name': ['Ann', 'Bo', 'Bo'], 'price': [None, 5, 7]}
+    >>> jn.Equi.from_dict(spec.to_dict()) == spec
     True
     """
 
@@ -100,28 +121,20 @@ class Equi(Spec):
         freeze_names(self, "on", "left_on", "right_on")
 
     def on_pairs(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of left and right key columns, or expressions."""
+        """Return the pairs of left and right key columns or expressions."""
         return pair_names("on", self.on, self.left_on, self.right_on)
 
     def key_pairs(self) -> list[tuple[Key, Key]]:
-        """Return the pairs of left and right columns, or expressions, that have to be equal."""
+        """Return the pairs of left and right columns or expressions that must be equal."""
         return self.on_pairs()
 
     @property
     def joined_as(self) -> type[Spec]:
-        """The kind of join that engines run for it: one by a predicate where matches are aggregated."""
+        """The kind of join that engines run: a predicate join if matches are aggregated."""
         return type(self) if self.agg is None else Where
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
-        """Check the spec against two schemas, and work out all that follows from them.
-
-        Raises
-        ------
-        SpecError
-            If ``where`` cannot be read, with the place where reading stopped.
-        SchemaError
-            If a column is missing or repeated, types do not compare, or an output name is taken.
-        """
+        """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComputedColumns(left, right)
         pairs = columns.pairs(self.on_pairs(), "on")
         check_pairs(columns.left, columns.right, pairs, argument="on", shared=self.on is not None)
@@ -137,7 +150,7 @@ class Equi(Spec):
     def _resolved(
         self, left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]]
     ) -> ResolvedEqui | ResolvedWhere:
-        """Return the join of tables that have all columns that it compares."""
+        """Return the join of tables that contain all columns that it compares."""
         left_on, right_on = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
         check_keys(left, right, left_on, right_on, role="on")
         left, right = typed_pairs(left, right, pairs)
@@ -159,7 +172,7 @@ class Equi(Spec):
     def _aggregated(
         self, left: pa.Schema, right: pa.Schema, on: tuple[tuple[str, ...], tuple[str, ...]]
     ) -> ResolvedWhere:
-        """Return the join by equal columns whose matches are aggregated."""
+        """Return the predicate join whose matches are aggregated."""
         from juncture.predicate.decompose.shape import shape
         from juncture.predicate.language.parse import parse
 

@@ -1,4 +1,4 @@
-"""Grids: rows at regular steps, for each key from where it begins to where it ends."""
+"""Grids: rows at regular steps, for each key from its start to its end."""
 
 from __future__ import annotations
 
@@ -20,22 +20,10 @@ from juncture.spec.schema import Domain, check_columns, shared_domain
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedGrid:
-    """A grid that has been checked against the schema of its data.
+    """A grid, validated against the schema of its data.
 
-    Attributes
-    ----------
-    on, type, domain
-        The column that it makes, and the type and the kind of its values.
-    by
-        The keys.
-    every
-        How far its rows are apart, in steps of the domain.
-    first, last
-        The columns whose least and greatest value are where a key begins and ends; None where that is a constant.
-    start, end
-        These constants.
-    is_rounded
-        Whether a key begins at the whole multiple of the step that is not later.
+    ``every`` is in steps of the domain. ``first`` and ``last`` are the columns whose least and greatest value bound a
+    key; None where the constants ``start`` and ``end`` do. With ``is_rounded``, a key starts at a multiple of the step.
     """
 
     on: str
@@ -52,24 +40,10 @@ class ResolvedGrid:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What a grid is, without a word about where it is made.
+    """The meaning of a grid.
 
-    Parameters
-    ----------
-    on
-        The column that it makes.
-    every
-        How far its rows are apart: a number, a ``timedelta`` or a duration such as ``"1h"``.
-    by
-        The keys, of which each has rows of its own.
-    start, end
-        Where rows begin and end: a value, or the name of a column, of which the least and the greatest of a key count.
-        By default those of ``on``, the first rounded down to a whole multiple of ``every``.
-
-    Raises
-    ------
-    SpecError
-        If an argument has a value that makes no sense.
+    Each key of ``by`` has rows ``every`` step from ``start`` to ``end``: constants, or columns whose least and greatest
+    value per key count. By default these are the bounds of ``on``, the first rounded down to a multiple of ``every``.
     """
 
     on: str
@@ -99,15 +73,7 @@ class Grid:
         object.__setattr__(self, "every", every)
 
     def resolve(self, schema: pa.Schema) -> ResolvedGrid:
-        """Check the grid against the schema of its data.
-
-        Raises
-        ------
-        SpecError
-            If the step or a constant does not suit the values.
-        SchemaError
-            If a column is missing, or of a type that has no steps.
-        """
+        """Return the grid for data with this schema. Raises SpecError or SchemaError."""
         check_columns(schema, self.by, argument="by", side="left")
         check_keys(schema, schema, self.by, self.by)
         ends = {name: self._end(name, schema) for name in ("start", "end")}
@@ -147,7 +113,7 @@ class Grid:
         )
 
     def _end(self, name: str, schema: pa.Schema) -> str | Any:
-        """Return the column that says where keys begin or end, or the constant."""
+        """Return the column that bounds keys, or the constant."""
         value = getattr(self, name)
         if value is not None and not isinstance(value, str):
             return value
@@ -157,13 +123,7 @@ class Grid:
 
 
 def constant_of(argument: str, value: Any, data_type: pa.DataType | None) -> pa.Scalar:
-    """Return a value as one of a type, or of its own.
-
-    Raises
-    ------
-    SpecError
-        If it is none.
-    """
+    """Return a value as a scalar of a type, or of its own type; raise SpecError if that is impossible."""
     if data_type is not None and not pat.is_integer(data_type):
         zone = data_type.tz if pat.is_timestamp(data_type) else None
         is_zoned = isinstance(value, datetime) and value.tzinfo is not None

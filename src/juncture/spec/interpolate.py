@@ -16,25 +16,16 @@ from juncture.spec.distance import Distance
 from juncture.spec.many import Right
 from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
 
-# Beside the user's own columns, so of names that nobody gives.
+# Unlikely as names of the user's columns, beside which they stand.
 BEFORE, AFTER = "juncture:before:", "juncture:after:"
-"""What the columns of the row before and of the row after begin with."""
+"""Prefixes of the columns of the row before and of the row after."""
 
 
 @dataclass(frozen=True)
 class Lines:
-    """What lies between rows, given those before and after them.
+    """The columns to interpolate between the rows before and after.
 
-    Attributes
-    ----------
-    kept
-        The columns of the left table.
-    on, right_on
-        The columns that order the rows.
-    domain
-        What these are compared as.
-    columns
-        Pairs of a right column, and the name that its values between get.
+    ``kept`` are the left columns. ``columns`` are pairs of a right column and the output name of its values.
     """
 
     kept: tuple[str, ...]
@@ -46,17 +37,7 @@ class Lines:
 
 @dataclass(frozen=True, kw_only=True)
 class Interpolation:
-    """What is interpolated, without a word about where.
-
-    Parameters
-    ----------
-    before, after
-        The as-of joins that find the row before and the row after.
-    columns
-        The right columns, of numbers.
-    suffix
-        Added to a name that the left table has too.
-    """
+    """The meaning of an interpolation: the as-of joins for the rows before and after, and the columns of numbers."""
 
     before: Asof
     after: Asof
@@ -71,13 +52,7 @@ class Interpolation:
         suffix: str,
         **shared: object,
     ) -> Interpolation:
-        """Return what arguments ask for.
-
-        Raises
-        ------
-        SpecError
-            If one of them makes no sense.
-        """
+        """Validate the arguments of `juncture.interpolate`, and return their meaning."""
         names = (columns,) if isinstance(columns, str) else tuple(columns)
         for name in names:
             check_name("columns", name)
@@ -109,7 +84,7 @@ class Interpolation:
         return cls(before=before, after=after, columns=names, suffix=suffix)
 
     def tables(self, right: object) -> dict[str, Right]:
-        """Return the two joins that find the rows before and after."""
+        """Return the joins for the rows before and after."""
         wanted = dict.fromkeys([str(self.before.on_pair()[1]), *self.columns])
         return {
             "the row before": Right(right, self.before, {name: BEFORE + name for name in wanted}),
@@ -117,13 +92,7 @@ class Interpolation:
         }
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> Lines:
-        """Check what is interpolated against two schemas.
-
-        Raises
-        ------
-        SchemaError
-            If a column is missing or holds no numbers, or a name is taken.
-        """
+        """Validate the interpolation against two schemas."""
         on, right_on = map(str, self.before.on_pair())
         check_columns(right, self.columns, argument="columns", side="right")
         for name, schema, side in ((on, left, "left"), (right_on, right, "right")):

@@ -1,4 +1,4 @@
-"""Which columns can be keys, and which of both sides can be equal."""
+"""Validation of key columns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ from juncture.spec.schema import key_kind
 def check_keys(
     left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_by: Sequence[str], *, role: str = "by"
 ) -> None:
-    """Refuse pairs of key columns whose values cannot be equal by their types. They are called by their role.
-
-    A column of the null type goes with any other.
-
-    Raises
-    ------
-    SchemaError
-        If the two columns of a pair are of different kinds, or a type has no equality.
-    """
+    """Raise SchemaError for pairs of columns whose types have no equality or no common values. Null matches all."""
     for left_name, right_name in zip(left_by, right_by, strict=True):
         ours, theirs = left.field(left_name), right.field(right_name)
         kinds = key_kind(ours.type), key_kind(theirs.type)
@@ -48,7 +40,7 @@ def check_keys(
 
 
 def can_be_key(data_type: pa.DataType) -> bool:
-    """Tell whether values of a type have equality.
+    """Return whether values of a type have equality.
 
     Examples
     --------

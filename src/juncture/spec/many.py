@@ -1,4 +1,4 @@
-"""Joins of several tables to one spine, of which each adds columns and never rows."""
+"""Joins of several tables to one spine: each table adds columns, never rows."""
 
 from __future__ import annotations
 
@@ -22,40 +22,47 @@ Duplicates = Literal["error", "greatest"]
 
 @dataclass(frozen=True)
 class Right:
-    """A table that is joined to a spine, how, and what of it is shown.
+    """A table to join to a spine with `juncture.join_many`, and the columns to add from it.
 
     Parameters
     ----------
     table
-        The table: all that a single join takes.
+        The table: any input of a single join.
     spec
-        How it is joined: an `Asof`, an `Equi`, or any join with ``agg=``. It gives each row of the spine at most one
-        row, and ``how`` is ``"left"``, or ``"inner"`` to drop rows of the spine without a match.
+        How to join it: an `Asof` or `Equi`, or any spec with ``agg``. It must return at most one row per row of the
+        spine, with ``how="left"``, or ``"inner"`` to drop rows of the spine without a match.
     columns
-        Which of its columns (or aggregates) are shown: a list of names, or a mapping of these to the names that they
-        get. By default all that a single join shows.
+        The columns or aggregates to add: a list of names, or a mapping from them to new names. By default, all that a
+        single join returns.
     prefix
-        Put before the names of columns that are not named by a mapping.
+        Prepended to the names of columns that no mapping renames.
     known_at
-        The column that says when a row of the table became known, which `juncture.ManyPlan.match_report` holds against
-        the spine's ``on``; or a pair of that and the column of the spine to compare with.
+        The column with the time at which a row became known, which `juncture.ManyPlan.match_report` compares with
+        ``on`` of the spine; or a pair of it and the column of the spine to compare with.
     duplicates
-        What an equality join does with several rows of the key of a row of the spine: ``"error"``, or ``"greatest"`` to
-        take the one that is greatest by its columns in schema order, as ties of as-of joins are decided.
+        What an equality join does with several matches of one row of the spine: ``"error"``, or ``"greatest"``, which
+        takes the greatest row by its columns in schema order.
     algorithm
         As for a single join.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense, or the join may give a row of the spine several rows.
+        If an argument is invalid, or the join can return several rows per row of the spine.
+
+    Notes
+    -----
+    Creating it reads no data. See `juncture.join_many` for the time and memory of the join.
 
     Examples
     --------
+    >>> import juncture as jn
     >>> import pyarrow as pa
+    >>> departures = pa.table({"ts": [3, 9], "station": ["a", "b"]})
     >>> weather = pa.table({"ts": [1], "station": ["a"], "wind": [7.5]})
-    >>> Right(weather, Asof(on="ts", by="station"), prefix="weather_").spec.kind
-    'asof'
+    >>> right = jn.Right(weather, jn.Asof(on="ts", by="station"), prefix="weather_")
+    >>> jn.join_many(departures, {"weather": right}).to_pydict()
+    {'ts': [3, 9], 'station': ['a', 'b'], 'weather_wind': [7.5, None]}
     """
 
     table: Any
@@ -121,7 +128,7 @@ class Right:
 
 @dataclass(frozen=True)
 class KnownAt:
-    """When rows became known: a right column, and the column of the spine that must not be earlier."""
+    """The right column with the time at which a row became known, and the spine column to compare it with."""
 
     right: str
     left: str
@@ -129,21 +136,7 @@ class KnownAt:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedTable:
-    """A right table that has been checked against the spine.
-
-    Attributes
-    ----------
-    name
-        What the caller calls it.
-    join
-        The whole join.
-    columns, aggregates
-        What is shown of it, under the names that it gets.
-    duplicates
-        What to do with several rows of a key.
-    known_at
-        When its rows became known, if a column says so.
-    """
+    """A right table, validated against the spine. ``columns`` and ``aggregates`` have their output names."""
 
     name: str
     join: Resolved
@@ -159,36 +152,24 @@ class ResolvedTable:
 
     @property
     def shown(self) -> Resolved:
-        """The join, of whose output only the right side is shown."""
+        """The join with an output of the right columns only."""
         return replace(self.join, output=self.columns, aggregates=self.aggregates)
 
     @property
     def names(self) -> list[str]:
-        """The columns that it adds to the spine."""
+        """The columns that the table adds to the spine."""
         return [*(each.name for each in self.columns), *(each.name for each in self.aggregates)]
 
     @property
     def keeping(self) -> Resolved:
-        """The join that keeps all rows of the spine, of whose output only the right side is shown."""
+        """The join that keeps all rows of the spine, with an output of the right columns only."""
         return replace(self.shown, how="left", spec=replace(self.join.spec, how="left"))
 
 
 def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, taken: set[str]) -> ResolvedTable:
-    """Check a right table against the spine, and name its columns.
+    """Validate a right table against the spine, and name its columns.
 
-    Parameters
-    ----------
-    name, right
-        The table.
-    spine, schema
-        The schemas of the spine and of the table.
-    taken
-        Names of columns so far, to which those of this table are added.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        If the two cannot be joined so, or a name is taken.
+    ``taken`` has the names of all columns so far; the names of this table are added to it.
     """
     join: Resolved = right.spec.resolve(spine, schema)
     own = [column for column in join.output if column.side == "right"]
@@ -221,18 +202,12 @@ def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, 
 
 
 def named(name: str, error: JunctureError) -> JunctureError:
-    """Return an error that says which table it is about."""
+    """Return an error with the name of its table."""
     return error.within(f"In table {name!r}")
 
 
 def _check_single(spec: Any) -> None:
-    """Refuse joins that give rows of the spine several rows, or other rows than its own.
-
-    Raises
-    ------
-    SpecError
-        With what to do instead.
-    """
+    """Raise SpecError for joins that can return several rows per row of the spine, or other rows."""
     has_aggregates = bool(getattr(spec, "agg", None))
     if not has_aggregates and not isinstance(spec, Asof | Equi):
         raise SpecError(
@@ -271,13 +246,7 @@ def _not_shown(column: str, right: Right, schema: pa.Schema, shown: list[str]) -
 
 
 def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
-    """Return the name of an output column, with a suffix if it is taken.
-
-    Raises
-    ------
-    SchemaError
-        If the caller gave a name that is taken, or it is even with the suffix.
-    """
+    """Return the name of an output column, with the suffix if it is taken and not chosen by the caller."""
     output = name if is_given else right.prefix + name
     if output in taken and not is_given:
         output += right.spec.suffix

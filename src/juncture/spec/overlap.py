@@ -1,4 +1,4 @@
-"""Overlap joins: for each left interval, all right intervals that share a point with it."""
+"""Overlap joins: each left interval matches all right intervals that share a point with it."""
 
 from __future__ import annotations
 
@@ -50,17 +50,7 @@ KeyInterval: TypeAlias = tuple[Key | None, Key | None]
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedOverlap(ResolvedInequality):
-    """An overlap spec that has been checked against two schemas: all that an engine needs to know.
-
-    Attributes
-    ----------
-    left_interval, right_interval
-        The columns in which intervals start and end; None where they are unbounded.
-    domain
-        The values in which starts and ends are compared.
-    closed
-        Which ends belong to the intervals.
-    """
+    """An overlap spec, validated against two schemas. An end of an interval is None where it is unbounded."""
 
     spec: Overlap
     left_interval: Interval
@@ -75,7 +65,7 @@ class ResolvedOverlap(ResolvedInequality):
 
     @cached_property
     def condition(self) -> JoinCondition:
-        """When two rows match, their ``by`` columns aside: each starts before the other ends."""
+        """The condition under which two rows match, without ``by``: each starts before the other ends."""
         (left_start, left_end), (right_start, right_end) = self.left_interval, self.right_interval
         is_strict = self.closed != "both"
         types = [self.left_schema.field(name).type for name in self.left_interval if name is not None]
@@ -109,21 +99,52 @@ class ResolvedOverlap(ResolvedInequality):
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap(AggregatingSpec):
-    """What an overlap join means, without a word about where or how it runs.
+    """An overlap join as a value: match the rows whose intervals share a point.
 
-    A left and a right row match if their ``by`` are equal and their intervals share a point.
+    Two rows match if their ``by`` are equal and their intervals overlap. A spec is immutable and independent of tables
+    and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes` or `juncture.Right`.
+    `juncture.join_overlap` accepts the same arguments and runs the join at once.
 
-    Its arguments are those of `juncture.join_overlap`, which says what each of them means.
+    Parameters
+    ----------
+    left_interval, right_interval
+        The columns or expressions of the start and the end, such as ``("start", "end")``: integers, floats, decimals,
+        dates or timestamps. One of them may be None, which is unbounded. Null and NaN never match.
+    by
+        Columns or expressions that must be equal.
+    left_by, right_by
+        The same for each table, if the names differ.
+    closed
+        Which ends belong to the intervals: ``"left"`` (the default), ``"right"``, ``"both"`` or ``"none"``. Intervals
+        that only touch match with ``"both"``.
+    how
+        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
+        ``"left"`` (the default) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
+        then has one row per left row.
+    suffix
+        Appended to right column names that the left table has too.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense for any tables.
+        If an argument is invalid for all tables.
+
+    Notes
+    -----
+    A spec costs nothing to create. See `juncture.join_overlap` for the time and memory of the join.
 
     Examples
     --------
-    >>> spec = Overlap(left_interval=("start", "end"), right_interval=("begin", "finish"), by="cell")
-    >>> Overlap.from_dict(spec.to_dict()) == spec
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> calls = pa.table({"start": [1, 8], "end": [4, 9]})
+    >>> outages = pa.table({"begin": [3], "finish": [6], "cell": ["a"]})
+    >>> spec = jn.Overlap(left_interval=("start", "end"), right_interval=("begin", "finish"))
+    >>> jn.plan(calls, outages, spec).execute().to_pydict()
+    {'start': [1], 'end': [4], 'begin': [3], 'finish': [6], 'cell': ['a']}
+    >>> jn.Overlap.from_dict(spec.to_dict()) == spec
     True
     """
 
@@ -147,9 +168,9 @@ class Overlap(AggregatingSpec):
         self.check_matches()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: the arguments that differ from their defaults, and its kind.
+        """Return the spec as plain data: its kind, and the arguments that differ from their defaults.
 
-        An interval that is unbounded on a side is a mapping with the other one's name, since TOML has no null.
+        An interval that is unbounded on one side is a mapping with the other end, since TOML has no null.
         """
         values = super().to_dict()
         for argument in ("left_interval", "right_interval"):
@@ -160,13 +181,7 @@ class Overlap(AggregatingSpec):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the spec that `to_dict` described.
-
-        Raises
-        ------
-        SpecError
-            If the kind is another, or an argument is unknown.
-        """
+        """Return the spec that `to_dict` described. Raises as described in `Spec.from_dict`."""
         arguments = dict(values)
         for argument in ("left_interval", "right_interval"):
             interval = arguments.get(argument)
@@ -181,13 +196,7 @@ class Overlap(AggregatingSpec):
         return super().from_dict(arguments)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
-        """Check the spec against two schemas, and work out all that follows from them.
-
-        Raises
-        ------
-        SchemaError
-            If a column is missing or repeated, types do not compare, or an output name is taken.
-        """
+        """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComputedColumns(left, right)
         by = columns.pairs(self.by_pairs(), "by")
         ends: list[tuple[Side, str]] = []
@@ -212,7 +221,7 @@ class Overlap(AggregatingSpec):
         intervals: tuple[Interval, Interval],
         equal: Sequence[tuple[str, str]],
     ) -> ResolvedOverlap:
-        """Return the join of tables that have all columns that it compares."""
+        """Return the join of tables that contain all columns that it compares."""
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         left_interval, right_interval = intervals
         lefts = [name for name in left_interval if name is not None]
@@ -247,13 +256,13 @@ class Overlap(AggregatingSpec):
 
 
 def _called(interval: KeyInterval, names: Iterator[str]) -> Interval:
-    """Return an interval whose ends have other names."""
+    """Return an interval with other names for its ends."""
     start, end = (None if key is None else next(names) for key in interval)
     return start, end
 
 
 def _interval(argument: str, value: object) -> KeyInterval:
-    """Return the two columns of an interval, in the form that a spec keeps."""
+    """Validate the two columns of an interval, and return them as a tuple."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         raise SpecError(
             f"{argument}={value!r} ({type(value).__name__}) is not a pair of columns. Expected the start and the end, "

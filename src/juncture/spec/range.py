@@ -1,4 +1,4 @@
-"""Range joins: for each left row, all right rows in a window around its place on the line."""
+"""Range joins: each left row matches all right rows in a window around its ``on``."""
 
 from __future__ import annotations
 
@@ -41,18 +41,10 @@ from juncture.spec.window import Ends, Windows, freeze_windows
 
 @dataclass(frozen=True)
 class Bound:
-    """One end of the window, as its distance from the left ``on``.
+    """One end of the window, as a distance from the left ``on``. Exactly one of ``constant`` and ``column`` is set.
 
-    Exactly one of ``constant`` and ``column`` is set.
-
-    Attributes
-    ----------
-    constant
-        Whole steps of the domain, of any size, rounded into the window; or a float for floats.
-    column
-        The left column that holds it, row by row. Null or NaN matches nothing.
-    closed
-        Whether the end itself belongs to the window. What was rounded does.
+    ``constant`` is in whole steps of the domain, rounded into the window, or a float for floats. ``column`` is a left
+    column with one distance per row, where null and NaN match nothing. A rounded end is always ``closed``.
     """
 
     constant: int | float | None = None
@@ -62,19 +54,10 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRange(ResolvedInequality):
-    """A range spec that has been checked against two schemas: all that an engine needs to know.
+    """A range spec, validated against two schemas.
 
-    Attributes
-    ----------
-    left_on, right_on
-        The columns that are compared.
-    domain
-        The values in which they are compared.
-    lower, upper
-        The ends of the window in that domain; None where it is unbounded, which is on one side at most. Of several
-        windows, those of the least that holds them all.
-    windows
-        The ends of each of several windows, by its name; empty if there is but one.
+    ``lower`` and ``upper`` are in the domain; at most one is None (unbounded). With several ``windows``, they are the
+    ends of the smallest window that contains all of them.
     """
 
     spec: Range
@@ -86,7 +69,7 @@ class ResolvedRange(ResolvedInequality):
     windows: Mapping[str, tuple[Bound | None, Bound | None]] = field(default_factory=dict, hash=False)
 
     def in_window(self, name: str) -> ResolvedRange:
-        """Return the join that matches the rows of one of several windows."""
+        """Return the join for one of several windows."""
         lower, upper = self.windows[name]
         return replace(self, lower=lower, upper=upper, windows={})
 
@@ -97,7 +80,7 @@ class ResolvedRange(ResolvedInequality):
 
     @cached_property
     def condition(self) -> JoinCondition:
-        """When two rows match, their ``by`` columns aside."""
+        """The condition under which two rows match, without the ``by`` columns."""
         lower, upper = (
             None
             if bound is None
@@ -113,12 +96,9 @@ class ResolvedRange(ResolvedInequality):
         )
 
     def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
-        """Return the least and the greatest right ``on`` that left rows may match; None where no constant limits it.
+        """Return the least and the greatest right ``on`` that left rows can match; None if no constant limits it.
 
-        Parameters
-        ----------
-        first, last
-            The least and the greatest ``on`` of the left rows, in steps of the domain.
+        ``first`` and ``last`` are the least and the greatest left ``on``, in steps of the domain.
         """
         low, high = (
             None if bound is None or bound.constant is None else end + bound.constant
@@ -135,27 +115,64 @@ class ResolvedRange(ResolvedInequality):
 
 
 def windows_of(join: object) -> tuple[str, ...]:
-    """Return the names of a join's windows, where it has several."""
+    """Return the names of the windows of a join; empty if it has a single window."""
     return tuple(join.windows) if isinstance(join, ResolvedRange) else ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Range(OrderedSpec, AggregatingSpec):
-    """What a range join means, without a word about where or how it runs.
+    """A range join as a value: match each left row with all right rows in a window around it.
 
-    A left and a right row match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``.
+    Two rows match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``. A spec is immutable
+    and independent of tables and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes` or
+    `juncture.Right`. `juncture.join_range` accepts the same arguments and runs the join at once.
 
-    Its arguments are those of `juncture.join_range`, which says what each of them means.
+    Parameters
+    ----------
+    on
+        The column of both tables to compare, or an expression: an integer, float, decimal, date or timestamp. Null and
+        NaN never match.
+    left_on, right_on
+        The same for each table, if the names differ.
+    by
+        Columns or expressions that must be equal.
+    left_by, right_by
+        The same for each table, if the names differ.
+    lower, upper
+        The ends of the window, relative to the left ``on``: a number, a ``timedelta``, a duration such as ``"-1h"``, or
+        the name of a left column with one distance per row. None means unbounded, on one side at most.
+    windows
+        Several windows by name, in place of ``lower`` and ``upper``, such as ``{"1h": ("-1h", 0)}``. Needs ``agg``.
+    closed
+        Which ends belong to the window: ``"both"``, ``"left"``, ``"right"`` or ``"none"``.
+    how
+        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
+        ``"left"`` (the default) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
+        then has one row per left row.
+    suffix
+        Appended to right column names that the left table has too.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense for any tables.
+        If an argument is invalid for all tables.
+
+    Notes
+    -----
+    A spec costs nothing to create. See `juncture.join_range` for the time and memory of the join.
 
     Examples
     --------
-    >>> spec = Range(on="ts", by="robot_id", lower="-1h", upper=0)
-    >>> Range.from_dict(spec.to_dict()) == spec
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> events = pa.table({"ts": [10, 20]})
+    >>> readings = pa.table({"ts": [7, 9, 19], "value": [1.0, 3.0, 5.0]})
+    >>> spec = jn.Range(on="ts", lower=-5, upper=0, agg={"value": "mean"})
+    >>> jn.plan(events, readings, spec).execute().to_pydict()
+    {'ts': [10, 20], 'value_mean': [2.0, 5.0]}
+    >>> jn.Range.from_dict(spec.to_dict()) == spec
     True
     """
 
@@ -187,13 +204,7 @@ class Range(OrderedSpec, AggregatingSpec):
         self._check_windows()
 
     def _check_windows(self) -> None:
-        """Refuse windows that make no sense for any tables, or beside a single one.
-
-        Raises
-        ------
-        SpecError
-            If there are some.
-        """
+        """Raise SpecError for windows that are invalid for all tables."""
         if self.windows is None:
             _check_window(self.lower, self.upper)
             return
@@ -213,15 +224,7 @@ class Range(OrderedSpec, AggregatingSpec):
             _check_window(lower, upper)
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
-        """Check the spec against two schemas, and work out all that follows from them.
-
-        Raises
-        ------
-        SpecError
-            If a bound has no meaning for the ``on`` columns, or the window starts after its end.
-        SchemaError
-            If a column is missing or repeated, types do not compare, or an output name is taken.
-        """
+        """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComputedColumns(left, right)
         on, by = columns.pairs([self.on_pair()], "on"), columns.pairs(self.by_pairs(), "by")
         check_pairs(columns.left, columns.right, on, argument="on", shared=self.on is not None)
@@ -236,7 +239,7 @@ class Range(OrderedSpec, AggregatingSpec):
     def _resolved(
         self, left: pa.Schema, right: pa.Schema, on: tuple[str, str], equal: Sequence[tuple[str, str]]
     ) -> ResolvedRange:
-        """Return the join of tables that have all columns that it compares."""
+        """Return the join of tables that contain all columns that it compares."""
         left_on, right_on = on
         left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
         named = freeze_windows(self.windows) or {"": (self.lower, self.upper)}
@@ -301,7 +304,7 @@ class Range(OrderedSpec, AggregatingSpec):
 
 
 def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Domain, closed: bool) -> Bound | None:
-    """Return an end of the window, rounded inward to whole steps; None where it is beyond all values."""
+    """Return an end of the window, rounded inward to whole steps; None if it is beyond all values."""
     if domain.kind == "float":
         return Bound(constant=float(steps), closed=closed)
     if steps.is_infinite():
@@ -317,13 +320,7 @@ def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Doma
 
 
 def _around(windows: Sequence[tuple[Bound | None, Bound | None]]) -> tuple[Bound | None, Bound | None]:
-    """Return the ends of the least window that holds several.
-
-    Raises
-    ------
-    SpecError
-        If it has none.
-    """
+    """Return the ends of the smallest window that contains several; raise SpecError if it is unbounded."""
     lowers, uppers = zip(*windows, strict=True)
     lower = None if None in lowers else min(lowers, key=lambda end: (end.constant, not end.closed))
     upper = None if None in uppers else max(uppers, key=lambda end: (end.constant, end.closed))
@@ -337,7 +334,7 @@ def _around(windows: Sequence[tuple[Bound | None, Bound | None]]) -> tuple[Bound
 
 
 def _check_window(lower: Distance | None, upper: Distance | None) -> None:
-    """Refuse ends that make no window for any tables. What text means is known once there are columns."""
+    """Raise SpecError for ends that are invalid for all tables. Texts are validated with the schemas."""
     if _is_open(lower, -math.inf) and _is_open(upper, math.inf):
         raise _has_no_end(lower, upper)
     if isinstance(lower, TimeLength) and isinstance(upper, TimeLength):
@@ -350,7 +347,7 @@ def _check_window(lower: Distance | None, upper: Distance | None) -> None:
 
 
 def _is_open(end: Distance | None, limit: float) -> bool:
-    """Tell whether an end of a window limits nothing."""
+    """Return whether an end of a window excludes nothing."""
     return end is None or (isinstance(end, int | float | Decimal) and end == limit)
 
 

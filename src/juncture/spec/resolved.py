@@ -1,4 +1,4 @@
-"""What all kinds of join know once their spec has been checked against two schemas."""
+"""The base class of validated joins."""
 
 from __future__ import annotations
 
@@ -15,24 +15,12 @@ from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side, is_nu
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
-    """A spec that has been checked against two schemas.
+    """A spec that has been validated against two schemas.
 
-    Attributes
-    ----------
-    spec
-        The spec, as it was passed. The columns that it names are in the fields below under the names of those that are
-        compared in their place: an expression, a conversion, or a tuple of several.
-    how
-        Which rows the output keeps.
-    left_schema, right_schema
-        The schemas of the inputs, less the null type: where a column of it is compared or aggregated, it has here the
-        type that the join takes it for.
-    left_by, right_by
-        The columns that have to be equal, pair by pair.
-    output
-        The output columns that are columns of the inputs, in order.
-    aggregates
-        What follows the left columns, in place of right columns; empty for a join that gives matches.
+    Columns named by ``spec`` are in the fields below under the names of the columns that are compared in their place:
+    an expression, a conversion or a tuple. In ``left_schema`` and ``right_schema``, compared and aggregated columns of
+    the null type have the type that the join uses. ``output`` has the columns of the inputs, in order; ``aggregates``
+    follow them in place of right columns, and are empty for a join that returns matches.
     """
 
     spec: Any
@@ -52,15 +40,11 @@ class Resolved:
         return pa.schema([*shown, *((each.name, each.type) for each in self.aggregates)])
 
     def given_back(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
-        """Return the schema of the output as users get it, with all that the fields of the inputs say.
+        """Return the schema of the output with the nullability and metadata of the input fields.
 
-        What was of the null type is so again, unless it is filled. Metadata stay; a left column that right ones fill
-        has those of which both say the same. A column is never null if it was not, and the join adds no nulls.
-
-        Parameters
-        ----------
-        left, right
-            The schemas of the inputs as they were given.
+        Columns of the null type are restored, unless they are filled. A filled left column keeps the metadata on which
+        both sides agree. A column is nullable only if it was, or the join adds nulls. ``left`` and ``right`` are the
+        input schemas.
         """
         lacking = {"left": self.how in ("right", "full"), "right": self.how != "inner"}
         fields = []
@@ -83,28 +67,28 @@ class Resolved:
         return pa.schema(fields, metadata or None)
 
     def _given(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
-        """Return the field of a column as it was given; of a conversion, in the type that it is converted to."""
+        """Return the input field of a column; of a conversion, in its target type."""
         schema, own = (left, self.left_schema) if side == "left" else (right, self.right_schema)
-        # A list of all names, for each of them, would take longer than the join of wide tables.
+        # Listing all names for each of them would take longer than the join of wide tables.
         if own.get_field_index(name) < 0 or (plain := stands_for(own.field(name))) in (None, name):
             return schema.field(name)
-        # A task may be given the conversion without what it is made of.
+        # In a task, a conversion may lack its source.
         given = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)
         return given.with_type(own.field(name).type)
 
     def over(self, left: pa.Schema, right: pa.Schema) -> Self:
-        """Return the join of tables with other schemas, which have all columns that it compares."""
+        """Return the same join for other schemas, which contain all columns that it compares."""
         join: Self = self.spec._over(self, left, right)
         return join
 
     @property
     def by_pairs(self) -> tuple[tuple[str, str], ...]:
-        """The columns that have to be equal, of both sides."""
+        """The pairs of columns that must be equal."""
         return tuple(zip(self.left_by, self.right_by, strict=True))
 
     @property
     def is_computed(self) -> bool:
-        """Whether it compares what is made of the inputs' columns."""
+        """Whether the join compares columns computed from those of the inputs."""
         return bool(computed_columns(self.left_schema) or computed_columns(self.right_schema))
 
     @property
@@ -126,19 +110,9 @@ class Resolved:
 
 
 def refuse_computed(join: Resolved, what: str) -> None:
-    """Refuse a join that compares what is made of the inputs' columns, where only columns themselves are compared.
+    """Raise PlanError for a join that compares computed columns, or types only as-of joins of tables support.
 
-    Parameters
-    ----------
-    join
-        The join.
-    what
-        What it is a join of.
-
-    Raises
-    ------
-    PlanError
-        If it does.
+    ``what`` names the kind of input in messages, such as "a stream".
     """
     domain = getattr(join, "domain", None)
     if domain is not None and domain.kind == "tuple":

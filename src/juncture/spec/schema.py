@@ -1,7 +1,4 @@
-"""What a spec needs to know of two schemas: columns that exist, types that compare, names of the output.
-
-Schemas are Arrow schemas, whatever engine runs the join: Arrow's types are the project's own type system.
-"""
+"""Validation of columns, types and output names against two Arrow schemas."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from juncture.spec.computed import label, own_columns, parts_of, stands_for
 from juncture.spec.values import DAY_S
 
 LEFT_OUT = b"juncture.left_out"
-"""In the metadata of a schema: names of what a table has beside its columns, as a JSON array."""
+"""Schema metadata: the names of index levels that are not columns, as a JSON array."""
 
 Closed = Literal["both", "left", "right", "none"]
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -33,30 +30,22 @@ TIME_UNITS = ("s", "ms", "us", "ns")
 
 
 def other_side(side: Side) -> Side:
-    """Return the side that a side is joined with."""
+    """Return the opposite side."""
     return "right" if side == "left" else "left"
 
 
 @dataclass(frozen=True)
 class Domain:
-    """The values in which two ``on`` columns are compared.
+    """The values as which two ``on`` columns are compared.
 
     Every domain but ``float`` counts whole *steps*, so that comparisons and distances are exact: an integer is its
     own step, a decimal counts units of its last digit, a date counts days, a timestamp counts its unit.
 
-    Attributes
-    ----------
-    kind
-        What the values are.
-    scale
-        Of decimals, the digits after the point, or less than none: the larger of the two sides'.
-    unit
-        Of timestamps, durations and times of day, the finer of the two sides' units; of dates ``"d"``.
-    has_integers
-        Of floats, whether integers of 64 bits are among them, not all of which are floats. They are compared exactly;
-        distances are those between the nearest floats.
-    parts
-        Of tuples, the domain of each part, the first to be compared first.
+    - ``scale``: of decimals, the larger number of digits after the point; may be negative
+    - ``unit``: the finer unit of both sides; ``"d"`` for dates
+    - ``has_integers``: floats are compared with 64-bit integers. The comparison is exact; distances are those between
+      the nearest floats.
+    - ``parts``: of tuples, the domain of each part, the most significant first
     """
 
     kind: Literal["integer", "float", "decimal", "date", "timestamp", "duration", "time", "text", "binary", "tuple"]
@@ -72,17 +61,17 @@ class Domain:
 
     @property
     def is_ranked(self) -> bool:
-        """Whether values have an order and no distances: texts and bytes, by their bytes, and tuples of any values."""
+        """Whether values have an order but no distances: text and binary (by their bytes), and tuples."""
         return self.kind in ("text", "binary", "tuple")
 
     @property
     def is_asof_only(self) -> bool:
-        """Whether as-of joins of tables alone compare such values."""
+        """Whether only as-of joins of tables compare such values."""
         return self.has_integers or self.is_ranked or self.kind in ("duration", "time")
 
     @property
     def steps_in_one(self) -> Fraction:
-        """Steps in the number 1, exactly: less than one of decimals that end before the point."""
+        """Steps in the number 1, exactly; less than one for decimals of a negative scale."""
         return Fraction(10) ** self.scale
 
     @property
@@ -95,18 +84,9 @@ class Domain:
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """One column of a join's output.
+    """A column of a join's output: a column ``source`` of one side.
 
-    Attributes
-    ----------
-    name
-        Its name in the output.
-    side
-        The table that it comes from.
-    source
-        Its name there.
-    filled_from
-        The right column that fills it where a right row found no left row (``how="right"`` and ``"full"``).
+    ``filled_from`` is the right column that fills it in unmatched right rows (``how="right"`` and ``"full"``).
     """
 
     name: str
@@ -116,7 +96,7 @@ class OutputColumn:
 
 
 def plain_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of the values, whatever their encoding.
+    """Return the type of the values, without dictionary or run-end encoding.
 
     Examples
     --------
@@ -129,14 +109,14 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
 
 
 def is_fixed(data_type: pa.DataType) -> bool:
-    """Tell types whose values are whole bytes of one width."""
+    """Return whether values are whole bytes of one width."""
     if not pat.is_primitive(data_type) and not pat.is_decimal(data_type) and not pat.is_fixed_size_binary(data_type):
         return False
     return not pat.is_boolean(data_type) and data_type.bit_width > 0
 
 
 def is_null_type(data_type: pa.DataType) -> bool:
-    """Tell a type that has no value but null, whatever its encoding.
+    """Return whether a type has no value except null, in any encoding.
 
     Examples
     --------
@@ -147,13 +127,7 @@ def is_null_type(data_type: pa.DataType) -> bool:
 
 
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
-    """Refuse a schema with repeated names, and names that are not in it.
-
-    Raises
-    ------
-    SchemaError
-        If a column occurs twice in the schema, or a named one is missing.
-    """
+    """Raise SchemaError if the schema repeats a name, or lacks one of the names."""
     repeated = [name for name, count in Counter(schema.names).items() if count > 1]
     if repeated:
         raise SchemaError(
@@ -170,7 +144,7 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
 
 
 def hint(name: str, *schemas: pa.Schema) -> str:
-    """Return what to do about a column that schemas do not have.
+    """Return advice for a column that schemas do not have.
 
     Examples
     --------
@@ -183,22 +157,7 @@ def hint(name: str, *schemas: pa.Schema) -> str:
 
 
 def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
-    """Refuse to order the values of a column that are ordered categories, or have some in them.
-
-    Parameters
-    ----------
-    field
-        The column.
-    asked
-        What asks for the order.
-    side
-        Its table.
-
-    Raises
-    ------
-    SchemaError
-        If it is one: its own order is unknown to the other table, and that of its values another.
-    """
+    """Raise SchemaError if a column contains ordered categories. ``asked`` is what needs the order, in messages."""
     if _has_ordered_categories(field.type):
         raise SchemaError(
             f"{asked} needs an order, but the {side} column {label(field)!r} has ordered categories ({field.type}), "
@@ -213,22 +172,7 @@ def _has_ordered_categories(data_type: pa.DataType) -> bool:
 
 
 def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = "") -> None:
-    """Refuse to decide ties by columns of unions, or with some in them.
-
-    Parameters
-    ----------
-    right
-        The schema of the right table.
-    tie_columns
-        The columns that decide.
-    remedy
-        What else an error may advise.
-
-    Raises
-    ------
-    SchemaError
-        If one is of such a type: there is no order between values of different types.
-    """
+    """Raise SchemaError if a tie column contains unions, which have no order. ``remedy`` extends the advice."""
     for name in tie_columns:
         data_type = right.field(name).type
         if any(map(pat.is_union, _types_in(data_type))):
@@ -240,7 +184,7 @@ def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = ""
 
 
 def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
-    """Yield a type, and those within it."""
+    """Yield a type and the types within it."""
     yield data_type
     if isinstance(data_type, pa.BaseExtensionType):
         yield from _types_in(data_type.storage_type)
@@ -254,24 +198,7 @@ def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
 def check_pairs(
     left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]], *, argument: str, shared: bool
 ) -> None:
-    """Refuse pairs of a left and a right column that the tables do not have.
-
-    Parameters
-    ----------
-    left, right
-        The schemas of the tables.
-    pairs
-        The pairs of columns.
-    argument
-        What they were passed as: ``on`` or ``by``.
-    shared
-        Whether that names the columns of both tables, rather than ``left_on`` and ``right_on``.
-
-    Raises
-    ------
-    SchemaError
-        If a column occurs twice in a schema, or a named one is missing.
-    """
+    """Raise SchemaError for missing columns. ``shared`` is whether ``on`` or ``by`` names both columns of a pair."""
     prefixes = ("", "") if shared else ("left_", "right_")
     check_columns(left, [pair[0] for pair in pairs], argument=prefixes[0] + argument, side="left")
     check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
@@ -282,19 +209,8 @@ def common_domain(
 ) -> Domain:
     """Return the domain in which two ``on`` columns are compared exactly.
 
-    Parameters
-    ----------
-    left, right
-        The columns. One of the null type is of the kind of the other.
-    default
-        The type where both are of the null type; by default that of integers.
-    mixed
-        Whether one may be of integers and the other of floats, and both of anything that has an order.
-
-    Raises
-    ------
-    SchemaError
-        If either has no usable order, or the two are of different kinds.
+    A column of the null type takes the kind of the other; ``default`` is the type if both have it (by default
+    integers). ``mixed`` allows integers beside floats, and all ordered types.
 
     Examples
     --------
@@ -318,24 +234,7 @@ def _tuple_domain(left: pa.Field, right: pa.Field) -> Domain:
 def shared_domain(
     fields: Sequence[tuple[Side, pa.Field]], *, role: str, default: pa.DataType | None = None, mixed: bool = False
 ) -> Domain:
-    """Return the domain in which several columns, each of one of the tables, are compared exactly.
-
-    Parameters
-    ----------
-    fields
-        The columns. Those of the null type are of the kind of the others.
-    role
-        What errors call them.
-    default
-        The type where all are of the null type; by default that of integers.
-    mixed
-        Whether one of two may be of integers and the other of floats, and all of anything that has an order.
-
-    Raises
-    ------
-    SchemaError
-        If one has no usable order, or two are of different kinds.
-    """
+    """Return the domain in which several columns are compared exactly, as `common_domain`. ``role`` is for messages."""
     known = [(side, field) for side, field in fields if not is_null_type(field.type)]
     known = known or [("left", pa.field("", default or pa.int64()))]
     first_side, first = known[0]
@@ -395,7 +294,7 @@ _LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_vie
 
 
 def key_kind(data_type: pa.DataType) -> str:
-    """Name the class of types among which values are compared exactly, whatever their width or encoding."""
+    """Return the class of types among which values are compared exactly, regardless of width and encoding."""
     data_type = plain_type(data_type)
     if pat.is_integer(data_type):
         return "integer"
@@ -426,7 +325,7 @@ def key_kind(data_type: pa.DataType) -> str:
 
 
 def left_columns(left: pa.Schema) -> tuple[OutputColumn, ...]:
-    """Return the columns of an output that shows the left table alone."""
+    """Return the columns of an output of the left table alone."""
     return tuple(OutputColumn(name, "left", name) for name in own_columns(left).names)
 
 
@@ -440,20 +339,8 @@ def output_columns(
 ) -> tuple[OutputColumn, ...]:
     """Return the columns of a join's output: the left ones, then the right ones that do not repeat a left one.
 
-    Parameters
-    ----------
-    how
-        ``semi`` and ``anti`` return the left columns only.
-    equal
-        Pairs of a left and a right column that agree in every match: the right one is left out, and fills the left
-        one where a right row stays unmatched.
-    suffix
-        Added to a right name that is taken.
-
-    Raises
-    ------
-    SchemaError
-        If a name is taken even with the suffix, or a column would have to hold two types.
+    ``equal`` has pairs of left and right columns that agree in every match: the output omits the right one, which fills
+    the left one in unmatched right rows. Raises SchemaError if a name is taken even with the suffix, or types differ.
     """
     if how in ("semi", "anti"):
         return left_columns(left)

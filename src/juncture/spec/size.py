@@ -22,20 +22,7 @@ _UNITS = {
 
 
 def size_bytes(value: str | int, *, argument: str) -> int:
-    """Return a size in bytes.
-
-    Parameters
-    ----------
-    value
-        A number of bytes, or a number with a unit: kB, MB, GB and TB are powers of 1,000, KiB, MiB, GiB and TiB of
-        1,024. Case does not matter.
-    argument
-        What an error calls it.
-
-    Raises
-    ------
-    SpecError
-        If it is not a size, or not positive.
+    """Return a size in bytes. kB, MB, GB, TB are powers of 1,000, and KiB, MiB, GiB, TiB of 1,024, in any case.
 
     Examples
     --------

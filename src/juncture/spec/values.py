@@ -1,4 +1,4 @@
-"""Values as callers pass them, NumPy's and pandas' among them, brought into one plain form."""
+"""Conversion of argument values, including those of NumPy and pandas, to plain Python values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY_S = 86_400
 """Seconds in a day."""
 
 TimeLength: TypeAlias = timedelta | np.timedelta64
-"""A length of time as Python, pandas (whose own is a ``timedelta`` with nanoseconds) or NumPy has it."""
+"""A duration of Python, pandas (a ``timedelta`` subclass with nanoseconds) or NumPy."""
 
 _UNIT_NS: dict[str, Fraction | int] = {
     "W": 7 * DAY_S * 10**9,
@@ -33,10 +33,10 @@ _UNIT_NS: dict[str, Fraction | int] = {
 
 
 def plain(value: Any) -> Any:
-    """Return a number, truth value or text of NumPy as Python's own, and anything else as it is.
+    """Return NumPy numbers, booleans and texts as Python's, and other values unchanged.
 
-    A float counts as what it is written as, whatever its width: ``np.float32(0.1)`` is a tenth. A fraction that can be
-    written out in digits becomes a decimal.
+    A float has the value that it prints as, whatever its width: ``np.float32(0.1)`` is a tenth. A fraction with
+    finitely many decimal digits becomes a decimal.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def plain(value: Any) -> Any:
 
 
 def _decimal(value: Fraction) -> Decimal | Fraction:
-    """Return a fraction as a decimal, or as it is where its digits do not end."""
+    """Return a fraction as a decimal; unchanged if its digits do not end."""
     rest = value.denominator
     digits = rest.bit_length()
     for factor in (2, 5):
@@ -63,13 +63,7 @@ def _decimal(value: Fraction) -> Decimal | Fraction:
 
 
 def flag(argument: str, value: object) -> bool:
-    """Return a truth value.
-
-    Raises
-    ------
-    SpecError
-        If it is none.
-    """
+    """Return a boolean as Python's; raise SpecError for other values."""
     found = plain(value)
     if not isinstance(found, bool):
         raise SpecError(
@@ -80,18 +74,13 @@ def flag(argument: str, value: object) -> bool:
 
 
 def whole(value: object) -> int | None:
-    """Return a whole number, or None for anything else, truth values included."""
+    """Return an integer as Python's; None for other values, including booleans."""
     value = plain(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def length_ns(value: TimeLength, *, argument: str) -> int:
-    """Return a length of time in nanoseconds, exactly.
-
-    Raises
-    ------
-    SpecError
-        If it has no fixed length, as a month, or is not whole nanoseconds.
+    """Return a length of time in nanoseconds, exactly; raise SpecError if that is impossible.
 
     Examples
     --------
@@ -105,13 +94,7 @@ def length_ns(value: TimeLength, *, argument: str) -> int:
 
 
 def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
-    """Return a length or moment of NumPy's in nanoseconds, exactly; a moment since 1970.
-
-    Raises
-    ------
-    SpecError
-        If it is NaT, has no fixed length, or is not whole nanoseconds.
-    """
+    """Return a NumPy duration, or datetime since 1970, in nanoseconds, exactly; raise SpecError if impossible."""
     if np.isnat(value):
         raise SpecError(
             f"{argument}=NaT would match nothing. Pass a value, or None for no limit.", name="JN-DISTANCE-VALUE"
@@ -132,10 +115,7 @@ def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
 
 
 def map_entries(items: Any) -> Any:
-    """Return a map's entries by key, and other values as they are.
-
-    Arrow gives maps, and only maps, as lists of tuples.
-    """
+    """Return the entries of a map in the order of keys, and other values unchanged. Only maps are lists of tuples."""
     if isinstance(items, list) and items and type(items[0]) is tuple:
         return sorted(items, key=lambda entry: entry[0])
     return items

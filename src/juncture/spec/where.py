@@ -1,4 +1,4 @@
-"""Predicate joins: all pairs of rows for which a condition holds."""
+"""Predicate joins: all pairs of rows that satisfy a condition."""
 
 from __future__ import annotations
 
@@ -28,15 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedWhere(ResolvedInequality):
-    """A predicate spec that has been checked against two schemas: all that an engine needs to know.
-
-    Attributes
-    ----------
-    predicate
-        The condition, with every column and type known. The ``by`` columns are not in it.
-    shape
-        What a planner can use of the condition.
-    """
+    """A predicate spec, validated against two schemas. ``predicate`` is typed and excludes the ``by`` columns."""
 
     spec: Where | Equi
     predicate: Node
@@ -44,7 +36,7 @@ class ResolvedWhere(ResolvedInequality):
 
     @cached_property
     def condition(self) -> JoinCondition:
-        """When two rows match, their ``by`` columns aside."""
+        """The condition under which two rows match, without the ``by`` columns."""
         from juncture.predicate.decompose.join_condition import condition_of
 
         condition = condition_of(self.predicate, self.shape)
@@ -63,21 +55,52 @@ class ResolvedWhere(ResolvedInequality):
 
 @dataclass(frozen=True)
 class Where(AggregatingSpec):
-    """What a predicate join means, without a word about where or how it runs.
+    """A predicate join as a value: match the rows for which a condition is true.
 
-    A left and a right row match if their ``by`` are equal and the predicate is true: neither false nor null.
+    Two rows match if their ``by`` are equal and the predicate is true (neither false nor null). Equality, range and
+    overlap conditions in the predicate are used to avoid comparing every pair. A spec is immutable and independent of
+    tables and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes` or `juncture.Right`.
+    `juncture.join_where` accepts the same arguments and runs the join at once.
 
-    Its arguments are those of `juncture.join_where`, which says what each of them means.
+    Parameters
+    ----------
+    predicate
+        The condition in SQL (Spark's dialect), such as ``"l.a > r.b - 3"``.
+    by
+        Columns or expressions that must be equal.
+    left_by, right_by
+        The same for each table, if the names differ.
+    how
+        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
+        ``"left"`` (the default) or ``"inner"``.
+    agg
+        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
+        then has one row per left row.
+    allow_cross
+        Whether the predicate may have no condition with columns of both tables.
+    names
+        The names of the left and the right table in the predicate.
+    suffix
+        Appended to right column names that the left table has too.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense for any tables.
+        If an argument is invalid for all tables.
+
+    Notes
+    -----
+    A spec costs nothing to create. See `juncture.join_where` for the time and memory of the join.
 
     Examples
     --------
-    >>> spec = Where("l.a > r.b - 3 AND l.a < r.b + 10", by="k")
-    >>> Where.from_dict(spec.to_dict()) == spec
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> left, right = pa.table({"a": [1, 8]}), pa.table({"b": [3, 20]})
+    >>> spec = jn.Where("l.a > r.b - 3 AND l.a < r.b + 10")
+    >>> jn.plan(left, right, spec).execute().to_pydict()
+    {'a': [1, 8], 'b': [3, 3]}
+    >>> jn.Where.from_dict(spec.to_dict()) == spec
     True
     """
 
@@ -113,16 +136,12 @@ class Where(AggregatingSpec):
         freeze_names(self, "names")
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
-        """Check the spec against two schemas, and work out all that follows from them.
+        """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`.
 
         Raises
         ------
-        SpecError
-            If the predicate cannot be read, with the place where reading stopped.
-        SchemaError
-            If a column is missing or repeated, types do not compare, or an output name is taken.
         PlanError
-            If nothing ties the two tables together, and ``allow_cross`` is not set.
+            If no condition has columns of both tables, and ``allow_cross`` is false.
         """
         columns = ComputedColumns(left, right)
         by = columns.pairs(self.by_pairs(), "by")
@@ -134,7 +153,7 @@ class Where(AggregatingSpec):
         return self._resolved(left, right, join.by_pairs)
 
     def _resolved(self, left: pa.Schema, right: pa.Schema, equal: Sequence[tuple[str, str]]) -> ResolvedWhere:
-        """Return the join of tables that have all columns that it compares."""
+        """Return the join of tables that contain all columns that it compares."""
         # The parser is slow to import, and not every user of specs needs it.
         from juncture.predicate.decompose.shape import shape
         from juncture.predicate.language.parse import parse
@@ -171,18 +190,10 @@ def resolved_where(
     *,
     nulls_equal: bool = False,
 ) -> ResolvedWhere:
-    """Return a join by equal columns and a predicate, once both have been checked.
+    """Return a join by equal columns and a predicate, all of them validated.
 
-    Parameters
-    ----------
-    spec, left, right
-        The spec, and the schemas in which columns have the types that the join takes them for.
-    by
-        The columns that have to be equal, of each side.
-    predicate, shape
-        What has to be true, and what a planner can use of it.
-    nulls_equal
-        Whether null equals null in the columns that have to be equal.
+    ``by`` has the left and the right columns that must be equal; in the schemas, compared columns have their typed
+    form.
     """
     how = aggregate_how(spec.how, spec.agg)
     tie_columns = tuple(name for name in own_columns(right).names if name not in by[1])

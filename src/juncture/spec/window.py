@@ -1,4 +1,4 @@
-"""The windows of a range join, where one look at the right table serves several."""
+"""The ``windows=`` argument of range joins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from juncture.spec.arguments import check_name
 from juncture.spec.distance import Distance, freeze_distance
 
 Ends: TypeAlias = tuple[Distance | None, Distance | None]
-"""From where to where a window goes, counted from the left ``on``; None for an open side."""
+"""The ends of a window, relative to the left ``on``; None if unbounded."""
 Windows: TypeAlias = Mapping[str, Ends | Mapping[str, Any]]
 """The ends of each window by its name: a pair, or a mapping with ``lower`` and ``upper``."""
 
@@ -19,12 +19,7 @@ _SIDES = ("lower", "upper")
 
 
 def freeze_windows(windows: Windows | None) -> dict[str, Ends] | None:
-    """Return a copy of the argument in one form, once no tables are needed to tell that it is right.
-
-    Raises
-    ------
-    SpecError
-        If it is not a mapping of names to pairs of ends, or has none.
+    """Validate ``windows=`` without schemas, and return a copy in one form.
 
     Examples
     --------
@@ -59,7 +54,7 @@ def _frozen(name: str, ends: Any) -> Ends:
 
 
 def _distance(argument: str, end: Any) -> Distance | None:
-    """Return an end in the form that a spec keeps; plain data write decimals as `Spec.to_dict` does."""
+    """Return an end of a window in one form. Decimals are encoded as in `Spec.to_dict`."""
     if isinstance(end, Mapping) and end.keys() == {"decimal"}:
         end = Decimal(end["decimal"])
     frozen: Distance | None = freeze_distance(argument, end)
