@@ -117,7 +117,7 @@ def test_bounds_take_values_of_numpy_and_pandas():
 
 
 WORDS = [
-    (jn.join, {"how": "outer"}, "how='full'"),
+    (jn.join, {"how": "outer"}, "Did you mean 'full'?"),
     (jn.join, {"how": "full_outer"}, "how='full'"),
     (jn.join_asof, {"how": "left_outer"}, "how='left'"),
     (jn.join_range, {"how": "leftouter"}, "how='left'"),
@@ -134,14 +134,14 @@ WORDS = [
     (jn.join_asof, {"suffixes": ("_x", "_y")}, "suffix="),
     (jn.join, {"left_index": True}, "reset_index()"),
     (jn.join, {"indicator": True}, "constant column"),
-    (jn.join, {"validate": "1:1"}, "how often each occurs"),
+    (jn.join, {"validate": "1:1"}, "duplicate keys"),
     (jn.join_asof, {"validate": "m:1"}, "ties='error'"),
     (jn.join_asof, {"by_left": "k", "by_right": "k"}, "left_by="),
-    (jn.join_asof, {"check_sortedness": False}, "Nothing has to be sorted"),
+    (jn.join_asof, {"check_sortedness": False}, "need not be sorted"),
     (jn.join_asof, {"strategy": "backward"}, "direction="),
     (jn.join, {"join_nulls": True}, "nulls_equal="),
     (jn.join_range, {"nulls_equal": True}, "l.a <=> r.a"),
-    (jn.join_overlap, {"coalesce": True}, "shown once"),
+    (jn.join_overlap, {"coalesce": True}, "appear once"),
     (jn.join, {"by": "k"}, "on="),
     (jn.join_where, {"on": "k"}, "by="),
     (jn.join_overlap, {"left_on": "ts"}, "left_interval="),

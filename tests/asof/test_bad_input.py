@@ -44,8 +44,8 @@ def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"on": "tz"}, jn.SchemaError, ["on names the column 'tz'", "left table", "There are: 'ts', 'robot_id'"]),
-        ({"on": "ts", "by": "robot"}, jn.SchemaError, ["by names the column 'robot'", "Did you mean 'robot_id'?"]),
+        ({"on": "tz"}, jn.SchemaError, ["on='tz' is not a column", "left table", "There are: 'ts', 'robot_id'"]),
+        ({"on": "ts", "by": "robot"}, jn.SchemaError, ["by='robot' is not a column", "Did you mean 'robot_id'?"]),
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "robot_ids"},
             jn.SchemaError,
@@ -66,18 +66,18 @@ def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "angle"},
             jn.SchemaError,
-            ["The by columns cannot be equal", "left 'robot_id' is string", "right 'angle' is double"],
+            ["by= compares left", "left 'robot_id' is string", "right 'angle' is double"],
         ),
         ({"on": "ts", "tolerance": -1}, jn.SpecError, ["tolerance=-1 is negative", "direction="]),
         ({"on": "ts", "tolerance": timedelta(days=-1)}, jn.SpecError, ["is negative"]),
-        ({"on": "ts", "tolerance": math.nan}, jn.SpecError, ["tolerance=nan is not a distance"]),
+        ({"on": "ts", "tolerance": math.nan}, jn.SpecError, ["tolerance=nan would match nothing"]),
         ({"on": "ts", "tolerance": "five"}, jn.SpecError, ["tolerance='five' is neither a duration", '"5m"', "column"]),
         ({"on": "ts", "tolerance": "5m"}, jn.SpecError, ["tolerance='5m' is a duration", "integer", "Pass a number"]),
         ({"on": "ts", "tolerance": "robot_id"}, jn.SchemaError, ["'robot_id' of type string", "an integer column"]),
         ({"on": "ts", "strategy": "forward"}, jn.SpecError, ["strategy='forward'", "direction=", "algorithm="]),
         ({"on": "ts", "directoin": "forward"}, jn.SpecError, ["no argument directoin=", "Did you mean 'direction'?"]),
-        ({"on": "ts", "how": "outer"}, jn.SpecError, ["how='outer' is not known", "'full'"]),
-        ({"on": "ts", "algorithm": "mergesort"}, jn.SpecError, ["algorithm='mergesort' is not known", "'auto'"]),
+        ({"on": "ts", "how": "outer"}, jn.SpecError, ["how='outer' is unknown", "'full'"]),
+        ({"on": "ts", "algorithm": "mergesort"}, jn.SpecError, ["algorithm='mergesort' is unknown", "'auto'"]),
         ({"on": "ts", "suffix": ""}, jn.SchemaError, ["would be named 'robot_id'", "Pass another suffix="]),
         ({}, jn.SpecError, ["exactly one column to order by"]),
     ],
@@ -89,7 +89,12 @@ def test_arguments(given_as, arguments, error, said):
 def test_zoned_and_unzoned_time(given_as):
     left = read_table("ts: timestamp[us, UTC]\n2026-01-01")
     right = read_table("ts: timestamp[us]\n2026-01-01")
-    said = "One on column has a time zone", "left 'ts' is timestamp[us, tz=", "right 'ts' is timestamp[us]", "Give the"
+    said = (
+        "but only one of them has a time zone",
+        "left 'ts' is timestamp[us, tz=",
+        "right 'ts' is timestamp[us]",
+        "Give the",
+    )
     fails(jn.SchemaError, *said, left=given_as(left), right=given_as(right), on="ts")
 
 
@@ -123,13 +128,13 @@ def test_an_algorithm_of_the_other_engine(given_as):
 def test_repeated_column_names(side):
     twice = RIGHT.append_column("ts", RIGHT["ts"])
     tables = {"left": LEFT, "right": RIGHT} | {side: twice}
-    fails(jn.SchemaError, f"The {side} table has more than one column named 'ts'", "rename", **tables, on="ts")
+    fails(jn.SchemaError, f"The {side} table has 2 columns named 'ts'", "rename", **tables, on="ts")
 
 
 def test_repeated_column_names_on_spark(spark):
     frame = spark.createDataFrame(RIGHT)
     twice = frame.select("*", frame["ts"])
-    said = "The right table has more than one column named 'ts'"
+    said = "The right table has 2 columns named 'ts'"
     fails(jn.SchemaError, said, left=spark.createDataFrame(LEFT), right=twice, on="ts")
 
 

@@ -125,13 +125,13 @@ def test_many_corrections_of_one_row(algorithm):
         (("a", "b", "c"), SpecError, r"names 3 columns. Expected the right column"),
         (5, SpecError, r"known=5 \(int\) is not a column name"),
         (("ingested", 5), SpecError, r"known holds 5 \(int\)"),
-        (("at", "seen"), SchemaError, r"known names the column 'at', which the right table does not have"),
-        (("ingested", "at"), SchemaError, r"known names the column 'at', which the left table does not have"),
+        (("at", "seen"), SchemaError, r"known='at' is not a column of the right table"),
+        (("ingested", "at"), SchemaError, r"known='at' is not a column of the left table"),
         (("name", "seen"), SchemaError, r"different kinds: left 'seen' is int64 \(integer\), right 'name' is string"),
         (
             ("is_new", "seen"),
             SchemaError,
-            r"right known column 'is_new' is of type bool, which cannot be joined by order",
+            r"right known column 'is_new' is of type bool, which this join cannot order by",
         ),
     ],
 )

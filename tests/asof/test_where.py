@@ -96,7 +96,7 @@ def test_the_match_report(where, direction):
 @pytest.mark.parametrize(
     ("where", "error", "said"),
     [
-        (5, SpecError, r"where=5 \(int\) is not SQL. Expected a string such as"),
+        (5, SpecError, r"where=5 \(int\) is not a string. Expected SQL, such as"),
         ("r.price <", SpecError, "r.price <"),
         ("r.prise < l.limit", SchemaError, "Did you mean 'price'"),
         ("l.limit", SchemaError, "BIGINT and not a truth value"),

@@ -84,8 +84,8 @@ def test_batches_come_as_they_are_asked_for():
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"on": "id", "memory": "lots"}, jn.SpecError, "memory='lots' is not a size of memory. Expected a number of"),
-        ({"on": "id", "memory": 0}, jn.SpecError, "memory=0 is not a size of memory."),
+        ({"on": "id", "memory": "lots"}, jn.SpecError, "memory='lots' is not a positive size. Expected a number of"),
+        ({"on": "id", "memory": 0}, jn.SpecError, "memory=0 is not a positive size."),
         (
             {"on": "id", "memory": "1MB"},
             jn.PlanError,
@@ -96,10 +96,10 @@ def test_batches_come_as_they_are_asked_for():
             jn.PlanError,
             "algorithm='broadcast' runs on Spark, but",
         ),
-        ({"on": "id", "algorithm": "window"}, jn.SpecError, "algorithm='window' is not known. Expected one of"),
+        ({"on": "id", "algorithm": "window"}, jn.SpecError, "algorithm='window' is unknown. Expected one of"),
         ({"on": "id", "strategy": "hash"}, jn.SpecError, "join() has no argument strategy='hash'."),
         ({"on": "id", "hwo": "left"}, jn.SpecError, "join() has no argument hwo='left'. Did you mean 'how'?"),
-        ({}, jn.SpecError, "An equality join needs a key"),
+        ({}, jn.SpecError, "an equality join needs a key"),
         ({"on": "nmae"}, jn.SchemaError, "Did you mean 'name'?"),
     ],
 )

@@ -147,8 +147,8 @@ def test_frames_of_pandas_and_polars():
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ({"on": jn.expr("dya + 1")}, SchemaError, "on= has an expression of the left table that does not serve"),
-        ({"on": jn.expr("day +")}, SpecError, "on= has an expression of the left table"),
+        ({"on": jn.expr("dya + 1")}, SchemaError, "on=, in an expression over the left table"),
+        ({"on": jn.expr("day +")}, SpecError, "on=, in an expression over the left table"),
         ({"left_on": jn.expr("upper('a')"), "right_on": "at"}, SchemaError, "is string .text., right 'at' is int64"),
         ({"on": "day", "by": jn.expr("r.day")}, SchemaError, "by= has an expression"),
     ],
@@ -162,5 +162,5 @@ def test_what_is_no_expression():
     for value in ("", 5, None):
         with pytest.raises(SpecError, match="is no expression"):
             jn.expr(value)
-    with pytest.raises(SpecError, match="lines are drawn between columns"):
+    with pytest.raises(SpecError, match="is an expression, but interpolation needs columns"):
         jn.interpolate(LEFT, RIGHT, left_on=jn.expr("day"), right_on="at", columns="row")

@@ -153,9 +153,9 @@ def test_changes_that_say_nothing(columns, error, message):
 
 def test_arguments_that_make_no_sense():
     for arguments, message in (
-        ({"output": "weights"}, "output='weights' is not known"),
-        ({"unmatched_deletes": "ignore"}, "unmatched_deletes='ignore' is not known"),
-        ({"memory": "much"}, "memory='much' is not a size"),
+        ({"output": "weights"}, "output='weights' is unknown"),
+        ({"unmatched_deletes": "ignore"}, "unmatched_deletes='ignore' is unknown"),
+        ({"memory": "much"}, "memory='much' is not a positive size"),
     ):
         with pytest.raises(SpecError, match=message):
             jn.changes(LEFT, RIGHT, jn.Equi(on="id"), **arguments)

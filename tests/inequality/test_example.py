@@ -104,7 +104,7 @@ def test_by_number():
         (
             {"left_on": "eventType", "right_on": "measurementTime", "lower": "-30 seconds"},
             jn.SchemaError,
-            ["The left on column 'eventType' is of type string", "Expected an integer, float, decimal, date or"],
+            ["The left on column 'eventType' is of type string", "Cast it to an integer, float, decimal, date or"],
         ),
     ],
 )

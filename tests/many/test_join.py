@@ -256,7 +256,7 @@ def test_refuses_arguments_that_make_no_sense(make: Any, message: str) -> None:
     [
         (jn.Right(CLICKS, jn.Asof(on="ts"), columns=["pages"]), "In table 'x': .*'pages'.*page"),
         (jn.Right(CLICKS, jn.Asof(on="ts", by="user"), columns=["user"]), "equals a column of the spine"),
-        (jn.Right(CLICKS, jn.Asof(on="time")), "In table 'x': on names the column 'time'"),
+        (jn.Right(CLICKS, jn.Asof(on="time")), "In table 'x': on='time' is not a column"),
         (jn.Right(CLICKS, jn.Asof(on="ts"), columns={"page": "ts"}), "'ts', which the spine"),
         (jn.Right(CLICKS, jn.Asof(on="ts"), known_at="seen"), "known_at names the column 'seen'"),
     ],

@@ -148,7 +148,7 @@ def test_refuses_arguments_that_make_no_sense(make: Any, message: str) -> None:
     ("make", "message"),
     [
         (lambda: jn.grid(READINGS, every=1, on="level"), "no regular steps"),
-        (lambda: jn.grid(READINGS, every="1h", by="sensors"), "by names the column 'sensors'"),
+        (lambda: jn.grid(READINGS, every="1h", by="sensors"), "by='sensors' is not a column"),
         (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="sensor"), "lines lie between numbers"),
         (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="levels"), "columns names the column 'levels'"),
     ],

@@ -78,5 +78,5 @@ def test_the_command_shows_the_place_and_starts_no_spark(folder, monkeypatch):
     for command in ("check", "run"):
         done = CliRunner().invoke(app, [command])
         assert done.exit_code == 2
-        assert "juncture.toml:10: steps.priced.by: by names the column 'symbl'" in done.output
+        assert "juncture.toml:10: steps.priced.by: by='symbl' is not a column" in done.output
     assert "juncture.pipeline.spark" not in set(sys.modules) - loaded

@@ -133,7 +133,7 @@ def test_the_page_has_a_column_for_each_side_and_a_source_for_each_figure() -> N
 
 
 def test_an_unknown_format_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"format='htm' is not known. Expected one of 'text', 'json', 'html'. Did you"):
+    with pytest.raises(SpecError, match=r"format='htm' is unknown. Expected one of 'text', 'json', 'html'. Did you"):
         jn.plan(TABLE, TABLE, SPECS["asof"]).explain(format="htm")
 
 

@@ -119,7 +119,7 @@ def test_names_of_tables_and_a_time_zone():
         ("SELECT 1", SpecError, "one condition", None),
         ("l.a > 1; l.b > 2", SpecError, "one condition", None),
         ("foo(l.a) > 1", SpecError, "The function 'foo' is not known. Expected one of abs, cast", "^^^^^^^^"),
-        ("l.a > 1 AND log(l.b) > 1", SpecError, "The function 'log' is not known", "            ^^^^^^^^"),
+        ("l.a > 1 AND log(l.b) > 1", SpecError, "Function 'log' is unknown", "            ^^^^^^^^"),
         ("l.s rlike 'a'", SpecError, "RLIKE is not known in a predicate. Expected columns", "^^^^^^^^^^^^^"),
         ("l.s % 2 = 0", SchemaError, "STRING % INT has no meaning. Expected numbers", "^^^^^^^"),
         ("l.f div 2 = 0", SchemaError, "DOUBLE div INT has no meaning here. Expected whole numbers", "^^^^^^^^^"),

@@ -24,22 +24,25 @@ def bounds_of(data_type: pa.DataType, **arguments: object) -> tuple[Bound | None
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"lower": 0}, "A range join needs exactly one column to compare: pass on="),
-        ({"on": ["a", "b"], "lower": 0}, "Got 2."),
-        ({"left_on": "ts", "lower": 0}, "left_on= needs right_on= beside it."),
-        ({"on": "ts"}, "lower=None and upper=None leave the window without an end. Pass at least"),
+        ({"lower": 0}, "on= must name exactly one column to compare, but names 0. Pass on="),
+        ({"on": ["a", "b"], "lower": 0}, "but names 2."),
+        ({"left_on": "ts", "lower": 0}, "left_on='ts' needs right_on=."),
+        ({"on": "ts"}, "lower=None and upper=None leave the window unbounded on both sides. Pass at least"),
         (
             {"on": "ts", "lower": -math.inf, "upper": Decimal("inf")},
-            "upper=Decimal('Infinity') leave the window without",
+            "upper=Decimal('Infinity') leave the window unbounded on both sides",
         ),
         (
             {"on": "ts", "lower": 1, "upper": 0},
-            "lower=1 is greater than upper=0, so that the window starts after its end",
+            "lower=1 is greater than upper=0, so nothing would match",
         ),
         ({"on": "ts", "lower": math.inf, "upper": Decimal(3)}, "lower=inf is greater than upper=Decimal('3')"),
-        ({"on": "ts", "lower": timedelta(1), "upper": timedelta(0)}, "Swap them; bounds that look back are negative."),
-        ({"on": "ts", "lower": math.nan}, "lower=nan is not a distance: nothing would ever match."),
-        ({"on": "ts", "upper": Decimal("NaN")}, "upper=nan is not a distance"),
+        (
+            {"on": "ts", "lower": timedelta(1), "upper": timedelta(0)},
+            "Swap them. Bounds before the left row are negative.",
+        ),
+        ({"on": "ts", "lower": math.nan}, "lower=nan would match nothing."),
+        ({"on": "ts", "upper": Decimal("NaN")}, "upper=nan would match nothing"),
         (
             {"on": "ts", "upper": True},
             "upper=True (bool) is not a distance. Expected a number, a timedelta, a duration",
@@ -47,17 +50,17 @@ def bounds_of(data_type: pa.DataType, **arguments: object) -> tuple[Bound | None
         ({"on": "ts", "lower": [1]}, "lower=[1] (list) is not a distance."),
         (
             {"on": "ts", "lower": 0, "closed": "neither"},
-            "closed='neither' is not known. Expected one of 'both', 'left'",
+            "closed='neither' is unknown. Expected one of 'both', 'left'",
         ),
         (
             {"on": "ts", "lower": 0, "how": "outer"},
-            "how='outer' is not known. Expected one of 'inner', 'left', 'right'",
+            "how='outer' is unknown. Expected one of 'inner', 'left', 'right'",
         ),
-        ({"on": "ts", "lower": 0, "suffix": None}, "suffix=None is not a string."),
+        ({"on": "ts", "lower": 0, "suffix": None}, "suffix=None (NoneType) is not a string."),
         ({"on": "ts", "lower": 0, "by": ["k", "k"]}, "by=['k', 'k'] names a column twice."),
         (
             {"on": "ts", "lower": 0, "agg": {"v": "mean"}, "how": "semi"},
-            "how='semi' does not go with agg=, which gives one row per left row. Expected 'left' (the default)",
+            "how='semi' does not combine with agg=, which returns one row per left row. Pass how='left' (the default)",
         ),
     ],
 )
@@ -72,26 +75,26 @@ def test_arguments_that_fit_no_tables(arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"on": "TS"}, "on names the column 'TS', which the left table does not have. Did you mean 'ts'?"),
+        ({"on": "TS"}, "on='TS' is not a column of the left table. Did you mean 'ts'?"),
         (
             {"left_on": "ts", "right_on": "time"},
-            "right_on names the column 'time', which the right table does not have.",
+            "right_on='time' is not a column of the right table.",
         ),
-        ({"on": "ts", "by": "robot"}, "by names the column 'robot', which the left table does not have. Did you mean"),
+        ({"on": "ts", "by": "robot"}, "by='robot' is not a column of the left table. Did you mean"),
         (
             {"left_on": "ts", "right_on": "robot_id"},
-            "The right on column 'robot_id' is of type string, which cannot be joined by order.",
+            "The right on column 'robot_id' is of type string, which this join cannot order by.",
         ),
-        ({"on": "robot_id"}, "The left on column 'robot_id' is of type string, which cannot be joined by order."),
+        ({"on": "robot_id"}, "The left on column 'robot_id' is of type string, which this join cannot order by."),
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "frame_id"},
-            "The by columns cannot be equal: left 'robot_id' is string, right 'frame_id' is int64.",
+            "by= compares left 'robot_id' (string) with right 'frame_id' (int64)",
         ),
-        ({"on": "ts", "suffix": ""}, "The right column 'ts' would be named 'ts', which is taken too."),
-        ({"on": "ts", "lower": "robot_id"}, "lower names the left column 'robot_id' of type string, but distances of"),
+        ({"on": "ts", "suffix": ""}, "Right column 'ts' would be named 'ts', which is already a column."),
+        ({"on": "ts", "lower": "robot_id"}, "lower='robot_id' is a left column of type string, but distances between"),
         (
             {"on": "ts", "agg": {"angel": "mean"}},
-            "agg names the column 'angel', which the right table does not have. Did",
+            "agg='angel' is not a column of the right table. Did",
         ),
     ],
 )
@@ -152,34 +155,38 @@ def test_open_sides():
 @pytest.mark.parametrize(
     ("data_type", "arguments", "said"),
     [
-        (pa.timestamp("us"), {"lower": -5}, "lower=-5 has no unit, and the on columns are timestamps. Pass a duration"),
-        (pa.date32(), {"upper": 1.5}, "upper=1.5 has no unit, and the on columns are dates."),
+        (
+            pa.timestamp("us"),
+            {"lower": -5},
+            "lower=-5 (int) has no unit, but the on columns are timestamps. Pass a duration",
+        ),
+        (pa.date32(), {"upper": 1.5}, "upper=1.5 (float) has no unit, but the on columns are dates."),
         (
             pa.int64(),
             {"lower": "-5s"},
-            "lower='-5s' is a duration, and the on columns are of kind integer. Pass a number.",
+            "lower='-5s' is a duration, but the on columns are integers. Pass a number",
         ),
-        (pa.float64(), {"lower": timedelta(1)}, "is a duration, and the on columns are of kind float. Pass a number."),
+        (pa.float64(), {"lower": timedelta(1)}, "is a duration, but the on columns are floats. Pass a number"),
         (
             pa.timestamp("us"),
             {"lower": "an hour"},
-            "lower='an hour' is neither a duration (such as \"5m\") nor a column of the left table.",
+            "lower='an hour' is neither a duration, such as \"5m\", nor a column of the left table.",
         ),
         (pa.timestamp("us"), {"upper": "widht"}, "nor a column of the left table. Did you mean 'width'?"),
         (
             pa.timestamp("us"),
             {"lower": "1h", "upper": "-1h"},
-            "lower='1h' is greater than upper='-1h', so that the window",
+            "lower='1h' is greater than upper='-1h', so nothing would match",
         ),
-        (pa.timestamp("us"), {"lower": timedelta(1), "upper": "23h"}, "so that the window starts after its end"),
+        (pa.timestamp("us"), {"lower": timedelta(1), "upper": "23h"}, "so nothing would match"),
         (pa.timestamp("us"), {"lower": "1ns", "upper": 0}, "lower='1ns' is greater than upper=0"),
-        (pa.int64(), {"lower": math.inf}, "lower=inf is beyond all values of kind integer: nothing would ever match."),
+        (pa.int64(), {"lower": math.inf}, "lower=inf is beyond all integers, so nothing would match."),
         (
             pa.int64(),
             {"lower": Decimal("-1e999")},
-            "lower=Decimal('-1E+999') and upper=None leave the window without an",
+            "lower=Decimal('-1E+999') and upper=None leave the window unbounded on both sides",
         ),
-        (pa.date32(), {"upper": -math.inf}, "upper=-inf has no unit"),
+        (pa.date32(), {"upper": -math.inf}, "upper=-inf (float) has no unit"),
     ],
 )
 def test_bounds_that_do_not_fit_on(data_type, arguments, said):
@@ -210,11 +217,11 @@ def test_bounds_that_are_columns(on, width):
 @pytest.mark.parametrize(
     ("on", "width", "wanted"),
     [
-        (pa.int64(), pa.float64(), "distances of integer values need an integer column. Cast it first."),
-        (pa.float64(), pa.decimal128(5, 1), "distances of float values need an integer or float column."),
-        (pa.decimal128(5, 1), pa.float64(), "distances of decimal values need an integer or decimal column."),
-        (pa.timestamp("s"), pa.int64(), "distances of timestamp values need a duration column."),
-        (pa.date32(), pa.string(), "distances of date values need a duration column."),
+        (pa.int64(), pa.float64(), "distances between integers need an integer column. Cast it first."),
+        (pa.float64(), pa.decimal128(5, 1), "distances between floats need an integer or float column."),
+        (pa.decimal128(5, 1), pa.float64(), "distances between decimals need an integer or decimal column."),
+        (pa.timestamp("s"), pa.int64(), "distances between timestamps need a duration column."),
+        (pa.date32(), pa.string(), "distances between dates need a duration column."),
     ],
 )
 @pytest.mark.parametrize("argument", ["lower", "upper"])
@@ -222,7 +229,7 @@ def test_bounds_that_are_columns_of_a_type_that_measures_something_else(argument
     schema = pa.schema([("ts", on), ("width", width)])
     with pytest.raises(SchemaError) as error:
         Range(on="ts", **{argument: "width"}).resolve(schema, pa.schema([("ts", on)]))
-    assert f"{argument} names the left column 'width' of type {width}" in str(error.value)
+    assert f"{argument}='width' is a left column of type {width}" in str(error.value)
     assert wanted in str(error.value)
 
 
@@ -283,7 +290,7 @@ def test_a_timedelta_comes_back_as_the_same_duration():
 
 
 def test_plain_data_that_is_not_a_range_join():
-    with pytest.raises(SpecError, match=r"kind='asof' is not a range join\. Expected 'range'\."):
+    with pytest.raises(SpecError, match=r"kind='asof' is not a range join\. Expected kind='range'\."):
         Range.from_dict({"kind": "asof", "on": "ts"})
     with pytest.raises(SpecError, match=r"Range has no argument 'lowr'\. Did you mean 'lower'\?"):
         Range.from_dict({"on": "ts", "lowr": 5})
@@ -316,14 +323,14 @@ def test_several_windows():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"windows": {}}, "windows={} is not a mapping of names to windows, such as"),
-        ({"windows": {"a": 5}}, "windows['a']=5 is no window. Expected its ends, such as"),
-        ({"windows": {"a": {"from": 5}}}, "windows['a']={'from': 5} is no window."),
+        ({"windows": {}}, "windows={} is not a mapping of names to windows. Expected for example"),
+        ({"windows": {"a": 5}}, "windows['a']=5 is not a window. Expected its two ends, such as"),
+        ({"windows": {"a": {"from": 5}}}, "windows['a']={'from': 5} is not a window."),
         ({"windows": {"a": (0, -1)}}, "lower=0 is greater than upper=-1"),
-        ({"windows": {"a": (None, None)}}, "leave the window without an end"),
-        ({"windows": {"a": (0, 1)}, "lower": 0}, "Pass either windows= or lower= and upper=, not both"),
-        ({"windows": {"a": (0, 1)}, "agg": None}, "windows= goes with agg="),
-        ({"windows": {"a": (None, 0), "b": (0, None)}}, "windows= leaves the line open on both sides"),
+        ({"windows": {"a": (None, None)}}, "leave the window unbounded on both sides"),
+        ({"windows": {"a": (0, 1)}, "lower": 0}, "windows= excludes lower= and upper="),
+        ({"windows": {"a": (0, 1)}, "agg": None}, "windows= needs agg="),
+        ({"windows": {"a": (None, 0), "b": (0, None)}}, "windows= is unbounded on both sides"),
         ({"windows": {"a": ("v", 0)}}, "windows= has the end 'v', which is a left column."),
     ],
 )

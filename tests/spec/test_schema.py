@@ -55,15 +55,15 @@ def test_steps_of_time(domain, step_ns):
         (
             pa.int64(),
             pa.float64(),
-            ["left 'ts' is int64 (integer)", "right 'time' is double (float)", "Cast one of them"],
+            ["left 'ts' (int64)", "right 'time' (double)", "Cast one of them"],
         ),
-        (pa.int64(), pa.timestamp("us"), ["is int64 (integer)", "is timestamp[us] (timestamp)"]),
-        (pa.date32(), pa.timestamp("us"), ["is date32[day] (date)", "is timestamp[us] (timestamp)"]),
-        (pa.decimal128(5, 2), pa.int64(), ["is decimal128(5, 2) (decimal)", "is int64 (integer)"]),
+        (pa.int64(), pa.timestamp("us"), ["'ts' (int64)", "'time' (timestamp[us])"]),
+        (pa.date32(), pa.timestamp("us"), ["'ts' (date32[day])", "'time' (timestamp[us])"]),
+        (pa.decimal128(5, 2), pa.int64(), ["'ts' (decimal128(5, 2))", "'time' (int64)"]),
         (
             pa.string(),
             pa.int64(),
-            ["The left on column 'ts' is of type string", "Expected an integer, float", "cast it"],
+            ["The left on column 'ts' is of type string", "Cast it to an integer, float"],
         ),
         (pa.int64(), pa.bool_(), ["The right on column 'time' is of type bool"]),
         (pa.time64("us"), pa.time64("us"), ["The left on column 'ts' is of type time64[us]"]),
@@ -73,13 +73,13 @@ def test_steps_of_time(domain, step_ns):
             pa.timestamp("us"),
             pa.timestamp("us", tz="UTC"),
             [
-                "One on column has a time zone and the other has none",
-                "left 'ts' is timestamp[us]",
-                "right 'time' is timestamp[us, tz=UTC]",
-                "Give the unzoned one its zone",
+                "but only one of them has a time zone",
+                "left 'ts' (timestamp[us])",
+                "right 'time' (timestamp[us, tz=UTC])",
+                "Add a time zone to the other",
             ],
         ),
-        (pa.timestamp("ns", tz="Europe/Berlin"), pa.timestamp("s"), ["One on column has a time zone"]),
+        (pa.timestamp("ns", tz="Europe/Berlin"), pa.timestamp("s"), ["but only one of them has a time zone"]),
     ],
 )
 def test_types_that_do_not_compare(left, right, said):
@@ -100,10 +100,8 @@ def test_missing_column():
     check_columns(schema, ["ts", "robot_id"], argument="by", side="left")
     with pytest.raises(SchemaError) as error:
         check_columns(schema, ["robotid"], argument="by", side="left")
-    assert str(error.value) == (
-        "by names the column 'robotid', which the left table does not have. Did you mean 'robot_id'?"
-    )
-    with pytest.raises(SchemaError, match=r"right table does not have\. There are: 'ts', 'robot_id'\."):
+    assert error.value.message == ("by='robotid' is not a column of the left table. Did you mean 'robot_id'?")
+    with pytest.raises(SchemaError, match=r"right table\. There are: 'ts', 'robot_id'\."):
         check_columns(schema, ["zzz"], argument="right_on", side="right")
     with pytest.raises(SchemaError, match=r"There are none\."):
         check_columns(pa.schema([]), ["ts"], argument="on", side="left")
@@ -113,8 +111,8 @@ def test_repeated_column_even_if_the_join_does_not_name_it():
     schema = pa.schema([("ts", pa.int64()), ("v", pa.int64()), ("v", pa.string())])
     with pytest.raises(SchemaError) as error:
         check_columns(schema, ["ts"], argument="on", side="right")
-    assert "The right table has more than one column named 'v'" in str(error.value)
-    assert "rename or drop one of them first" in str(error.value)
+    assert "The right table has 2 columns named 'v'" in str(error.value)
+    assert "Rename or drop all but one of them." in str(error.value)
 
 
 def test_a_hint_ignores_case_and_stays_short():
@@ -155,7 +153,6 @@ def test_keys_that_can_be_equal(left, right):
         (pa.bool_(), pa.int8()),
         (pa.string(), pa.binary()),
         (pa.date32(), pa.timestamp("us")),
-        (pa.timestamp("us"), pa.timestamp("us", tz="UTC")),
         (pa.list_(pa.int64()), pa.list_(pa.string())),
         (pa.struct([("a", pa.int64())]), pa.struct([("a", pa.int64()), ("b", pa.int64())])),
     ],
@@ -163,16 +160,25 @@ def test_keys_that_can_be_equal(left, right):
 def test_keys_that_cannot_be_equal(left, right):
     with pytest.raises(SchemaError) as error:
         check_keys(pa.schema([("k", left)]), pa.schema([("id", right)]), ["k"], ["id"])
-    assert str(error.value) == (
-        f"The by columns cannot be equal: left 'k' is {left}, right 'id' is {right}. "
-        "Cast one of them to the type of the other first."
+    assert error.value.message == (
+        f"by= compares left 'k' ({left}) with right 'id' ({right}), which have no common values. "
+        "Cast one of them to the type of the other."
     )
+
+
+def test_keys_of_which_one_has_a_time_zone():
+    left, right = pa.schema([("k", pa.timestamp("us"))]), pa.schema([("id", pa.timestamp("us", tz="UTC"))])
+    with pytest.raises(SchemaError) as error:
+        check_keys(left, right, ["k"], ["id"])
+    assert error.value.name == "JN-TIMEZONE-MISMATCH"
+    for part in ("'k' (timestamp[us])", "'id' (timestamp[us, tz=UTC])", "only one of them has a time zone"):
+        assert part in error.value.message
 
 
 def test_maps_are_no_keys():
     data_type = pa.map_(pa.string(), pa.int64())
     for nested in (data_type, pa.list_(data_type), pa.struct([("a", data_type)])):
-        with pytest.raises(SchemaError, match=r"'k' is of type .*: maps cannot be compared for equality"):
+        with pytest.raises(SchemaError, match=r"'k' is of type .*, and maps have no equality"):
             check_keys(pa.schema([("k", nested)]), pa.schema([("k", nested)]), ["k"], ["k"])
 
 
@@ -187,7 +193,7 @@ def test_a_name_taken_by_a_renamed_column_is_taken():
     [pa.month_day_nano_interval(), pa.list_(pa.month_day_nano_interval()), pa.sparse_union([pa.field("a", pa.int8())])],
 )
 def test_other_types_without_equality_are_no_keys(data_type):
-    with pytest.raises(SchemaError, match=r"The left by column 'k' is of type .*, which cannot be compared for"):
+    with pytest.raises(SchemaError, match=r"The left by column 'k' is of type .*, which has no equality"):
         check_keys(pa.schema([("k", data_type)]), pa.schema([("k", data_type)]), ["k"], ["k"])
 
 
@@ -223,7 +229,7 @@ def test_a_column_never_holds_two_types():
     output_columns(LEFT, right, how="left", equal=[("k", "k")], suffix="_right")
     with pytest.raises(SchemaError) as error:
         output_columns(LEFT, right, how="full", equal=[("k", "k")], suffix="_right")
-    assert "how='full' keeps right rows without a match, whose 'k' (large_string)" in str(error.value)
+    assert "how='full' writes 'k' (large_string) of unmatched right rows into the left column" in str(error.value)
     assert "left column 'k' (string)" in str(error.value)
 
 
@@ -237,5 +243,5 @@ def test_a_column_never_holds_two_types():
 )
 def test_a_name_that_is_taken_with_its_suffix_too(left, right, suffix):
     schemas = [pa.schema([(name, pa.int64()) for name in side]) for side in (left, right)]
-    with pytest.raises(SchemaError, match=r"which is taken too\. Pass another suffix= than "):
+    with pytest.raises(SchemaError, match=r"which is already a column\. Pass another suffix= \(now "):
         output_columns(*schemas, how="left", equal=[], suffix=suffix)

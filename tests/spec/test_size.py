@@ -25,7 +25,7 @@ def test_sizes(value, size):
 @pytest.mark.parametrize("value", [0, -1, True, 1.5, None, "", "2", "GB", "-2GB", "2 XB", "2GB1", "0MB"])
 def test_what_is_no_size(value):
     with pytest.raises(
-        SpecError, match=r"is not a size of memory\. Expected a number of bytes, or a text such as '2GB'"
+        SpecError, match=r"is not a positive size\. Expected a number of bytes, or a text such as '2GB'"
     ):
         size_bytes(value, argument="memory")
 

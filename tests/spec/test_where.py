@@ -13,13 +13,13 @@ RIGHT = pa.schema([("k", pa.string()), ("b", pa.int64()), ("at", pa.timestamp("u
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"predicate": 5}, "predicate=5 (int) is not SQL. Expected a string such as"),
-        ({"how": "outer"}, "how='outer' is not known."),
-        ({"allow_cross": 1}, "allow_cross=1 is not a truth value. Expected True or False."),
-        ({"names": "lr"}, "names='lr' is not a pair of names for the two tables"),
-        ({"names": ("l", "r", "s")}, "is not a pair of names"),
-        ({"suffix": None}, "suffix=None is not a string."),
-        ({"by": "k", "left_by": "k"}, "Pass either by= or left_by= and right_by=, not both."),
+        ({"predicate": 5}, "predicate=5 (int) is not a string. Expected SQL, such as"),
+        ({"how": "outer"}, "how='outer' is unknown."),
+        ({"allow_cross": 1}, "allow_cross=1 (int) is not a boolean. Expected True or False."),
+        ({"names": "lr"}, "names='lr' is not a pair of table names"),
+        ({"names": ("l", "r", "s")}, "is not a pair of table names"),
+        ({"suffix": None}, "suffix=None (NoneType) is not a string."),
+        ({"by": "k", "left_by": "k"}, "excludes left_by= and right_by=."),
     ],
 )
 def test_arguments_that_fit_no_tables(arguments, said):
@@ -37,10 +37,10 @@ def test_arguments_that_fit_no_tables(arguments, said):
         ("sqrt(l.a) > r.b", SpecError, ["sqrt(l.a) > r.b\n", "^"]),
         ("l.a > r.c", SchemaError, ["l.a > r.c\n          ^"]),
         ("l.a > r.at", SchemaError, ["BIGINT and TIMESTAMP_NTZ do not compare. Cast one of them"]),
-        ("l.a + r.b", SchemaError, ["The predicate is BIGINT and not a truth value."]),
+        ("l.a + r.b", SchemaError, ["The predicate is BIGINT, but must be a boolean."]),
         ("k = 'x'", SchemaError, ["k = 'x'\n"]),
-        ("l.a > 5 AND r.b < 3", PlanError, ["ties no left row to any right row", "allow_cross=True"]),
-        ("TRUE", PlanError, ["The predicate 'TRUE' ties no left row to any right row"]),
+        ("l.a > 5 AND r.b < 3", PlanError, ["has no condition with columns of both tables", "allow_cross=True"]),
+        ("TRUE", PlanError, ["predicate='TRUE' has no condition with columns of both tables"]),
     ],
 )
 def test_predicates_that_do_not_serve(predicate, error, said):
@@ -58,9 +58,9 @@ def test_what_ties_two_tables():
 
 
 def test_by_columns_are_checked():
-    with pytest.raises(SchemaError, match="by names the column 'id', which the left table does not have"):
+    with pytest.raises(SchemaError, match="by='id' is not a column of the left table"):
         Where("l.a = r.b", by="id").resolve(LEFT, RIGHT)
-    with pytest.raises(SchemaError, match="The by columns cannot be equal: left 'k' is string, right 'b' is int64"):
+    with pytest.raises(SchemaError, match=r"by= compares left 'k' \(string\) with right 'b' \(int64\)"):
         Where("l.a = r.b", left_by="k", right_by="b").resolve(LEFT, RIGHT)
 
 
@@ -97,5 +97,5 @@ def test_plain_data_and_back(spec, data):
 
 
 def test_plain_data_that_is_not_a_predicate_join():
-    with pytest.raises(SpecError, match=r"kind='equi' is not a predicate join\. Expected 'where'\."):
+    with pytest.raises(SpecError, match=r"kind='equi' is not a predicate join\. Expected kind='where'\."):
         Where.from_dict({"kind": "equi", "on": "ts"})

@@ -298,8 +298,8 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
             return _sum_type(data_type) if function == "sum" else pa.float64()
         takes = "numbers"
     raise SchemaError(
-        f"agg[{field.name!r}]={function!r} needs {takes}, but the right column is {field.type}. Cast it first, or use "
-        '"count", "first" or "last".',
+        f"agg[{field.name!r}]={function!r} needs {takes}, but the right column {field.name!r} is of type "
+        f'{field.type}. Cast it first, or use "count", "first" or "last".',
         name="JN-AGGREGATE-TYPE",
     )
 
@@ -313,8 +313,8 @@ def _check_second(function: Function, field: pa.Field) -> None:
         takes = "numbers, dates, timestamps or durations"
     if not fits:
         raise SchemaError(
-            f"Right column {field.name!r} ({field.type}) cannot be the second column of {function}, which needs "
-            f"{takes}. Cast it first, or name another column in agg=.",
+            f"{function} needs {takes} as its second column, but the right column {field.name!r} is of type "
+            f"{field.type}. Cast it first, or name another column in agg=.",
             name="JN-AGGREGATE-TYPE",
         )
 

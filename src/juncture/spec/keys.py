@@ -16,25 +16,34 @@ def check_keys(
 ) -> None:
     """Raise SchemaError for pairs of columns whose types have no equality or no common values. Null matches all."""
     for left_name, right_name in zip(left_by, right_by, strict=True):
-        ours, theirs = left.field(left_name), right.field(right_name)
-        kinds = key_kind(ours.type), key_kind(theirs.type)
-        for field, kind, side in ((ours, kinds[0], "left"), (theirs, kinds[1], "right")):
+        left_field, right_field = left.field(left_name), right.field(right_name)
+        kinds = key_kind(left_field.type), key_kind(right_field.type)
+        for field, kind, side in ((left_field, kinds[0], "left"), (right_field, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
-                    f"{role}={label(field)!r} of the {side} table is {field.type}, and maps have no equality. Join by "
-                    "its sorted entries, or by a string made from them.",
+                    f"The {side} {role} column {label(field)!r} is of type {field.type}, and maps have no equality. "
+                    "Join by its sorted entries, or by a string made from them.",
                     name="JN-TYPE-UNSUPPORTED",
                 )
             if "interval" in kind or "union" in kind:
                 raise SchemaError(
-                    f"{role}={label(field)!r} of the {side} table is {field.type}, which has no equality. Cast it "
-                    "first, for example to string.",
+                    f"The {side} {role} column {label(field)!r} is of type {field.type}, which has no equality. Cast "
+                    "it first, for example to string.",
                     name="JN-TYPE-UNSUPPORTED",
                 )
         if kinds[0] != kinds[1] and "null" not in kinds:
+            pair = (
+                f"{role}= compares left {label(left_field)!r} ({left_field.type}) with right {label(right_field)!r} "
+                f"({right_field.type})"
+            )
+            if all(kind.startswith("timestamp") for kind in kinds):
+                raise SchemaError(
+                    f"{pair}, but only one of them has a time zone. Add a time zone to the other, or drop it from "
+                    "both.",
+                    name="JN-TIMEZONE-MISMATCH",
+                )
             raise SchemaError(
-                f"{role}= compares left {label(ours)!r} ({ours.type}) with right {label(theirs)!r} ({theirs.type}), "
-                "which have no common values. Cast one of them to the type of the other.",
+                f"{pair}, which have no common values. Cast one of them to the type of the other.",
                 name="JN-TYPE-MISMATCH",
             )
 

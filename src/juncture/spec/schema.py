@@ -160,9 +160,9 @@ def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
     """Raise SchemaError if a column contains ordered categories. ``asked`` is what needs the order, in messages."""
     if _has_ordered_categories(field.type):
         raise SchemaError(
-            f"{asked} needs an order, but the {side} column {label(field)!r} has ordered categories ({field.type}), "
-            "whose order can differ between tables. Cast it to its values (for example to string), or to the "
-            "category numbers (.cat.codes in pandas, .to_physical() in Polars).",
+            f"{asked} needs an order, but the {side} column {label(field)!r} is of ordered categories ({field.type}). "
+            "Their order can differ between tables. Cast the column to its values (for example to string), or to the "
+            "numbers of the categories (.cat.codes in pandas, .to_physical() in Polars).",
             name="JN-ORDERED-CATEGORIES",
         )
 
@@ -177,8 +177,8 @@ def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = ""
         data_type = right.field(name).type
         if any(map(pat.is_union, _types_in(data_type))):
             raise SchemaError(
-                f"Right column {name!r} is {data_type}, and unions have no order, but all right columns break ties. "
-                f"Drop it or cast it to a type with an order{remedy}.",
+                f"The right column {name!r} is of type {data_type}, and unions have no order, but all right columns "
+                f"break ties. Drop it or cast it to a type with an order{remedy}.",
                 name="JN-TIES-TYPE",
             )
 
@@ -284,8 +284,8 @@ def _domain(side: Side, field: pa.Field, role: str, *, any_order: bool) -> Domai
         return Domain("text" if key_kind(data_type) == "string" else "binary")
     more = ", timestamp, duration, time of day, text or binary" if any_order else " or timestamp"
     raise SchemaError(
-        f"{role}={label(field)!r} of the {side} table is {field.type}, which this join cannot order by. Cast it to an "
-        f"integer, float, decimal, date{more}.",
+        f"The {side} {role} column {label(field)!r} is of type {field.type}, which this join cannot order by. Cast it "
+        f"to an integer, float, decimal, date{more}.",
         name="JN-TYPE-UNSUPPORTED",
     )
 

@@ -244,8 +244,8 @@ class _Reader:
         data_type = from_arrow(field.type)
         if data_type is None:
             raise SchemaError(
-                f"The {side} column {field.name!r} is {field.type}, which predicates do not support. Cast it to a "
-                "number, string, binary, boolean, date, timestamp or duration first.",
+                f"The {side} column {field.name!r} is of type {field.type}, which predicates do not support. Cast it "
+                "to a number, string, binary, boolean, date, timestamp or duration first.",
                 name="JN-TYPE-UNSUPPORTED",
             )
         return Column(data_type, side, field.name, field.nullable)
