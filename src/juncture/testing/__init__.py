@@ -1,7 +1,7 @@
-"""The definition of every join, by brute force: slow, short and obviously right.
+"""The definition of every join, by brute force: slow, short and simple.
 
-Every algorithm on every engine has to give these rows. Nothing here is shared with the engines, but the evaluation of
-predicates, which has tests of its own.
+Every algorithm on every engine must return these rows. The evaluation of predicates is the only code that engines share
+with this package; it has tests of its own.
 """
 
 from __future__ import annotations

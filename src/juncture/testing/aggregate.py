@@ -1,4 +1,4 @@
-"""Aggregates over the matches of each left row, one value after the other, in exact arithmetic."""
+"""Aggregates over the matches of each left row, one value at a time, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -28,23 +28,10 @@ def aggregated_rows(
     order: list[Any],
     windows: Mapping[str, list[list[int]]] = MappingProxyType({}),
 ) -> pa.Table:
-    """Return a row per left row: its columns, and the aggregates over its matches.
+    """Return one row per left row: its columns, and the aggregates over its matches.
 
-    Parameters
-    ----------
-    join, left, right
-        The join.
-    matches
-        The right rows that each left row matches.
-    order
-        What orders the right rows, before the tie columns do.
-    windows
-        The right rows that each left row matches in each of several windows.
-
-    Raises
-    ------
-    DataError
-        If a sum does not fit its type.
+    ``matches`` has the right rows of each left row, and ``windows`` those in each window. ``order`` orders right rows
+    before the tie columns do. Raises DataError if a sum does not fit its type.
     """
     numbered = [(row, others) for row, others in enumerate(matches) if others or join.how == "left"]
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
@@ -68,7 +55,7 @@ def aggregated_rows(
 def _column(
     aggregate: Aggregate, data_type: pa.DataType, right: pa.Table, ranked: list[list[int]]
 ) -> pa.ChunkedArray | pa.Array:
-    """Return an aggregate over each list of right rows, which come in the order of ``first`` and ``last``."""
+    """Return an aggregate over each list of right rows, which are in the order of ``first`` and ``last``."""
     if aggregate.column is None:
         return pa.array([len(others) for others in ranked], aggregate.type)
     cells = values(right[aggregate.column])
@@ -107,7 +94,7 @@ def _lists(cells: list[list[tuple[pa.ChunkedArray, int]]], data_type: pa.DataTyp
 
 
 def _together(cells: list[pa.Array], data_type: pa.DataType) -> pa.Array:
-    """Return single values without an encoding as one array. Arrow does not unite dictionaries of nested values."""
+    """Return single values as one array. Arrow does not unify dictionaries of nested values."""
     if pat.is_dictionary(data_type):
         indices = pa.array(range(len(cells)), data_type.index_type)
         items = _together(cells, data_type.value_type)
@@ -116,7 +103,7 @@ def _together(cells: list[pa.Array], data_type: pa.DataType) -> pa.Array:
 
 
 def _chosen(function: str, others: list[int], cells: list[Any]) -> int | None:
-    """Return the row whose value is the answer."""
+    """Return the row whose value is the result."""
     if not others:
         return None
     if function in ("first", "last"):
@@ -160,7 +147,7 @@ def _number(aggregate: Aggregate, cells: list[Any]) -> Any:
 
 
 def _quantile(cells: list[Any], share: float) -> float:
-    """Return the value at a share of the way from the least to the greatest, on the line between two of them."""
+    """Return the interpolated value at a share of the way from the least to the greatest."""
     ordered = sorted(cells, key=cmp_to_key(compare))
     place = share * (len(ordered) - 1)
     below = math.floor(place)
@@ -173,7 +160,7 @@ def _quantile(cells: list[Any], share: float) -> float:
 
 
 def _weighted_mean(pairs: list[tuple[Any, Any]]) -> float | None:
-    """Return the mean of values that have weights."""
+    """Return the mean of values with weights."""
     if not pairs:
         return None
     if any(isinstance(each, float) and not math.isfinite(each) for pair in pairs for each in pair):
@@ -198,7 +185,7 @@ def _array(results: list[Any], data_type: pa.DataType) -> pa.Array:
 
 
 def _root(value: Fraction) -> float:
-    """Return the square root of a number that may be beyond all floats itself."""
+    """Return the square root of a number that may exceed all floats itself."""
     with localcontext(prec=50):
         return float((Decimal(value.numerator) / Decimal(value.denominator)).sqrt())
 

@@ -1,4 +1,4 @@
-"""As-of joins, by comparing every left row with every right row."""
+"""As-of joins by comparing every left row with every right row."""
 
 from __future__ import annotations
 
@@ -21,36 +21,16 @@ from juncture.testing.where import passing
 
 
 def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return an as-of join's rows.
+    """Return an as-of join's rows: left rows in order, best match first, then unmatched right rows in order.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The tables.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, best match first; then, for ``right`` and ``full``, the right rows that were not
-        taken, in their order.
-
-    Raises
-    ------
-    DataError
-        If ``ties="error"`` and a tie has to be decided.
-
-    Notes
-    -----
-    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    Raises DataError for a tie under ``ties="error"``. Takes time in proportion to the product of the row counts.
     """
     left, right = with_computed(join, left, right)
     return matched_rows(join, left, right, _matches(join, left, right))
 
 
 def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows that it matches, best first."""
+    """Yield, for each left row, its matching right rows, best first."""
     spec = join.spec
     left_on, right_on = places(join, left, right)
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
@@ -100,7 +80,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
 
 
 def places(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
-    """Return what orders the rows of both sides, as numbers; None where a row matches nothing."""
+    """Return the order of the rows of both sides as numbers; None where a row matches nothing."""
     left_on = on_values(left[join.left_on], join.domain)
     right_on = on_values(right[join.right_on], join.domain)
     if not join.domain.is_ranked:
@@ -111,7 +91,7 @@ def places(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[An
 
 
 def known_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
-    """Return up to when right rows are known to each left row, and since when each of them is; None is never."""
+    """Return the ``known`` values of both sides; a right row matches from its value on, and None never matches."""
     if join.known is None:
         return [0] * left.num_rows, [0] * right.num_rows
     domain = join.known.domain
@@ -119,7 +99,7 @@ def known_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[l
 
 
 def allowed_rows(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[Sequence[int]]:
-    """Yield, for each left row, the right rows with which the further condition is true, if there is one."""
+    """Yield, for each left row, the right rows for which ``where`` is true."""
     return passing(join.where, left, right) if join.where else repeat(range(right.num_rows), left.num_rows)
 
 

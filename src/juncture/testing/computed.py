@@ -1,4 +1,4 @@
-"""The columns that a join makes of a table's own, for the definition by brute force."""
+"""The computed columns of a join, for the definition by brute force."""
 
 from __future__ import annotations
 

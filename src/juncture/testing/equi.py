@@ -1,4 +1,4 @@
-"""Equality joins, by comparing the key of every left row with that of every right row."""
+"""Equality joins by comparing the key of every left row with that of every right row."""
 
 from __future__ import annotations
 
@@ -15,29 +15,9 @@ from juncture.testing.where import passing, where_join
 
 
 def equi_join(join: ResolvedEqui | ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return an equality join's rows.
+    """Return an equality join's rows: left rows in order, their matches in right order, then unmatched right rows.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The tables.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, and the matches of each in right order; then, for ``right`` and ``full``, the right
-        rows without a match, in their order. With aggregates, a row per left row.
-
-    Raises
-    ------
-    DataError
-        If a sum does not fit its type.
-
-    Notes
-    -----
-    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    With aggregates, one row per left row. Takes time in proportion to the product of the row counts.
     """
     if isinstance(join, ResolvedWhere):
         return where_join(join, left, right)
@@ -46,7 +26,7 @@ def equi_join(join: ResolvedEqui | ResolvedWhere, left: pa.Table, right: pa.Tabl
 
 
 def _matches(join: ResolvedEqui, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows of an equal key with which the predicate is true."""
+    """Yield, for each left row, the right rows with an equal key for which the predicate is true."""
     left_keys, right_keys = (
         keys(table, names, nulls_equal=join.nulls_equal)
         for table, names in ((left, join.left_by), (right, join.right_by))

@@ -1,4 +1,4 @@
-"""The rows of a join's output, once it is known which rows match."""
+"""The output rows of a join, given the matching rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair])
 
 
 def gathered(cells: list[Cell | None], data_type: pa.DataType) -> pa.ChunkedArray:
-    """Return a column of some values, one at a time, since Arrow cannot take rows of all types."""
+    """Return a column of some values, one at a time, since Arrow's ``take`` does not support all types."""
     chunks = []
     for place in cells:
         if place is None:
@@ -64,7 +64,7 @@ def gathered(cells: list[Cell | None], data_type: pa.DataType) -> pa.ChunkedArra
 
 
 def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return an array of one value in a type of the same values."""
+    """Return an array of one value in a type with the same values."""
     if pat.is_run_end_encoded(data_type):
         ends = pa.array([1], data_type.run_end_type)
         return pa.RunEndEncodedArray.from_arrays(ends, encoded(value, data_type.value_type), data_type)

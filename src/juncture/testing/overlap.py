@@ -1,4 +1,4 @@
-"""Overlap joins, by comparing every left row with every right row."""
+"""Overlap joins by comparing every left row with every right row."""
 
 from __future__ import annotations
 
@@ -20,29 +20,10 @@ Ends = tuple[Any, Any]
 
 
 def overlap_join(join: ResolvedOverlap, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return an overlap join's rows.
+    """Return an overlap join's rows: left rows in order, their matches by start, then unmatched right rows in order.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The tables.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, and the matches of each by their start, equal ones in right order; then, for ``right``
-        and ``full``, the right rows without a match, in their order. With aggregates, a row per left row.
-
-    Raises
-    ------
-    DataError
-        If an interval starts after its end, or a sum does not fit its type.
-
-    Notes
-    -----
-    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    With aggregates, one row per left row. Raises DataError if an interval starts after its end. Takes time in
+    proportion to the product of the row counts.
     """
     left, right = with_computed(join, left, right)
     ours = _intervals("left", left, join.left_interval, join.domain)

@@ -1,4 +1,4 @@
-"""Range joins, by comparing every left row with every right row."""
+"""Range joins by comparing every left row with every right row."""
 
 from __future__ import annotations
 
@@ -19,29 +19,9 @@ from juncture.testing.rows import keys, on_values, values
 
 
 def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return a range join's rows.
+    """Return a range join's rows: left rows in order, their matches by ``on``, then unmatched right rows in order.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The tables.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, and the matches of each by their ``on``, equal ones in right order; then, for
-        ``right`` and ``full``, the right rows without a match, in their order. With aggregates, a row per left row.
-
-    Raises
-    ------
-    DataError
-        If a sum does not fit its type.
-
-    Notes
-    -----
-    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    With aggregates, one row per left row. Takes time in proportion to the product of the row counts.
     """
     left, right = with_computed(join, left, right)
     matches = list(_matches(join, left, right))
@@ -81,7 +61,7 @@ def _is_before(one: Any, other: Any, or_equal: bool) -> bool:
 
 
 def _offsets(join: ResolvedRange, bound: Bound | None, left: pa.Table, *, unbounded: float) -> list[Any]:
-    """Return, for each left row, how far an end is, in steps and exactly, or as a float; None where nothing matches."""
+    """Return the distance of an end for each left row, exactly in steps or as a float; None where nothing matches."""
     if bound is None:
         return [unbounded] * left.num_rows
     if bound.column is None:

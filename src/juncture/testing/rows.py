@@ -1,4 +1,4 @@
-"""Rows as values of Python, which compare as the joins compare them."""
+"""Rows as Python values, which compare as the joins compare them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from juncture.spec.values import DAY_S, map_entries
 def values(column: pa.ChunkedArray) -> list[Any]:
     """Return the values as Python's, but dates as days and times as nanoseconds.
 
-    Python's own round nanoseconds, and end in 9999.
+    Python's own types round nanoseconds, and end in 9999.
     """
     return [value for chunk in column.chunks for value in _values(chunk)]
 
@@ -52,7 +52,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _exact(number: int, data_type: pa.DataType) -> int:
-    """Return the days or the nanoseconds that an integer in place of a time stands for."""
+    """Return the days or nanoseconds of the integer form of a time."""
     if pat.is_date32(data_type):
         return number
     if pat.is_date64(data_type):
@@ -97,14 +97,14 @@ def _number(value: Any, domain: Domain) -> Any:
 
 
 def keys(table: pa.Table, names: tuple[str, ...], *, nulls_equal: bool = False) -> list[tuple[Any, ...] | None]:
-    """Return the key of each row; None where one of its values is null, unless nulls are equal."""
+    """Return the key of each row; None if one of its values is null, unless nulls are equal."""
     columns = [[_comparable(value) for value in values(table[name])] for name in names]
     rows = zip(*columns, strict=True) if columns else ((),) * table.num_rows
     return [None if None in row and not nulls_equal else row for row in rows]
 
 
 def _comparable(value: Any) -> Any:
-    """Make NaN equal to itself, within nested values too."""
+    """Return a value in which NaN equals itself, within nested values too."""
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if isinstance(value, list):
@@ -115,7 +115,7 @@ def _comparable(value: Any) -> Any:
 
 
 def tie_order(rows: list[tuple[Any, ...]]) -> Callable[[int, int], int]:
-    """Return a comparison of right rows by their tie columns, and of equal ones by their place."""
+    """Return a comparison of right rows by their tie columns, then by their position."""
     return lambda a, b: compare(rows[a], rows[b]) or sign(a, b)
 
 
@@ -137,5 +137,5 @@ def compare(a: Any, b: Any) -> int:
 
 
 def sign(a: Any, b: Any) -> int:
-    """Return -1, 0 or 1 as the first is less, equal or greater."""
+    """Return -1, 0 or 1 if the first is less, equal or greater."""
     return int(a > b) - int(a < b)

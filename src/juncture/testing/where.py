@@ -1,4 +1,4 @@
-"""Predicate joins, by trying the predicate on every pair of rows."""
+"""Predicate joins by evaluating the predicate on every pair of rows."""
 
 from __future__ import annotations
 
@@ -20,29 +20,9 @@ _PAIRS_AT_ONCE = 1 << 14
 
 
 def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
-    """Return a predicate join's rows.
+    """Return a predicate join's rows: left rows in order, their matches in right order, then unmatched right rows.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The tables.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, and the matches of each in right order; then, for ``right`` and ``full``, the right
-        rows without a match, in their order. With aggregates, a row per left row.
-
-    Raises
-    ------
-    DataError
-        If a sum does not fit its type.
-
-    Notes
-    -----
-    Takes time in proportion to the product of the two row counts: for tests, not for use.
+    With aggregates, one row per left row. Takes time in proportion to the product of the row counts.
     """
     left, right = with_computed(join, left, right)
     matches = _matches(join, left, right)
@@ -52,7 +32,7 @@ def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table
 
 
 def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows with which the predicate is true."""
+    """Yield, for each left row, the right rows for which the predicate is true."""
     right_keys = keys(right, join.right_by, nulls_equal=join.nulls_equal)
     passed = passing(join.predicate, left, right)
     for key, others in zip(keys(left, join.left_by, nulls_equal=join.nulls_equal), passed, strict=True):
@@ -60,7 +40,7 @@ def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[l
 
 
 def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows with which a predicate is true, whatever their keys."""
+    """Yield, for each left row, the right rows for which a predicate is true, regardless of keys."""
     ours, theirs = _read(predicate, left, "left"), _read(predicate, right, "right")
     count = right.num_rows
     at_once = max(1, _PAIRS_AT_ONCE // max(count, 1))
@@ -73,14 +53,14 @@ def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[i
 
 
 def _read(predicate: Node, table: pa.Table, side: Side) -> pa.Table:
-    """Return the columns that the predicate reads, and one more: a table without columns has no rows either."""
+    """Return the columns that the predicate reads, and one more, since a table without columns has no rows."""
     names = {part.name for part in walk(predicate) if isinstance(part, Column) and part.side == side}
     columns = {name: _plain(table[name]) for name in names}
     return pa.table({**columns, " row": pa.array(range(table.num_rows), pa.int64())})
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the same values without an encoding, of types that Arrow can take rows of."""
+    """Return the same values without an encoding, in types that Arrow's ``take`` supports."""
     data_type = plain_type(column.type)
     while isinstance(data_type, pa.BaseExtensionType):
         data_type = plain_type(data_type.storage_type)

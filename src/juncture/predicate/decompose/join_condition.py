@@ -1,4 +1,4 @@
-"""What a predicate's shape gives a join to bring rows together by: equal expressions, and limits of right ones."""
+"""The join condition of a predicate: equal expressions, and limits of right expressions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from juncture.spec.schema import TIME_UNITS, Domain
 
 
 def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
-    """Return a predicate's condition: a band to sort by goes before single limits."""
+    """Return a predicate's condition. A band to sort by takes precedence over single limits."""
     equalities, exact = equalities_of(shape)
     limits = limits_of(shape)
     first, second = (*islice(_bounded_values(limits), 2), None, None)[:2]
@@ -40,7 +40,7 @@ def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
 
 
 def equalities_of(shape: Shape) -> tuple[list[EqualValues], bool]:
-    """Return the equalities that rows can be brought together by, and whether these are all, and exact."""
+    """Return the equalities usable as keys, and whether these are all of them and exact."""
     found = [equality for key in shape.keys if (equality := _equality(key))]
     return found, len(found) == len(shape.keys) and all(equality.exact for equality in found)
 
@@ -63,7 +63,7 @@ def _equality(key: Key) -> EqualValues | None:
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A limit of a right expression: a left one and a constant, a number or seconds."""
+    """A limit of a right expression: a left one plus a constant, a number or seconds."""
 
     left: Node
     right: Node
@@ -73,7 +73,7 @@ class _Limit:
 
 
 def limits_of(shape: Shape) -> list[_Limit]:
-    """Return all limits of right expressions that a shape tells of."""
+    """Return all limits of right expressions in a shape."""
     limits: list[_Limit] = []
     for band in (*shape.bands, *shape.inequalities):
         limits += _band_limits(band)
@@ -108,19 +108,19 @@ def _limit(right: Node, end: End, *, upper: bool) -> _Limit:
 
 
 def bounded_values(shape: Shape) -> tuple[list[BoundedValue], bool]:
-    """Return all right expressions that a shape limits, bands first, and whether these limits are all that it tells."""
+    """Return all right expressions that a shape limits, bands first, and whether all limits are among them."""
     limits = limits_of(shape)
     found = list(_bounded_values(limits))
     return found, sum(len(value.limits) for value in found) == len(limits)
 
 
 def equal_bounds(left: Node, right: Node) -> BoundedValue | None:
-    """Return a right expression limited at both ends by a left one that it equals; None if neither has an order."""
+    """Return a right expression limited at both ends by the left one that it equals; None without an order."""
     return _bounded_value(right, [_Limit(left, right, Fraction(0), upper, False) for upper in (False, True)])
 
 
 def _bounded_values(limits: Iterable[_Limit]) -> Iterator[BoundedValue]:
-    """Yield right expressions with their limits, bands first: few are asked for of what may be many."""
+    """Yield right expressions with their limits, bands first. Lazy, since callers need a few of many."""
     by_right: dict[Node, list[_Limit]] = {}
     for limit in limits:
         by_right.setdefault(limit.right, []).append(limit)
@@ -138,7 +138,7 @@ def _bounded_values(limits: Iterable[_Limit]) -> Iterator[BoundedValue]:
 
 
 def _bounded_value(right: Node, limits: list[_Limit]) -> BoundedValue | None:
-    """Return a right expression with those of its limits that its type allows; None if there are none."""
+    """Return a right expression with the limits that its type allows; None if there are none."""
     usable = []
     domain: Domain | None = None
     seen = {right.type}
@@ -186,7 +186,7 @@ def _domain(types: list[Type]) -> Domain | None:
 
 
 def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
-    """Return the first right column whose values can be sorted by in 64 bits, without limits."""
+    """Return the first right column that can be sorted by a 64-bit code, without limits."""
     for column in columns:
         domain = _domain([column.type])
         if column.side == "right" and domain is not None and domain.kind != "decimal":

@@ -1,8 +1,8 @@
-"""Comparisons of two tables taken apart: an expression of the right against one of the left plus a constant.
+"""Comparisons of two tables, rearranged: a right expression against a left one plus a constant.
 
-Terms are moved from side to side only where that changes no truth: with whole numbers, decimals that are not rounded,
-dates, timestamps and durations. The one thing that can differ is overflow, which makes a result null: that is ruled out
-by the bounds of the columns, or guarded by a filter on one table, or else the comparison is marked for a recheck.
+Terms are moved across a comparison only where that changes no result: with integers, unrounded decimals, dates,
+timestamps and durations. Only overflow can differ, since it makes a result null. It is ruled out by the bounds of the
+columns, or guarded by a filter on one table; otherwise the comparison is marked for a recheck.
 """
 
 from __future__ import annotations
@@ -30,20 +30,11 @@ ColumnBounds = Mapping[Column, Interval]
 
 @dataclass(frozen=True, slots=True)
 class LinearComparison:
-    """A comparison of the form ``right OPERATOR left + offset``.
+    """A comparison of the form ``right OPERATOR left + offset``, where each expression reads one table.
 
-    Attributes
-    ----------
-    left, right
-        Expressions of one table each.
-    operator
-        How the right compares to the left.
-    offset
-        A number; in seconds for dates, timestamps and durations. Zero for types without exact arithmetic.
-    guards
-        Expressions of one table that have to be not null besides, since they could overflow.
-    exact
-        Whether the relation and its guards say the same as the comparison. If not, they hold wherever it does.
+    ``offset`` is in seconds for dates, timestamps and durations, and zero for types without exact arithmetic.
+    ``guards`` are expressions of one table that must not be null, since they could overflow. If not ``exact``, the
+    comparison implies this one, and needs a recheck.
     """
 
     left: Node
@@ -55,7 +46,7 @@ class LinearComparison:
 
 
 def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
-    """Tell whether an expression can be null where all its columns are not."""
+    """Return whether an expression can be null where none of its columns is."""
     if isinstance(node, Column):
         return False
     known = {}
@@ -66,15 +57,7 @@ def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
 
 
 def separate(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
-    """Return a comparison of two tables with each table on its own side, or None where that cannot be done.
-
-    Parameters
-    ----------
-    node
-        A comparison that reads both tables.
-    bounds
-        What is known of the columns.
-    """
+    """Return a comparison of two tables with each table on its own side, or None. ``bounds`` rule out overflows."""
     places = [sides(node.left), sides(node.right)]
     if places == [{"left"}, {"right"}]:
         return _peeled(node.left, node.right, flipped(node.operator), bounds)
@@ -88,7 +71,7 @@ def separate(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
 
 
 def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBounds) -> LinearComparison:
-    """Return a comparison whose tables are apart already; of an inequality, with all constants in the offset."""
+    """Return a comparison of separate tables; of an inequality, with all constants in the offset."""
     if operator in ("=", "<=>", "<>"):
         return LinearComparison(left, right, operator)
     (bare_left, add_left), (bare_right, add_right) = _peel(left), _peel(right)
@@ -98,7 +81,7 @@ def _peeled(left: Node, right: Node, operator: CompareOperator, bounds: ColumnBo
 
 
 def _peel(node: Node) -> tuple[Node, Number]:
-    """Return an expression without the constants that are added to it, and their sum."""
+    """Return an expression without its added constants, and their sum."""
     added: Number = 0
     while isinstance(node, nodes.Arithmetic) and node.operator in ("+", "-") and _is_exact(node):
         left, right = _constant(node.left, node.type), _constant(node.right, node.type)
@@ -112,12 +95,12 @@ def _peel(node: Node) -> tuple[Node, Number]:
 
 
 def _is_exact(node: nodes.Arithmetic) -> bool:
-    """Tell whether an operation never rounds."""
+    """Return whether an operation never rounds."""
     return node.type.is_discrete and not rounds(node)
 
 
 def _constant(node: Node, result: Type) -> Number | None:
-    """Return the value of a constant expression: in seconds beside dates and times."""
+    """Return the value of a constant expression; in seconds beside dates and times."""
     if sides(node):
         return None
     value = possible(node, {})
@@ -137,7 +120,7 @@ def _seconds_per_step(data_type: Type, result: Type) -> Number:
 
 @dataclass
 class _Terms:
-    """A sum of expressions of one table each, with whole factors, and a constant."""
+    """A sum of expressions of one table each, with factors, and a constant."""
 
     terms: list[tuple[Number, Side, Node]]
     constant: Number = 0
@@ -149,7 +132,7 @@ class _Terms:
 
 
 def _linear(node: Node) -> _Terms | None:
-    """Return an expression as a sum, or None where it is none."""
+    """Return an expression as a sum, or None."""
     result = _Terms([])
     parts: list[tuple[Number, Node]] = [(1, node)]
     while parts:
@@ -174,14 +157,14 @@ def _linear(node: Node) -> _Terms | None:
 
 
 class _Summands(NamedTuple):
-    """What an expression of both tables is the sum of: operands with their factors, and a constant."""
+    """The summands of an expression of both tables with their factors, and a constant."""
 
     operands: list[tuple[Number, Node]]
     constant: Number = 0
 
 
 def _summands(node: Node) -> _Summands | None:
-    """Return what an operation adds up, or None where it does something else."""
+    """Return the summands of an operation, or None."""
     if isinstance(node, nodes.Sign) and node.operator == "-":
         return _Summands([(-1, node.operand)])
     if isinstance(node, nodes.Cast) and node.type.kind == "decimal" and node.operand.type.kind == "integer":
@@ -244,9 +227,9 @@ def _sum(terms: list[tuple[Number, Node]]) -> Node | None:
 
 
 def _float_difference(node: Compare) -> LinearComparison | None:
-    """Return what a float difference below a constant implies, widened by the rounding of the difference.
+    """Return the bound implied by a float difference below a constant, widened by the rounding of the difference.
 
-    Only where the difference has to be less: NaN, which is greater than any number, then never matches.
+    Only if the difference must be less, since NaN, which is greater than any number, then never matches.
     """
     difference, limit, operator = node.left, node.right, node.operator
     if not isinstance(limit, nodes.Literal):

@@ -1,4 +1,4 @@
-"""The part of a predicate that tells where rows have to lie to match: what is compared, and the ends on both sides."""
+"""The part of a predicate that bounds where matching rows lie."""
 
 from __future__ import annotations
 
@@ -23,15 +23,7 @@ Ends: TypeAlias = tuple[End | None, End | None]
 
 @dataclass(frozen=True)
 class IntervalPart:
-    """A part of a predicate that limits where rows that match lie.
-
-    Attributes
-    ----------
-    left, right
-        The ends on both sides; None where there is none.
-    may_swap
-        Whether those of a row may be the wrong way round.
-    """
+    """The ends of rows on both sides; None if unlimited. With ``may_swap``, the ends of a row may be reversed."""
 
     left: Ends
     right: Ends
@@ -39,7 +31,7 @@ class IntervalPart:
 
 
 def match_interval_of(shape: Shape) -> MatchInterval | None:
-    """Return the part of a predicate's shape that limits pairs the most, or None if there is none."""
+    """Return the part of a predicate's shape that limits pairs the most, or None."""
     return next((interval for part in parts_of(shape) if (interval := _interval(part)) is not None), None)
 
 
@@ -51,7 +43,7 @@ def type_of_value(join: Resolved, side: Side, value: Value) -> pa.DataType:
 
 
 def parts_of(shape: Shape) -> Iterator[IntervalPart]:
-    """Yield the parts of a predicate that limit where rows that match lie, those that limit it the most first."""
+    """Yield the parts of a predicate that bound where matching rows lie, the most selective first."""
     for band in shape.bands:
         yield _around(band)
     for part in shape.containments:
@@ -72,7 +64,7 @@ def _around(band: Band) -> IntervalPart:
 
 
 def _interval(part: IntervalPart) -> MatchInterval | None:
-    """Return a part as an interval, in whole steps that fit 64 bits if all values count the same; else in floats."""
+    """Return a part in whole 64-bit steps if all values have one unit; else in floats."""
     types = [end.expression.type for end in (*part.left, *part.right) if end is not None]
     kinds = {each.kind for each in types}
     numbers, times = kinds <= {"integer", "decimal", "float"}, kinds <= {"date", "timestamp"}
@@ -91,7 +83,7 @@ def _whole(data_type: Type) -> Domain | None:
 
 
 def _limits(ends: Ends, domain: Domain | None) -> tuple[Limit | None, Limit | None]:
-    """Return ends whose offsets are rounded away from the middle; as numbers or seconds without a domain."""
+    """Return ends with offsets rounded outward; without a domain, as numbers or seconds."""
     first, last = (
         None if end is None else Limit(end.expression, upper, offset=end.amount)
         for end, upper in zip(ends, (False, True), strict=True)

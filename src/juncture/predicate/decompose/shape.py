@@ -1,4 +1,4 @@
-"""What a planner can use of a predicate: its equality keys, its ranges and overlaps, its filters, and what is left."""
+"""The shape of a predicate for planning: equality keys, ranges, overlaps, filters and the remainder."""
 
 from __future__ import annotations
 
@@ -24,15 +24,7 @@ _MOST_SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An equality that every match satisfies.
-
-    Attributes
-    ----------
-    left, right
-        Expressions of one table each. NaN equals NaN, and -0.0 equals 0.0.
-    null_safe
-        Whether two nulls are equal too (``<=>``).
-    """
+    """An equality that every match satisfies. NaN equals NaN, -0.0 equals 0.0; with ``null_safe`` null equals null."""
 
     left: Node
     right: Node
@@ -46,17 +38,8 @@ class Key:
 class End:
     """An end of a range: ``expression + offset``.
 
-    Attributes
-    ----------
-    expression
-        An expression of one table.
-    offset
-        A number; whole steps of ``unit`` for dates, timestamps and durations. It is added in exact arithmetic, beyond
-        the limits of the expression's type if need be.
-    strict
-        Whether the end itself is left out.
-    unit
-        The unit of the offset: ``d``, ``s``, ``ms``, ``us``, ``ns``, or empty for numbers.
+    ``offset`` is a number, or whole steps of ``unit`` (``d``, ``s``, ``ms``, ``us``, ``ns``) for dates, timestamps and
+    durations. It is added exactly, beyond the limits of the type if need be. ``strict`` excludes the end.
     """
 
     expression: Node
@@ -82,16 +65,9 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A range of an expression of the right around one of the left: ``lower <= right <= upper``.
+    """A range of a right expression around a left one: ``lower <= right <= upper``, with at least one end.
 
-    Nulls never match. Of floats, NaN counts as equal to itself and greater than all others, as in Spark.
-
-    Attributes
-    ----------
-    left, right
-        Expressions of one table each.
-    lower, upper
-        Ends made of ``left`` and a constant; None where there is none. At least one is there.
+    Nulls never match. NaN equals itself and is greater than all other floats, as in Spark.
     """
 
     left: Node
@@ -105,15 +81,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """A point of one table between two expressions of the other, which vary by row.
-
-    Attributes
-    ----------
-    point
-        An expression of one table.
-    lower, upper
-        Ends made of expressions of the other table.
-    """
+    """A point of one table between two expressions of the other, which vary by row."""
 
     point: Node
     lower: End
@@ -127,14 +95,7 @@ class Containment:
 class Overlapping:
     """Two intervals that share a point: ``left_start <= right_end`` and ``right_start <= left_end``.
 
-    It is not known whether each interval starts before it ends.
-
-    Attributes
-    ----------
-    left_start, left_end
-        Ends made of expressions of the left. Either is ``strict`` where touching is not enough.
-    right_start, right_end
-        Expressions of the right.
+    An interval may start after its end. The left ends are ``strict`` if touching is not enough.
     """
 
     left_start: End
@@ -157,24 +118,12 @@ def _range_text(middle: Node, lower: End | None, upper: End | None) -> str:
 class Shape:
     """A predicate taken apart. All parts together are true exactly where the predicate is.
 
-    Attributes
-    ----------
-    keys
-        Equalities.
-    bands
-        Ranges with a lower and an upper end at constant distances.
-    containments
-        Points of one table between two expressions of the other.
-    overlaps
-        Pairs of inequalities that make two intervals overlap.
-    inequalities
-        Single inequalities: bands with one end.
-    left_filter, right_filter
-        What each table's rows have to satisfy on their own; None for nothing.
-    residual
-        What has to be evaluated on pairs of rows besides; None for nothing.
-    notes
-        Why parts of the residual are not among the rest, or are there as well.
+    - ``bands``: ranges with both ends at constant distances; ``inequalities``: bands with one end
+    - ``containments``: points of one table between two expressions of the other
+    - ``overlaps``: pairs of inequalities by which two intervals overlap
+    - ``left_filter``, ``right_filter``: conditions on the rows of one table
+    - ``residual``: the remaining condition on pairs of rows
+    - ``notes``: why parts of the residual are not among the rest, or are rechecked
     """
 
     keys: tuple[Key, ...] = ()
@@ -189,12 +138,12 @@ class Shape:
 
     @property
     def links(self) -> bool:
-        """Whether any part ties the two tables together."""
+        """Whether any part relates the two tables."""
         tied = self.keys or self.bands or self.containments or self.overlaps or self.inequalities
         return bool(tied) or (self.residual is not None and len(sides(self.residual)) == 2)
 
     def parts(self) -> tuple[tuple[str, str], ...]:
-        """Return what is there for somebody to read, each part with what it is: a key, a band, the residual."""
+        """Return the parts for readers, each with its label: a key, a band, the residual."""
         parts = [
             ("key", f"{describe(key.left)} {'<=>' if key.null_safe else '='} {describe(key.right)}")
             for key in self.keys
@@ -212,25 +161,19 @@ class Shape:
 
 
 def _first(label: str, parts: Sequence[object]) -> list[tuple[str, str]]:
-    """Return the first of many parts, each with its label, and how many more there are."""
+    """Return the first of many parts, each with its label, and the number of others."""
     shown = [(label, str(part)) for part in parts[:_MOST_SHOWN]]
     return [*shown, (label, f"… {len(parts) - _MOST_SHOWN:,} more")] if len(parts) > _MOST_SHOWN else shown
 
 
 def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
-    """Take a predicate apart into what a planner can use.
+    """Take a predicate apart for planning.
 
-    Terms are moved across a comparison where that changes no truth: with integers, unrounded decimals, dates,
-    timestamps and durations. Where a sum that is taken apart could overflow for rows of one table, the filter of that
-    table says that it must not; where it could for pairs of rows, the comparison stays in the residual as well.
-    Differences of floats give a band that holds every match, widened by their rounding, and stay in the residual too.
-
-    Parameters
-    ----------
-    node
-        The predicate.
-    bounds
-        What is known of the columns, such as their least and greatest values: it rules out overflows.
+    Terms are moved across a comparison where that changes no result: with integers, unrounded decimals, dates,
+    timestamps and durations. Where a rearranged sum could overflow for rows of one table, the filter of that table
+    excludes the overflow; where it could for pairs of rows, the comparison also stays in the residual. Differences of
+    floats become a band that contains every match, widened by rounding, and stay in the residual too. ``bounds`` are
+    known intervals of columns, which rule out overflows.
 
     Examples
     --------
@@ -247,9 +190,9 @@ def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
-    """Return conditions that are all true exactly where the predicate is, as small as they get.
+    """Return the smallest conditions that together are true exactly where the predicate is.
 
-    Negations move inwards, conditions that all alternatives of an OR share move out of it, and a bounded absolute value
+    Negations move inward, conditions shared by all alternatives of an OR move out of it, and a bounded absolute value
     becomes two bounds.
     """
     match node:
@@ -269,7 +212,7 @@ def conjuncts(node: Node) -> tuple[Node, ...]:
 
 
 def _within(sign: nodes.CompareOperator, operand: Node, limit: Node) -> tuple[Node, ...]:
-    """Return ``abs(operand) < limit`` as two comparisons: NaN fails the first of them, as it fails the whole."""
+    """Return ``abs(operand) < limit`` as two comparisons. NaN fails the first, as it fails the whole."""
     return (build.compare(sign, operand, limit), build.compare(flipped(sign), operand, build.negate(limit)))
 
 
@@ -358,7 +301,7 @@ class _ShapeParts:
             self._relations.append(relation)
 
     def _key(self, relation: LinearComparison) -> Key | None:
-        """Return an equality as a key, with a constant on the left if that cannot overflow."""
+        """Return an equality as a key, with a constant on the left unless that can overflow."""
         if not relation.offset:
             return Key(relation.left, relation.right, relation.operator == "<=>")
         kind = relation.left.type.kind
@@ -394,7 +337,7 @@ def _end(relation: LinearComparison) -> End:
 
 
 def _in_steps(offset: Number, left: Type, right: Type) -> tuple[Number, str]:
-    """Return an offset in seconds as whole steps of the coarsest unit that serves both sides and the offset."""
+    """Return an offset in seconds as whole steps of the coarsest unit that suits both sides and the offset."""
     if left.kind not in ("date", "timestamp", "duration"):
         return _plain(offset), ""
     units = {"d": Fraction(1, DAY_S)} | TIME_STEPS
@@ -413,7 +356,7 @@ def _plain(number: Number) -> Number:
 
 
 def _tightest(ends: list[End], sign: int) -> End | None:
-    """Return the end that leaves least, if there is one: of lower ends (sign 1) the greatest, of others the least."""
+    """Return the most restrictive end, or None: the greatest of lower ends (sign 1), the least of others."""
     return max(ends, key=lambda end: (sign * end.amount, end.strict), default=None)
 
 
@@ -439,12 +382,12 @@ def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
 
 
 def _uppers(bands: list[Band]) -> Iterator[tuple[int, Band]]:
-    """Yield the bands with an upper end, each with its place."""
+    """Yield the bands with an upper end, each with its position."""
     return ((place, band) for place, band in enumerate(bands) if band.upper)
 
 
 class _Waiting:
-    """Bands that wait for another one to be paired with, by what they can have in common with it."""
+    """Bands that wait to be paired, by the traits that they can share with another band."""
 
     def __init__(self, bands: Iterable[tuple[int, Iterable[Hashable]]]) -> None:
         self._places: dict[Hashable, deque[int]] = {}
@@ -454,7 +397,7 @@ class _Waiting:
                 self._places.setdefault(trait, deque()).append(place)
 
     def take(self, traits: Iterable[Hashable]) -> int | None:
-        """Return the place of the first band with one of some traits, which waits no longer; None if there is none."""
+        """Remove and return the position of the first waiting band with one of some traits; None if there is none."""
         heads = []
         for trait in traits:
             places = self._places.get(trait, deque())

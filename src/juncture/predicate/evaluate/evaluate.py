@@ -1,4 +1,4 @@
-"""Predicates evaluated on aligned rows of two tables, a batch at a time."""
+"""Evaluation of predicates on aligned rows of two tables, one batch at a time."""
 
 from __future__ import annotations
 
@@ -21,42 +21,23 @@ Rows: TypeAlias = "pa.Table | pa.RecordBatch"
 
 
 def column_as_is(node: Node, schema: pa.Schema) -> str | None:
-    """Return the name of the column of a schema that an expression is, without any conversion; None if it is more."""
+    """Return the name of the column that an expression is, without any conversion; None for other expressions."""
     if not isinstance(node, nodes.Column) or schema.field(node.name).type != arrow_type(node.type):
         return None
     return node.name
 
 
 def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) -> pa.Array:
-    """Evaluate an expression on pairs of rows.
+    """Evaluate an expression on pairs of rows: row ``i`` of one table is paired with row ``i`` of the other.
 
-    The meaning is Spark's: SQL's three values, NaN equal to NaN and above all other floats. Integers are computed in 64
-    bits. Where Spark stops with an error or wraps around, depending on its settings, the result here is null: a whole
-    number or decimal that leaves its type, a division by zero, a cast whose value does not fit. A day is 24 hours.
+    The semantics are Spark's: three-valued logic, NaN equal to NaN and above all other floats, integers in 64 bits.
+    Where Spark raises an error or wraps around, depending on its settings, the result is null: overflow, division by
+    zero, a cast whose value does not fit. A day is 24 hours. A table that the expression does not read may be None;
+    columns may have any encoding. Returns one value per pair: booleans for a predicate, null where it is neither true
+    nor false.
 
-    Parameters
-    ----------
-    node
-        The expression.
-    left, right
-        Rows of the two tables: row ``i`` of one is paired with row ``i`` of the other. A table that the expression does
-        not read may be left out. Columns may be dictionary- or run-end-encoded.
-
-    Returns
-    -------
-    pa.Array
-        One value per pair: booleans for a predicate, null where it is neither true nor false.
-
-    Raises
-    ------
-    SpecError
-        If the tables have different numbers of rows, or one that is read is missing.
-
-    Notes
-    -----
-    Costs a pass over the rows per operation, and memory for what has been computed and is still to be used: some 8
-    bytes per row and part. Decimals that Spark would round, and batches in which a value overflows, are
-    computed row by row.
+    Costs one pass over the rows per operation, and about 8 bytes per row and live part. Decimals that Spark rounds, and
+    batches with an overflow, are computed row by row.
 
     Examples
     --------
@@ -102,9 +83,7 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
 
 
 def matches(node: Node, left: Rows | None = None, right: Rows | None = None) -> pa.BooleanArray:
-    """Tell which pairs of rows satisfy a predicate: null counts as no.
-
-    Parameters and errors are those of `evaluate`.
+    """Return which pairs of rows satisfy a predicate; null counts as no.
 
     Examples
     --------
@@ -147,7 +126,7 @@ def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
 
 
 def _is_in(vector: Vector, options: Options) -> Vector:
-    """Return whether values are among some options: null for a null, and for what is not among them beside a NULL."""
+    """Return whether values are among some options; null for a null, and for other values if the options have NULL."""
     found = pc.is_in(vector, options.vector)
     known = pc.and_(pc.is_valid(vector), found) if options.has_null else pc.is_valid(vector)
     return pc.if_else(known, found, pa.scalar(None, pa.bool_()))

@@ -1,4 +1,4 @@
-"""Functions on vectors, with Spark's meaning: null where a divisor is zero, or a result does not fit its type."""
+"""Functions on vectors, as in Spark, with null where a divisor is zero or a result does not fit its type."""
 
 from __future__ import annotations
 
@@ -41,20 +41,12 @@ _FIRST_MONDAY_S = -3 * DAY_S
 
 
 def call(node: Call, operands: Sequence[Vector]) -> Vector:
-    """Return what a function gives for each row.
-
-    Parameters
-    ----------
-    node
-        The function.
-    operands
-        The values of its operands.
-    """
+    """Return the values of a function, given those of its operands."""
     return _FUNCTIONS[node.function](node, operands)
 
 
 def _numbers(operands: Sequence[Vector]) -> tuple[list[Array], Array] | None:
-    """Return vectors of numbers as arrays, and which rows have a null; None where all of them are constants."""
+    """Return vectors of numbers as arrays, and a mask of rows with a null; None if all are constants."""
     rows = next((len(each) for each in operands if not isinstance(each, pa.Scalar)), None)
     if rows is None:
         return None
@@ -172,7 +164,7 @@ def _date_trunc(node: Call, operands: Sequence[Vector]) -> Vector:
 
 
 def _cut(times: pa.Array, unit: str, data_type: Type) -> pa.Array:
-    """Return times, cut down to a unit; null before the first that there is."""
+    """Return times truncated to a unit; null if that is before the least time."""
     steps, lacking = np.asarray(times.fill_null(0)), np.asarray(pc.is_null(times))
     if unit in _MONTHS:
         months = _months(steps, data_type) // _MONTHS[unit] * _MONTHS[unit]
@@ -187,7 +179,7 @@ def _cut(times: pa.Array, unit: str, data_type: Type) -> pa.Array:
 
 
 def _months(steps: Array, data_type: Type) -> Array:
-    """Return the months since 1970 that times lie in."""
+    """Return the months since 1970 that contain times."""
     found: Array = steps.astype(f"datetime64[{data_type.unit}]").astype("datetime64[M]").astype(np.int64)
     return found
 

@@ -1,7 +1,7 @@
-"""Arithmetic, casts and comparisons on vectors, with Spark's meaning.
+"""Arithmetic, casts and comparisons on vectors, as in Spark.
 
-Where a whole number or decimal leaves its type, and where a divisor is zero, the result is null. Each operation is
-vectorised; the few cases that Arrow cannot compute exactly are redone row by row.
+The result is null on overflow and for a zero divisor. Operations are vectorized; the few cases that Arrow cannot
+compute exactly are repeated row by row.
 """
 
 from __future__ import annotations
@@ -35,23 +35,11 @@ _RELATIONS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], bool]]] = {
     ">=": (pc.greater_equal, operator.ge),
 }
 _EXACT_DIGITS = 15
-"""Integers and powers of ten of so many digits are exact floats, so that their quotient is rounded once."""
+"""The digits up to which integers and powers of ten are exact floats, so that their quotient is rounded once."""
 
 
 def arithmetic(sign: ArithmeticOperator, left: Vector, right: Vector, types: tuple[Type, Type], target: Type) -> Vector:
-    """Return a sum, difference, product or quotient.
-
-    Parameters
-    ----------
-    sign
-        The operator.
-    left, right
-        The operands.
-    types
-        Their types.
-    target
-        The type of the result.
-    """
+    """Return a sum, difference, product or quotient of operands of some types, in the target type."""
     if target.kind == "float":
         if sign == "/":
             zero = pa.scalar(None, right.type)
@@ -87,7 +75,7 @@ def _decimal(sign: ArithmeticOperator, left: Vector, right: Vector, target: Type
 
 
 def _in_range(vector: Vector, target: Type) -> Vector:
-    """Return whole numbers, with null for those that a narrower type cannot hold."""
+    """Return integers, with null for those that a narrower type cannot represent."""
     least, greatest = pa.scalar(int(target.least), pa.int64()), pa.scalar(int(target.greatest), pa.int64())
     fits = pc.and_(pc.less_equal(least, vector), pc.less_equal(vector, greatest))
     return pc.if_else(fits, vector, pa.scalar(None, pa.int64()))
@@ -102,7 +90,7 @@ def unary(sign: str, operand: Vector, target: Type) -> Vector:
 
 
 def extreme(function: str, left: Vector, right: Vector, data_type: Type) -> Vector:
-    """Return the lesser or greater of two operands, nulls left out."""
+    """Return the lesser or greater of two operands, ignoring nulls."""
     first = compare("<=" if function == "least" else ">=", left, right, (data_type, data_type))
     return pc.if_else(pc.or_(pc.is_null(right), pc.fill_null(first, False)), left, right)
 
@@ -186,17 +174,7 @@ def _to_time(operand: Vector, source: Type, target: Type) -> Vector:
 
 
 def compare(sign: CompareOperator, left: Vector, right: Vector, types: tuple[Type, Type]) -> Vector:
-    """Return a comparison, null where an operand is, but for ``<=>``.
-
-    Parameters
-    ----------
-    sign
-        The operator.
-    left, right
-        The operands: numbers of any kinds, or two of one kind, times in any units.
-    types
-        Their types.
-    """
+    """Return a comparison of numbers of any kinds, or times in any units; null where an operand is, except ``<=>``."""
     if sign == "<=>":
         equal = compare("=", left, right, types)
         both = pc.and_(pc.is_null(left), pc.is_null(right))
@@ -227,7 +205,7 @@ def compare(sign: CompareOperator, left: Vector, right: Vector, types: tuple[Typ
 
 
 def _compare_floats(sign: CompareOperator, left: Vector, right: Vector) -> Vector:
-    """Compare floats by Spark's order, in which NaN equals NaN and is above all others."""
+    """Compare floats in Spark's order, in which NaN equals NaN and is above all others."""
     plain = _RELATIONS[sign][0](left, right)
     one, other = pc.is_nan(left), pc.is_nan(right)
     if not (_any(one) or _any(other)):

@@ -1,4 +1,4 @@
-"""The values that IN lists, in the forms in which they are looked up."""
+"""The values of IN, in the forms in which they are looked up."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ from juncture.predicate.language.types import Type, Value, from_steps, in_steps
 
 @dataclass(frozen=True)
 class Options:
-    """Different values of one type.
-
-    Attributes
-    ----------
-    type
-        Their type.
-    values
-        The values, in whole steps of the type, decimals too; None for NULL among them. Zero is 0.0, never -0.0.
-    """
+    """Different values of one type, in whole steps of it. None is NULL. Zero is 0.0, never -0.0."""
 
     type: Type
     values: tuple[Value, ...]
@@ -38,12 +30,12 @@ class Options:
 
     @property
     def has_null(self) -> bool:
-        """Whether NULL is among them."""
+        """Whether NULL is among the values."""
         return None in self.values
 
     @cached_property
     def vector(self) -> pa.Array:
-        """The values as Arrow has them, without null."""
+        """The values as an Arrow array, without null."""
         values = [value for value in self.values if value is not None]
         zeros = [-0.0] if self.type.kind == "float" and 0.0 in values else []
         return as_vector([*values, *zeros], self.type)
@@ -54,12 +46,12 @@ class Options:
 
     @cached_property
     def _ordered(self) -> list[Any]:
-        """The values that have a place in their order."""
+        """The values that have an order, sorted."""
         found: list[Any] = [value for value in self.values if value is not None and value == value]
         return sorted(found)
 
     def _listed(self, operand: Interval) -> list[Any]:
-        """Return the first and the last of the values that lie within an interval; none if there are none."""
+        """Return the first and the last value within an interval; empty if there are none."""
         if operand.empty:
             return []
         values = self._ordered
@@ -70,7 +62,7 @@ class Options:
         return [from_steps(value, self.type) for value in (values[first], values[end - 1])] if first < end else []
 
     def hold(self, operand: Interval) -> Interval:
-        """Return whether an operand can be one of the values, and can be another one."""
+        """Return whether an operand can be one of the values, and can be another value."""
         listed = self._listed(operand)
         is_nan = operand.may_be_nan and self._has_nan
         is_point = operand.lower is not None and operand.lower == operand.upper
@@ -79,7 +71,7 @@ class Options:
         return truth(true=bool(listed) or is_nan, false=is_other and not self.has_null, null=null)
 
     def narrow(self, operand: Interval) -> Interval:
-        """Return what an operand can be if it is one of the values."""
+        """Return the possible values of an operand that is one of the options."""
         listed, nan = self._listed(operand), operand.may_be_nan and self._has_nan
         if not listed:
             return nothing(operand.type, nan=nan)

@@ -1,7 +1,7 @@
-"""Columns of Arrow data as plain vectors, and back.
+"""Arrow columns as plain vectors, and back.
 
-A vector holds the values of one type in the form that is computed with: whole numbers, dates, timestamps and durations
-as 64-bit steps, decimals as 128-bit decimals, floats, booleans, strings and binary as they are.
+A vector has the values of one type in the form of computation: integers, dates, timestamps and durations as 64-bit
+steps, decimals as 128-bit decimals, and floats, booleans, strings and binary unchanged.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _COUNTED = ("integer", "date", "timestamp", "duration")
 
 
 def vector_type(data_type: Type) -> pa.DataType:
-    """Return the Arrow type of the vectors that hold values of a type."""
+    """Return the Arrow type of the vectors of a type."""
     return pa.int64() if data_type.kind in _COUNTED else arrow_type(data_type)
 
 
 def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array:
-    """Return a column, in whatever encoding, as a vector; one without a type may be given in any, since it is null."""
+    """Return a column of any encoding as a vector; one of the null type may have any Arrow type."""
     if data_type.kind == "null":
         return pa.nulls(len(column))
     array = decoded(column)
@@ -46,9 +46,9 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
 
 
 def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values of a column in one piece, without dictionaries, runs and views, whatever is inside of what.
+    """Return the values of a column in one array, without dictionaries, runs and views, at any nesting.
 
-    Arrow decodes some types only, so that the places of the values are found first, and then the values.
+    Arrow decodes some types only, so the positions of the values are computed first, and then the values are taken.
     """
     if isinstance(column, pa.ChunkedArray):
         chunks = [decoded(chunk) for chunk in column.chunks]
@@ -65,7 +65,7 @@ def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
-    """Return a vector as a column of the type's own Arrow type."""
+    """Return a vector as a column of the type's Arrow type."""
     array = pa.repeat(vector, rows) if isinstance(vector, pa.Scalar) else vector
     target = arrow_type(data_type)
     if pat.is_date(target):
@@ -74,12 +74,12 @@ def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
 
 
 def constant(value: Value, data_type: Type) -> pa.Scalar:
-    """Return a literal's value as a vector of one for all rows."""
+    """Return a literal's value as a scalar vector."""
     return pa.scalar(_stored(value, data_type), vector_type(data_type))
 
 
 def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
-    """Return values, given in whole steps of their type, as a vector."""
+    """Return values in whole steps of their type as a vector."""
     if data_type.kind != "decimal":
         return pa.array(steps, vector_type(data_type))
     whole = pa.array(steps, pa.decimal128(38, 0))
@@ -87,9 +87,9 @@ def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
 
 
 def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:
-    """Apply an exact function to each row whose operands are not null, where no vectorised one is exact.
+    """Apply an exact function to each row without nulls, where no vectorized one is exact.
 
-    A result that is None, or that the type cannot hold, becomes null. Costs about a microsecond per row.
+    A result that is None, or that the type cannot represent, becomes null. Costs about a microsecond per row.
     """
     lists = [_values(operand) for operand in operands]
     rows = next((len(operand) for operand in operands if not isinstance(operand, pa.Scalar)), 1)
@@ -112,7 +112,7 @@ def _values(vector: Vector) -> list[Any]:
 
 
 def _held(value: Value, data_type: Type) -> Any:
-    """Return a result as Arrow takes it, or None where the type cannot hold it."""
+    """Return a result in Arrow's form, or None if the type cannot represent it."""
     if value is None or isinstance(value, bool | float | str | bytes):
         return value
     return _stored(value, data_type) if data_type.least <= value <= data_type.greatest else None

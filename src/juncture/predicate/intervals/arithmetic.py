@@ -1,8 +1,8 @@
-"""Arithmetic on intervals: all results that an operation can have, for any operands inside its intervals.
+"""Arithmetic on intervals: all results of an operation, for any operands within their intervals.
 
-Results follow the types: whole numbers that leave their type are null, never wrapped; decimals are rounded as Spark
-rounds them; floats are rounded outwards, so that both the exact result and the computed one are inside. Infinities and
-NaN are values of floats like any other, and division by zero is null.
+Results follow the types: overflowing integers are null, never wrapped; decimals are rounded as in Spark; floats are
+rounded outward, so that both the exact and the computed result are inside. Infinities and NaN are values of floats, and
+division by zero is null.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
 
 
 def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:
-    """Return all sums, differences, products or quotients, in the type of the result.
+    """Return all sums, differences, products or quotients, in the target type.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def unary(operator: OneOf["-", "abs"], operand: Interval, target: Type) -> Inter
 
 
 def extreme(function: OneOf["least", "greatest"], operands: Sequence[Interval], target: Type) -> Interval:
-    """Return the least or greatest of several operands, nulls left out; NaN is greater than any number."""
+    """Return the least or greatest of several operands, ignoring nulls; NaN is greater than any number."""
     result = reduce(lambda one, other: _extreme_of_two(function, one, other), operands)
     return replace(result, type=target, may_be_null=all(operand.may_be_null for operand in operands))
 
 
 def _extreme_of_two(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
-    """Return the union of what each pair of cases can give: a number, NaN or null on either side."""
+    """Return the union of the results of each pair of cases: a number, NaN or null on either side."""
     parts = [nothing(one.type)]
     if not (one.empty or other.empty):
         parts.append(_extreme_of_ranges(function, one, other))
@@ -118,7 +118,7 @@ def _extreme_of_two(function: OneOf["least", "greatest"], one: Interval, other: 
 
 
 def _extreme_of_ranges(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
-    """Return what the least or greatest of two ordinary values can be."""
+    """Return the range of the least or greatest of two ordinary values."""
     both = union(with_flags(one, nan=False), with_flags(other, nan=False))
     if function == "least":
         upper, upper_open = tighter_upper(one, other)
@@ -153,7 +153,7 @@ def convert(operand: Interval, target: Type) -> Interval:
 
 
 def _truth_of(operand: Interval) -> Interval:
-    """Return the truth of a number: whether it is not zero."""
+    """Return whether a number is not zero."""
     span = span_of(operand)
     return truth(
         true=operand.may_be_nan or not (span.is_empty or span.low == 0 == span.high),
@@ -163,7 +163,7 @@ def _truth_of(operand: Interval) -> Interval:
 
 
 def rounding_of(target: Type) -> Callable[[Real], Real]:
-    """Return how a cast brings a number onto the steps of a type: it never turns the order of two numbers round."""
+    """Return the monotonic rounding of a cast onto the steps of a type."""
     if target.kind == "decimal":
         return lambda value: half_up(value, target.step)
     return math.trunc if target.kind == "integer" else math.floor
@@ -195,20 +195,10 @@ def computed(
     null: bool,
     rounding: Callable[[Real], Real] | None = None,
 ) -> Interval:
-    """Return the exact results of an operation as values of a type: rounded, and null where they leave it.
+    """Return the exact results of an operation as values of a type: rounded, and null on overflow.
 
-    Parameters
-    ----------
-    operation
-        Returns the span of the results, given the span of each operand in steps of the type.
-    operands
-        The operands.
-    target
-        The type.
-    nan, null
-        Whether a result can be NaN or null besides.
-    rounding
-        Brings numbers onto the steps of the type; decimals are rounded as Spark does where there is none.
+    ``operation`` maps the spans of the operands, in steps of the target, to the span of the results. ``nan`` and
+    ``null`` are whether a result can be so besides. Without ``rounding``, decimals are rounded as in Spark.
     """
     if any(operand.empty for operand in operands):
         return nothing(target, nan=nan, null=null)
@@ -222,7 +212,7 @@ def computed(
     span = _rounded(exact, rounding)
     most = span
     if isinstance(span.low, float) or isinstance(span.high, float):
-        # Where no limit is known, those of the operands' types tell what can leave this one.
+        # Where no limit is known, those of the operands' types determine what can overflow.
         most = _rounded(operation(*map(spans.scaled, map(limited_span, operands), factors)), rounding)
     null = null or most.low < target.least or most.high > target.greatest
     return interval(target, span.low, span.high, lower_open=span.low_open, upper_open=span.high_open, null=null)
@@ -236,7 +226,7 @@ def _rounded(span: Span, rounding: Callable[[Real], Real] | None) -> Span:
 
 
 def widened(span: Span, data_type: Type) -> Span:
-    """Return every number that is rounded to a value in a span of a type's values."""
+    """Return every number that rounds to a value in a span."""
     if span.is_empty:
         return span
     if data_type.kind == "float":
@@ -248,7 +238,7 @@ def widened(span: Span, data_type: Type) -> Span:
 
 
 def can_be_infinite(one: Interval) -> bool:
-    """Tell whether an expression can be an infinite float."""
+    """Return whether an expression can be an infinite float."""
     return _can_be(one, math.inf) or _can_be(one, -math.inf)
 
 
@@ -257,7 +247,7 @@ def _can_be(one: Interval, value: float) -> bool:
 
 
 def makes_nan(operator: ArithmeticOperator, left: Interval, right: Interval) -> bool:
-    """Tell whether an operation on two numbers can give NaN."""
+    """Return whether an operation on two numbers can result in NaN."""
     if operator in ("+", "-"):
         opposite = -math.inf if operator == "+" else math.inf
         return (_can_be(left, math.inf) and _can_be(right, opposite)) or (

@@ -1,4 +1,4 @@
-"""Which rows can still match: the bounds of columns, shrunk by a predicate that has to be true."""
+"""The rows that can still match: bounds of columns, narrowed by a predicate that must be true."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from juncture.spec.schema import Side
 
 @dataclass(frozen=True, repr=False)
 class ColumnRange:
-    """The values that a column can have, as Python values.
+    """The possible values of a column.
 
     Attributes
     ----------
     lower, upper
-        The ends: a number, Decimal, date, datetime, timedelta, str, bytes or bool; None where there is no limit.
+        The ends: a number, Decimal, date, datetime, timedelta, str, bytes or bool; None if unlimited.
     lower_open, upper_open
-        Whether an end is itself left out.
+        Whether the end itself is excluded.
     empty
-        Whether there is no value but NaN or null, if those.
+        Whether there is no value, except possibly NaN or null.
     may_be_nan, may_be_null
-        Whether the column can be NaN, and whether it can be null.
+        Whether the column can be NaN or null.
     """
 
     lower: Any
@@ -54,16 +54,16 @@ class ColumnRange:
 
 @dataclass(frozen=True, repr=False)
 class ColumnBounds:
-    """What is left of the columns of two tables where a predicate is true.
+    """The possible values of the columns of two tables where a predicate is true.
 
     Attributes
     ----------
     feasible
         Whether any pair of rows can match. If not, all ranges are empty.
     certain
-        Whether every pair of rows inside the given bounds matches.
+        Whether every pair of rows within the given bounds matches.
     l, r
-        What each column of the left and the right table can be in a pair that matches.
+        The range of each column of the left and the right table in a matching pair.
     """
 
     feasible: bool
@@ -87,49 +87,48 @@ def bounds(
     right_schema: pa.Schema | None = None,
     time_zone: str | None = None,
 ) -> ColumnBounds:
-    """Tell which rows of two tables can still match, given bounds of their columns.
+    """Return the values that columns of two tables can have in matching rows, given bounds of the columns.
 
-    The bounds are evaluated up the expression by interval arithmetic, and the demand that the predicate is true is
-    propagated back down to the columns, until nothing changes. So of two sorted streams the rows that no coming row can
-    match fall out, whatever expression ties the streams together.
+    The bounds are propagated through the expression by interval arithmetic in both directions until nothing changes.
+    For two sorted streams, this excludes the rows that no future row can match, whatever expression relates the
+    streams.
 
     Parameters
     ----------
     predicate
-        A condition over the tables ``l`` and ``r``, in Spark's SQL dialect (see ``juncture.predicate.language.parse``).
+        A condition over the tables ``l`` and ``r``, in SQL (Spark's dialect).
     l, r
-        For columns of the left and the right table, what their values are known to be: a pair of a lower and an upper
-        end, both included, None where there is none; or a single value. Columns that are not named can be anything.
+        The bounds of columns of the left and the right table: a pair of a lower and an upper end, both inclusive, with
+        None for no limit; or a single value. Other columns can have any value.
     left_schema, right_schema
-        The types of the columns. Without a schema they follow from the bounds: ints mean an integer column, floats a
-        double, and so on; columns without bounds take the type of what they are compared to, and are taken as doubles
-        where that is a number.
+        The types of the columns. Without a schema, they are inferred from the bounds: ints are an integer column,
+        floats a double, and so on. Columns without bounds take the type of what they are compared with; numbers are
+        doubles.
     time_zone
-        The zone of timestamps in the predicate that are written without one and meet instants.
+        The zone of timestamps in the predicate that are written without one and compared with instants.
 
     Returns
     -------
-    Bounds
-        Whether a match is possible, and the bounds that are left. They hold every row that can match, and as few others
-        as the arithmetic can tell: bounds of integers, decimals, dates and timestamps are exact, those of floats are
-        rounded outwards. A float column without an upper bound may hold NaN, which Spark orders above all numbers; any
-        column may hold nulls unless its schema says otherwise.
+    ColumnBounds
+        Whether a match is possible, and the remaining range of each column. The ranges contain all rows that can match.
+        Ranges of integers, decimals, dates and timestamps are exact; those of floats are rounded outward. A float
+        column without an upper bound may be NaN, which is above all numbers; a column may be null unless its schema
+        forbids it.
 
     Raises
     ------
     SpecError
-        If the predicate cannot be read, or a bound is no bound.
+        If the predicate cannot be parsed, or a bound is invalid.
     SchemaError
         If a column is unknown, or types do not fit.
 
-    Notes
-    -----
-    Costs some tens of microseconds per operation in the predicate and round; a handful of rounds is usual. Source:
-    "General-purpose Stream Joins via Pruning Symmetric Hash Joins", Synnada, 2023.
+    Notes ----- Takes some tens of microseconds per operation in the predicate and round, usually for a handful of
+    rounds, and memory in proportion to the predicate. Source: "General-purpose Stream Joins via Pruning Symmetric Hash
+    Joins", Synnada, 2023.
 
     Examples
     --------
-    With the left sorted from 1 on and the right from 6 on, left rows up to 3 will never match again:
+    The left table is sorted and has reached 1, the right 6. Left rows up to 3 will never match again:
 
     >>> import juncture as jn
     >>> jn.bounds("l.a > r.b - 3 AND l.a < r.b + 10", l={"a": (1, None)}, r={"b": (6, None)})
@@ -200,7 +199,7 @@ def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Lite
 
 
 def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None]:
-    """Return the types of columns as their bounds tell them; None where there is no end."""
+    """Return the types of columns inferred from their bounds; None without an end."""
     argument = side[0]
     found: dict[str, pa.DataType | None] = {}
     for name, value in given.items():
@@ -217,7 +216,7 @@ def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None
 
 
 def _joint(one: Type, other: Type) -> Type:
-    """Return the type of a column that has values of two types."""
+    """Return the type of a column with values of two types."""
     if {one.kind, other.kind} <= {"integer", "decimal"} and one != other:
         return Type("decimal", precision=38, scale=max(one.scale, other.scale))
     return common_type(one, other, "A column")

@@ -1,7 +1,6 @@
-"""Functions on intervals: what they can give, and what their result says of their operands.
+"""Functions on intervals: their possible results, and the operands that a result allows.
 
-Functions that never turn the order of two values round give an interval for an interval, and one back for each. Others
-can give anything, and say nothing.
+Monotonic functions map intervals to intervals in both directions. Others can return anything, and allow all operands.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _LAST = chr(0x10FFFF)
 
 
 def value(node: Call, operands: Operands) -> Interval:
-    """Return all values that a function can give."""
+    """Return all values that a function can return."""
     match node.function:
         case "floor" | "ceil":
             return _rounded(node, operands[0], math.floor if node.function == "floor" else math.ceil)
@@ -73,13 +72,13 @@ def value(node: Call, operands: Operands) -> Interval:
 
 
 def _rounded(node: Call, operand: Interval, rounding: Callable[[Real], Real]) -> Interval:
-    """Return what a function gives that brings numbers onto steps, and never turns their order round."""
+    """Return the results of a monotonic function that rounds numbers onto steps."""
     lacks = operand.may_be_null or operand.may_be_nan or can_be_infinite(operand)
     return computed(lambda span: span, (operand,), node.type, nan=False, null=lacks, rounding=rounding)
 
 
 def _moved(node: Call, operand: Interval, down: Real, up: Real) -> Interval:
-    """Return what a function gives that moves a value by no more than so much."""
+    """Return the results of a function that moves a value at most ``down`` or ``up``."""
     if operand.empty:
         return replace(operand, type=node.type)
     span = span_of(operand)
@@ -102,7 +101,7 @@ def _remainder(node: Call, operand: Interval, divisor: int) -> Interval:
 
 
 def _first(operands: Operands) -> Interval:
-    """Return what the first operand can be that is not null."""
+    """Return the possible values of the first operand that is not null."""
     found = operands[0]
     for operand in operands[1:]:
         if not found.may_be_null:
@@ -112,7 +111,7 @@ def _first(operands: Operands) -> Interval:
 
 
 def narrow(node: Call, result: Interval, operands: Operands) -> Operands:
-    """Return the operands of a function, less values that cannot lead to its result."""
+    """Return the operands of a function, without values that cannot lead to its result."""
     if node.function == "coalesce":
         return _narrow_first(result, operands)
     if result.may_be_null or node.function == "case":
@@ -139,7 +138,7 @@ def narrow(node: Call, result: Interval, operands: Operands) -> Operands:
 def _back(
     operand: Interval, result: Interval, down: Real, up: Real, *, lower_open: bool = False, upper_open: bool = False
 ) -> Interval:
-    """Return the values that a function moves into its result by no more than so much."""
+    """Return the values that a function moves into its result by at most ``down`` or ``up``."""
     operand = with_flags(operand, null=False, nan=operand.may_be_nan and result.may_be_nan)
     if result.empty:
         return nothing(operand.type, nan=operand.may_be_nan)
@@ -161,7 +160,7 @@ def _multiplied(operand: Interval, result: Interval, divisor: int) -> Interval:
 
 
 def _narrow_first(result: Interval, operands: Operands) -> Operands:
-    """Narrow operands of which the first that is not null is the result."""
+    """Narrow operands whose first non-null one is the result."""
     narrowed = list(operands)
     for place, operand in enumerate(operands):
         others = operands[place + 1 :]
@@ -178,7 +177,7 @@ def _narrow_first(result: Interval, operands: Operands) -> Operands:
 
 
 def _prefix(node: Call, operands: Operands) -> str:
-    """Return what a text starts with if it is like a pattern."""
+    """Return the prefix of all texts that match a pattern."""
     if node.function == "startswith":
         start = operands[1].lower
         return start if isinstance(start, str) and operands[1].is_point else ""
@@ -191,7 +190,7 @@ def _prefix(node: Call, operands: Operands) -> str:
 
 
 def _with_prefix(operand: Interval, prefix: str) -> Interval:
-    """Return the texts that start with a prefix: those from it on and before the next that is as long."""
+    """Return the texts with a prefix: from the prefix to before the next text of its length."""
     operand = with_flags(operand, null=False)
     if not prefix:
         return operand
@@ -201,22 +200,22 @@ def _with_prefix(operand: Interval, prefix: str) -> Interval:
 
 
 def _next(code: int) -> int:
-    """Return the next character; halves of characters are none."""
+    """Return the next character, skipping surrogates."""
     return 0xE000 if code + 1 == 0xD800 else code + 1
 
 
 def _positive(node: Call) -> int | None:
-    """Return the divisor, if it is a positive constant."""
+    """Return the divisor if it is a positive constant."""
     last = node.operands[-1]
     found: Value = last.value if isinstance(last, Literal) else None
     return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
 
 
 def _step(node: Call) -> Fraction:
-    """Return how far a value is from what it is rounded to, at most, and some."""
+    """Return an upper bound of the distance between a value and its rounded value."""
     return Fraction(1, 10 ** int(node.detail or 0))
 
 
 def _length(node: Call) -> int:
-    """Return how long a unit of time is at most, in steps of the type."""
+    """Return the greatest length of a unit of time, in steps of the type."""
     return _LONGEST_S.get(str(node.detail), 1) * TIME_STEPS[node.type.unit]

@@ -1,8 +1,8 @@
-"""A predicate as a graph in which equal parts are one node, and intervals travel both ways.
+"""A predicate as a graph in which equal parts are one node, and intervals propagate in both directions.
 
-Upwards, each node's interval follows from its operands'. Downwards, what is known of a node says something of its
-operands. Both are repeated until nothing changes, or for a limited number of rounds: every step only leaves out what
-cannot be, so stopping early is sound.
+Upward, the interval of a node follows from those of its operands. Downward, a node narrows its operands. Both are
+repeated until nothing changes, or for a limited number of rounds. Each step only excludes impossible values, so
+stopping early is sound.
 """
 
 from __future__ import annotations
@@ -29,18 +29,10 @@ State = list[Interval]
 
 @dataclass(frozen=True)
 class Shrunk:
-    """What is left of the columns where a predicate is true.
+    """The possible values of columns where a predicate is true; empty intervals if it never is.
 
-    Attributes
-    ----------
-    feasible
-        Whether the predicate can be true at all.
-    certain
-        Whether it is true for all rows inside the intervals that were given.
-    columns
-        What each column can be where the predicate is true. Empty intervals where it never is.
-    watched
-        The same of the expressions that are watched.
+    ``certain`` is whether the predicate is true for all rows within the given intervals. ``watched`` has the intervals
+    of the watched expressions.
     """
 
     feasible: bool
@@ -50,20 +42,11 @@ class Shrunk:
 
 
 class Graph:
-    """A predicate, ready to be evaluated on intervals many times.
+    """A predicate, prepared for repeated evaluation on intervals.
 
-    Parameters
-    ----------
-    root
-        The predicate.
-    watched
-        Expressions of its columns whose values are asked for besides.
-    in_types
-        Whether the range of a type, unless it has 64 bits, limits the values. It does not limit what they grow by.
-
-    Notes
-    -----
-    One call costs some microseconds per node and round. It allocates nothing that outlives it.
+    ``watched`` are expressions whose intervals are returned too. ``in_types`` is whether the range of a type limits
+    values, unless it has 64 bits; it never limits how much values grow. A call costs some microseconds per node and
+    round, and allocates nothing that outlives it.
 
     Examples
     --------
@@ -96,23 +79,11 @@ class Graph:
         return tuple(self._leaves)
 
     def evaluate(self, bounds: Mapping[Column, Interval]) -> Interval:
-        """Return all values that the predicate can have for rows inside bounds.
-
-        Parameters
-        ----------
-        bounds
-            The intervals of columns; a column without one can be anything of its type.
-        """
+        """Return all values of the predicate for rows within bounds; columns without bounds can be anything."""
         return self._forward(bounds)[self._root]
 
     def shrink(self, bounds: Mapping[Column, Interval]) -> Shrunk:
-        """Return what the columns can be where the predicate is true.
-
-        Parameters
-        ----------
-        bounds
-            The intervals of columns; a column without one can be anything of its type.
-        """
+        """Return the values of columns where the predicate is true; columns without bounds can be anything."""
         state = self._forward(bounds)
         certain = state[self._root].is_point and state[self._root].may_be_true
         everything_there = set(range(len(state)))
@@ -135,19 +106,14 @@ class Graph:
         return state
 
     def _assert(self, state: State, index: int, changed: set[int]) -> bool:
-        """Let a node be true, and propagate. Return whether that is feasible."""
+        """Require a node to be true, and propagate. Return whether that is feasible."""
         state[index] = intersect(state[index], TRUE)
         return state[index].feasible and self._settle(state, changed | {index})
 
     def _settle(self, state: State, changed: set[int]) -> bool:
-        """Shrink all nodes until nothing changes. Return whether they are still feasible.
+        """Narrow all nodes until nothing changes. Return whether they are still feasible.
 
-        Parameters
-        ----------
-        state
-            The interval of each node.
-        changed
-            Nodes that are to be looked at, with what they are made of and what is made of them.
+        ``changed`` are the nodes to process, with their operands and users.
         """
         for _ in range(MAX_ROUNDS):
             recent: set[int] = set()
@@ -159,7 +125,7 @@ class Graph:
         return True
 
     def _pass_down(self, state: State, changed: set[int], recent: set[int]) -> bool:
-        """Shrink operands by what is made of them, and add those that do to the recent changes."""
+        """Narrow operands by their users, and add the narrowed ones to the recent changes."""
         for index in range(len(state) - 1, -1, -1):
             operands = self._operands[index]
             if not operands or not self._is_due(index, changed, recent):
@@ -171,7 +137,7 @@ class Graph:
         return True
 
     def _pass_up(self, state: State, changed: set[int], recent: set[int]) -> bool:
-        """Shrink what is made of operands, and add what does to the recent changes."""
+        """Narrow nodes by their operands, and add the narrowed ones to the recent changes."""
         for index, operands in enumerate(self._operands):
             if operands and self._is_due(index, changed, recent):
                 value = value_of(self._nodes[index], tuple(state[place] for place in operands))
@@ -180,11 +146,11 @@ class Graph:
         return True
 
     def _is_due(self, index: int, *changes: set[int]) -> bool:
-        """Tell whether a node or one of its operands has changed."""
+        """Return whether a node or one of its operands has changed."""
         return any(index in one or not one.isdisjoint(self._operands[index]) for one in changes)
 
     def _follow_branches(self, state: State) -> bool:
-        """Shrink by each alternative of the ORs that are known to be true, and keep what any of them allows."""
+        """Narrow by each alternative of the ORs that must be true, and keep the union of the results."""
         branches = 0
         for index in self._ors:
             if not (state[index].is_point and state[index].may_be_true):
@@ -208,7 +174,7 @@ class Graph:
 
 
 def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool:
-    """Keep of a node's interval what another one holds too. Return whether that is feasible."""
+    """Intersect a node's interval with another one. Return whether that is feasible."""
     known = state[index]
     if other is known:
         return True
@@ -220,15 +186,7 @@ def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool
 
 
 def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
-    """Return all values that an expression can have for rows inside bounds: what a graph of it gives, once.
-
-    Parameters
-    ----------
-    node
-        The expression.
-    bounds
-        The intervals of columns; a column without one can be anything of its type.
-    """
+    """Return all values of an expression for rows within bounds: a graph evaluated once."""
     found: dict[Node, Interval] = {}
     for part in walk(node):
         if isinstance(part, Column):
@@ -241,7 +199,7 @@ def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
 
 
 def _range_of(node: Node) -> Interval | None:
-    """Return the range of the values that a node's type has; None where that limits nothing."""
+    """Return the range of a node's type; None if it limits nothing."""
     if isinstance(node, nodes.Cast) and node.type.kind == "float" and node.operand.type.is_discrete:
         return calculate.convert(_whole(node.operand.type), node.type)
     is_wide = node.type.unit or node.type == BIGINT
@@ -253,7 +211,7 @@ def _whole(data_type: Type) -> Interval:
 
 
 def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:
-    """Return all values that a node can have, given its operands'."""
+    """Return all values of a node, given those of its operands."""
     match node:
         case nodes.Literal(type=data_type, value=value):
             assert value is None or not isinstance(value, complex)

@@ -1,4 +1,4 @@
-"""The values that an expression can have: a range with open or closed ends, NaN, and null, each tracked apart."""
+"""Intervals: the possible values of an expression, with open or closed ends, NaN and null tracked separately."""
 
 from __future__ import annotations
 
@@ -19,21 +19,11 @@ Bound = int | Fraction | float | str | bytes | None
 
 @dataclass(frozen=True)
 class Interval:
-    """A set of values that holds every value an expression can have. It may hold more, never less.
+    """A superset of the values of an expression.
 
-    Attributes
-    ----------
-    type
-        The type of the values.
-    lower, upper
-        The ends of the range of ordinary values, in steps of the type (decimals as fractions); None where no limit is
-        known. The range of the type is none: see `limited_span`. The infinities of floats are ordinary values.
-    lower_open, upper_open
-        Whether an end is itself left out. Ends of types that count steps are always closed.
-    empty
-        Whether there is no ordinary value at all.
-    may_be_nan, may_be_null
-        Whether the expression can be NaN (floats only), and whether it can be null.
+    The ends are in steps of the type (decimals as fractions); None if no limit is known. The range of the type is not a
+    limit: see `limited_span`. Infinities of floats are ordinary values. Ends of types that count steps are always
+    closed. ``empty`` is whether there is no ordinary value, that is neither NaN nor null.
     """
 
     type: Type
@@ -47,27 +37,27 @@ class Interval:
 
     @property
     def may_be_value(self) -> bool:
-        """Whether the expression can be anything but null."""
+        """Whether the expression can be anything except null."""
         return not self.empty or self.may_be_nan
 
     @property
     def feasible(self) -> bool:
-        """Whether the expression can have any value at all, null included."""
+        """Whether the expression can have any value at all, including null."""
         return self.may_be_value or self.may_be_null
 
     @property
     def may_be_true(self) -> bool:
-        """Of truth values: whether it can be true."""
+        """Whether a boolean can be true."""
         return not self.empty and self.upper != 0
 
     @property
     def may_be_false(self) -> bool:
-        """Of truth values: whether it can be false."""
+        """Whether a boolean can be false."""
         return not self.empty and self.lower != 1
 
     @property
     def is_point(self) -> bool:
-        """Whether it holds exactly one value, and neither NaN nor null."""
+        """Whether there is exactly one value, and neither NaN nor null."""
         return not (self.may_be_nan or self.may_be_null or self.empty) and (
             self.lower is not None and self.lower == self.upper
         )
@@ -120,7 +110,7 @@ def interval(
     nan: bool = False,
     null: bool = False,
 ) -> Interval:
-    """Return an interval in its one canonical form.
+    """Return an interval in canonical form.
 
     Ends of types that count steps are closed and moved onto a step; an end that excludes nothing becomes None.
 
@@ -155,7 +145,7 @@ def interval(
 
 
 def _ordered(data_type: Type, lower: Bound, upper: Bound, lower_open: bool, upper_open: bool, null: bool) -> Interval:
-    """Return a range of strings or binary values, which have an order and no arithmetic."""
+    """Return a range of strings or binary values, which have an order but no arithmetic."""
     empty = False
     if lower is not None and upper is not None:
         empty = _is_less(upper, lower) or (lower == upper and (lower_open or upper_open))
@@ -191,7 +181,7 @@ def _discrete(data_type: Type, span: Span, null: bool) -> Interval:
 
 @lru_cache(maxsize=1024)
 def everything(data_type: Type, *, null: bool = True) -> Interval:
-    """Return all values of a type; the one without any has nothing but null."""
+    """Return all values of a type; of the null type, null only."""
     if data_type.kind == "null":
         return nothing(data_type, null=True)
     return interval(data_type, nan=data_type.kind == "float", null=null)
@@ -203,12 +193,12 @@ def nothing(data_type: Type, *, nan: bool = False, null: bool = False) -> Interv
 
 
 def null(data_type: Type) -> Interval:
-    """Return the interval of what is always null."""
+    """Return the interval of an expression that is always null."""
     return nothing(data_type, null=True)
 
 
 def point(data_type: Type, value: Bound) -> Interval:
-    """Return the interval of one value: None is null, and a float may be NaN."""
+    """Return the interval of one value. None is null; a float may be NaN."""
     if value is None:
         return null(data_type)
     if isinstance(value, float) and math.isnan(value):
@@ -220,7 +210,7 @@ def point(data_type: Type, value: Bound) -> Interval:
 
 
 def with_flags(one: Interval, *, nan: bool | None = None, null: bool | None = None) -> Interval:
-    """Return an interval with NaN and null in it or not, as said; itself where that changes nothing.
+    """Return an interval with NaN and null set; the same object if nothing changes.
 
     Examples
     --------
@@ -229,13 +219,13 @@ def with_flags(one: Interval, *, nan: bool | None = None, null: bool | None = No
     """
     nan, null = one.may_be_nan if nan is None else nan, one.may_be_null if null is None else null
     if (nan, null) == (one.may_be_nan, one.may_be_null):
-        # Mostly so, and whoever compares intervals sees at once that it is the same.
+        # The usual case. Returning the same object makes comparisons of intervals fast.
         return one
     return replace(one, may_be_nan=nan, may_be_null=null)
 
 
 def truth(*, true: bool, false: bool, null: bool = False) -> Interval:
-    """Return a set of truth values."""
+    """Return a set of booleans."""
     return _TRUTHS[true, false, null]
 
 
@@ -262,10 +252,9 @@ def span_of(one: Interval) -> Span:
 
 
 def limited_span(one: Interval) -> Span:
-    """Return the same range where no limit is known less what the type does not have.
+    """Return the same range, limited by the range of the type where no limit is known.
 
-    That tells which results can leave their type, and which comparisons can be true. It is no limit of what values
-    grow by: the next ones would be beyond it just as well.
+    It determines which results can overflow, and which comparisons can be true. It does not limit the growth of values.
 
     Examples
     --------
@@ -279,7 +268,7 @@ def limited_span(one: Interval) -> Span:
 
 
 def within(span: Span, like: Interval) -> Interval:
-    """Return the values of a type that lie in a span, with the NaN and null of another interval."""
+    """Return the values of a type in a span, with the NaN and null of another interval."""
     if span.is_empty:
         return nothing(like.type, nan=like.may_be_nan, null=like.may_be_null)
     return interval(
@@ -294,7 +283,7 @@ def within(span: Span, like: Interval) -> Interval:
 
 
 def intersect(one: Interval, other: Interval) -> Interval:
-    """Return what both hold. Both are of one type.
+    """Return the intersection of two intervals of one type.
 
     Examples
     --------
@@ -318,7 +307,7 @@ def intersect(one: Interval, other: Interval) -> Interval:
 
 
 def union(one: Interval, other: Interval) -> Interval:
-    """Return the least interval that holds both, and what lies between them. Both are of one type."""
+    """Return the smallest interval that contains two intervals of one type."""
     nan, null = one.may_be_nan or other.may_be_nan, one.may_be_null or other.may_be_null
     if one.empty or other.empty:
         return with_flags(other if one.empty else one, nan=nan, null=null)
@@ -366,7 +355,7 @@ def _looser_upper(one: Interval, other: Interval) -> tuple[Bound, bool]:
 
 
 def _is_less(one: Bound, other: Bound) -> bool:
-    """Compare two ends of one type."""
+    """Return whether an end is less than another of one type."""
     if isinstance(one, str) and isinstance(other, str):
         return one < other
     if isinstance(one, bytes) and isinstance(other, bytes):
@@ -377,7 +366,7 @@ def _is_less(one: Bound, other: Bound) -> bool:
 
 
 def contains(one: Interval, value: Bound) -> bool:
-    """Tell whether an interval holds a value: None stands for null.
+    """Return whether an interval contains a value; None is null.
 
     Examples
     --------
@@ -396,7 +385,7 @@ def contains(one: Interval, value: Bound) -> bool:
 
 
 def width(one: Interval) -> Real | None:
-    """Return the distance between the ends, in steps of the type; None where there is no limit or no arithmetic.
+    """Return the distance between the ends, in steps of the type; None without a limit or arithmetic.
 
     Examples
     --------
@@ -413,7 +402,7 @@ def width(one: Interval) -> Real | None:
 
 
 def finer_factor(one: Type, other: Type) -> int:
-    """Return the steps of the finer unit of two types in a step of the first one's; 1 without units."""
+    """Return the number of steps of the finer of two units in a step of the first; 1 without units."""
     if not (one.unit and other.unit):
         return 1
     return max(1, TIME_STEPS[other.unit] // TIME_STEPS[one.unit])

@@ -1,9 +1,9 @@
-"""What a node's result says of its operands: the inverse of each operation, on intervals.
+"""Narrowing of operands by a result: the inverse of each operation, on intervals.
 
-For ``z = x + y`` an operand ``x`` lies in ``Z - Y``, and so on for the other operations; each rule returns the
-operands, smaller or as they were, and never leaves out a value that could have led to the result. Where an operation
-rounds, the result is first widened to all that is rounded to it. Source of the rules: M. O. Kabak, Analog Circuit
-Start-Up Behavior Analysis: An Interval Arithmetic Based Approach, chapter 4, 2015.
+For ``z = x + y`` an operand ``x`` lies in ``Z - Y``, and so on for the other operations. Each rule returns operands
+that are narrower or unchanged, and never excludes a value that could have led to the result. Where an operation rounds,
+the result is first widened to all numbers that round to it. Source of the rules: M. O. Kabak, Analog Circuit Start-Up
+Behavior Analysis: An Interval Arithmetic Based Approach, chapter 4, 2015.
 """
 
 from __future__ import annotations
@@ -38,17 +38,7 @@ Operands = tuple[Interval, ...]
 
 
 def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
-    """Return the operands of a node, less values that cannot lead to its result.
-
-    Parameters
-    ----------
-    node
-        The node.
-    result
-        What is known of its value.
-    operands
-        What is known of its operands.
-    """
+    """Return the operands of a node, without values that cannot lead to its result."""
     match node:
         case nodes.Arithmetic():
             return _arithmetic(node, result, operands)
@@ -98,7 +88,7 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
 
 
 def rounds(node: nodes.Arithmetic) -> bool:
-    """Tell whether the result of an operation can differ from the exact one: floats, and decimals short of digits."""
+    """Return whether the result of an operation can differ from the exact one: floats, and decimals short of digits."""
     if node.type.kind != "decimal":
         return node.type.kind == "float"
     left, right = node.left.type, node.right.type
@@ -109,7 +99,7 @@ def rounds(node: nodes.Arithmetic) -> bool:
 
 
 def _inverse(operator: str, z: Span, x: Span, y: Span) -> tuple[Sequence[Span], Sequence[Span]]:
-    """Return the spans in which the operands lie, given the result and each other."""
+    """Return the spans of the operands, given the result and each other."""
     if z.is_empty or x.is_empty or y.is_empty:
         return (EVERYTHING,), (EVERYTHING,)
     if operator == "+":
@@ -127,7 +117,7 @@ def _square_roots(z: Span) -> Sequence[Span]:
 
 
 def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> Interval:
-    """Return the values of an operand that lie in one of several spans, given in steps a factor finer than its own."""
+    """Return the values of an operand in one of several spans, whose steps are finer than its own by a factor."""
     own = span_of(operand)
     result = nothing(operand.type, nan=operand.may_be_nan, null=operand.may_be_null)
     for part in parts:
@@ -150,7 +140,7 @@ def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
 
 
 def _extreme(node: nodes.Extreme, result: Interval, operands: Operands) -> Operands:
-    """Cut from each operand what lies beyond the least or greatest of all; nulls take no part."""
+    """Exclude from each operand what lies beyond the least or greatest of all; nulls are ignored."""
     if node.function == "least":
         # NaN is greater than any number.
         beyond = replace(result, upper=None, upper_open=False, may_be_nan=True, may_be_null=True)
@@ -177,7 +167,7 @@ def _cast(node: nodes.Cast, result: Interval, operands: Operands) -> Operands:
 
 
 def _before_cast(z: Span, source: Type, target: Type) -> Span:
-    """Return the numbers that a cast can turn into results, in the steps of its type."""
+    """Return the numbers that a cast can convert to results, in the steps of its type."""
     if target.kind == "float":
         exact = source.kind == "float" and source.bits <= target.bits
         return z if exact else widened(z, target)
@@ -235,7 +225,7 @@ def _joined(result: Interval, operands: Operands, *, neutral: Interval) -> Opera
 
 
 def _only_dominant(result: Interval, operands: Operands, neutral: Interval) -> Operands:
-    """Narrow the one operand that can decide the whole, where the whole is decided."""
+    """Narrow the only operand that can determine the whole, where the whole is determined."""
     if result.may_be_null:
         return operands
     decisive = FALSE if neutral is TRUE else TRUE

@@ -1,4 +1,4 @@
-"""What a true comparison says of its two operands, on intervals."""
+"""Narrowing of two operands by a comparison that must be true."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Pair = tuple[Interval, Interval]
 
 
 def narrow_comparison(operator: CompareOperator, left: Interval, right: Interval) -> Pair:
-    """Return two operands that are not null, less values for which a comparison cannot be true.
+    """Return two non-null operands, without values for which a comparison cannot be true.
 
-    NaN equals NaN and is greater than any other float: where the greater side may be NaN, it limits nothing.
+    NaN equals NaN and is greater than any other float: if the greater side may be NaN, it limits nothing.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def narrow_comparison(operator: CompareOperator, left: Interval, right: Interval
 
 
 def narrow_equal_or_null(left: Interval, right: Interval) -> Pair:
-    """Return two operands that are equal or both null, less values for which they are neither."""
+    """Return two operands that are equal or both null, without values for which they are neither."""
     null = left.may_be_null and right.may_be_null
     one, other = _equal(replace(left, may_be_null=False), replace(right, may_be_null=False))
     return replace(one, may_be_null=null), replace(other, may_be_null=null)
@@ -95,9 +95,9 @@ def _ordered_texts(left: Interval, right: Interval, *, strict: bool) -> Pair:
 
 
 def _without(one: Interval, other: Interval) -> Interval:
-    """Return the values of one side, less the other side's where it has only one."""
+    """Return the values of one side, without the other side's value if it has only one."""
     if other.empty:
-        # Nothing but NaN is left on the other side, if anything.
+        # The other side can only be NaN.
         return replace(one, may_be_nan=False)
     if not other.is_point or one.empty or not one.type.has_arithmetic:
         return one

@@ -1,4 +1,4 @@
-"""Exact numbers brought onto the grid of a type: floats up or down, decimals and integers to a step."""
+"""Rounding of exact numbers to the values of a type: floats up or down, decimals and integers to a step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def exact(value: int | Fraction | float) -> Real:
 
 
 def near_float(value: Real, bits: int) -> float:
-    """Return a float of a width that is next to an exact number, infinite beyond the greatest."""
+    """Return a float of a width adjacent to an exact number; infinite beyond the greatest."""
     try:
         number = float(value)
     except OverflowError:
@@ -36,19 +36,19 @@ def near_float(value: Real, bits: int) -> float:
 
 
 def float_below(value: Real, bits: int) -> float:
-    """Return a float of a width next to an exact number and not above it."""
+    """Return a float of a width adjacent to an exact number and not above it."""
     near = near_float(value, bits)
     return near if exact(near) <= value else next_float(near, -1, bits)
 
 
 def float_above(value: Real, bits: int) -> float:
-    """Return a float of a width next to an exact number and not below it."""
+    """Return a float of a width adjacent to an exact number and not below it."""
     near = near_float(value, bits)
     return near if exact(near) >= value else next_float(near, 1, bits)
 
 
 def next_float(value: float, direction: int, bits: int) -> float:
-    """Return the neighbour of a float, upwards or downwards."""
+    """Return the neighbor of a float, upward or downward."""
     toward = math.inf if direction > 0 else -math.inf
     if bits == 64:
         return math.nextafter(value, toward)
@@ -64,6 +64,6 @@ def floor_to(value: Real, step: Real) -> Real:
 
 
 def half_up(value: Real, step: Real) -> Real:
-    """Return the multiple of a step that is nearest to a number; of two, the one farther from zero, as in Spark."""
+    """Return the multiple of a step nearest to a number; of two, the one farther from zero, as in Spark."""
     half = Fraction(step) / 2
     return floor_to(value + half, step) if value >= 0 else -floor_to(half - value, step)

@@ -1,8 +1,8 @@
-"""Ranges of the real number line with exact ends, and the four operations on them.
+"""Ranges of real numbers with exact ends, and the four operations on them.
 
-Ends are integers, fractions or infinities; each is open or closed. Nothing here rounds: that is left to the type that
-a result is brought into. An infinite end stands for values without limit, so zero times it is zero, and a number
-divided by it is zero. Source of the rules: R. E. Moore, Interval Analysis, 1966.
+Ends are integers, fractions or infinities; each is open or closed. Nothing is rounded here, but in the conversion to a
+type. An infinite end means unbounded values, so zero times it is zero, and a number divided by it is zero. Source of
+the rules: R. E. Moore, Interval Analysis, 1966.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def multiply(one: Span, other: Span) -> Span:
 
 
 def _corner_product(one: tuple[Real, bool], other: tuple[Real, bool]) -> tuple[Real, bool]:
-    """Return the product of two ends. A closed zero is reached whatever the other end is."""
+    """Return the product of two ends. A closed zero is reached regardless of the other end."""
     (a, a_open), (b, b_open) = one, other
     if a == 0 or b == 0:
         closed = (a == 0 and not a_open) or (b == 0 and not b_open)
@@ -173,9 +173,9 @@ def _around(corners: list[tuple[Real, bool]]) -> Span:
 
 
 def root(span: Span) -> Span:
-    """Return the span of numbers whose square is in a span, between a lower root rounded down and an upper rounded up.
+    """Return the non-negative numbers whose square is in a span.
 
-    Only the sign of the lower end is lost: the result holds the roots that are not negative.
+    The lower root is rounded down, and the upper one up.
     """
     if span.high < 0 or span.is_empty:
         return Span(1, False, 0, False)

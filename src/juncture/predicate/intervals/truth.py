@@ -37,7 +37,7 @@ _TRUE_FOR: dict[CompareOperator, str] = {
 
 
 def flipped(operator: CompareOperator) -> CompareOperator:
-    """Return the comparison that says the same of the operands swapped."""
+    """Return the comparison that is equivalent with swapped operands."""
     return _FLIPPED.get(operator, operator)
 
 
@@ -99,17 +99,17 @@ def is_null(operand: Interval) -> Interval:
 
 
 def negation(operand: Interval) -> Interval:
-    """Return the opposite of a truth value; null stays null."""
+    """Return the opposite of a boolean; null stays null."""
     return truth(true=operand.may_be_false, false=operand.may_be_true, null=operand.may_be_null)
 
 
 def conjunction(operands: Sequence[Interval]) -> Interval:
-    """Return whether several truth values can be true together."""
+    """Return whether several booleans can be true together."""
     return reduce(_both, operands)
 
 
 def disjunction(operands: Sequence[Interval]) -> Interval:
-    """Return whether any of several truth values can be true."""
+    """Return whether any of several booleans can be true."""
     return negation(reduce(_both, [negation(operand) for operand in operands]))
 
 

@@ -1,4 +1,4 @@
-"""Nodes made with their types checked, and with the conversions that Spark would add."""
+"""Typed nodes: type checks, and the implicit conversions that Spark would add."""
 
 from __future__ import annotations
 
@@ -48,13 +48,7 @@ Constants = Mapping[Type, Sequence[Value]]
 
 
 def arithmetic(operator: ArithmeticOperator, left: Node, right: Node) -> Node:
-    """Return a sum, difference, product or quotient; of two literals, the literal where it is exact.
-
-    Raises
-    ------
-    SchemaError
-        If the operation has no meaning for these types.
-    """
+    """Return a sum, difference, product or quotient; of two literals, their exact value as a literal."""
     left, right = arithmetic_nulls(operator, left, right)
     if left.type.is_number and right.type.is_number:
         left, right = same_numbers(left, right, divide=operator == "/")
@@ -68,13 +62,7 @@ def arithmetic(operator: ArithmeticOperator, left: Node, right: Node) -> Node:
 
 
 def negate(operand: Node) -> Node:
-    """Return the operand with its sign changed.
-
-    Raises
-    ------
-    SchemaError
-        If it is not a number or a duration.
-    """
+    """Return the operand with its sign changed."""
     operand = typed(operand, DOUBLE)
     data_type = _signed(operand, "-")
     if isinstance(operand, Literal) and isinstance(operand.value, int | Fraction | float):
@@ -87,13 +75,7 @@ def negate(operand: Node) -> Node:
 
 
 def absolute(operand: Node) -> Node:
-    """Return the absolute value of the operand.
-
-    Raises
-    ------
-    SchemaError
-        If it is not a number or a duration.
-    """
+    """Return the absolute value of the operand."""
     operand = typed(operand, DOUBLE)
     return nodes.Sign(_signed(operand, "abs"), "abs", operand)
 
@@ -107,13 +89,7 @@ def _signed(operand: Node, operator: str) -> Type:
 
 
 def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> Node:
-    """Return the least or greatest of several operands, brought to one type.
-
-    Raises
-    ------
-    SchemaError
-        If there are fewer than two, or they do not compare.
-    """
+    """Return the least or greatest of several operands, converted to one type."""
     if len(operands) < 2:
         raise SchemaError(
             f"{function} has {len(operands)} operands, but needs at least two.", name="JN-EXTREME-OPERANDS"
@@ -126,7 +102,7 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
 
 
 def common_type(one: Type, other: Type, function: str) -> Type:
-    """Return the type that values of two types are brought to without losing any."""
+    """Return the type that represents the values of two types. ``function`` is for messages."""
     if NULL in (one, other):
         return other if one == NULL else one
     if one.kind == other.kind:
@@ -156,22 +132,7 @@ def _as_decimal_type(data_type: Type) -> Type:
 
 
 def compare(operator: CompareOperator, left: Node, right: Node, read: TextReader = read_text) -> Node:
-    """Return a comparison of two operands.
-
-    Parameters
-    ----------
-    operator
-        One of SQL's, or ``<=>``, which takes nulls as equal.
-    left, right
-        The operands. A text beside a date or timestamp is read as one.
-    read
-        Reads such a text.
-
-    Raises
-    ------
-    SchemaError
-        If the types do not compare.
-    """
+    """Return a comparison. A text beside a date or timestamp is parsed with ``read``."""
     left, right = paired_nulls(left, right)
     left, right = paired_texts(left, right, read)
     one, other = left.type, right.type
@@ -205,22 +166,9 @@ def is_in(
 ) -> Node:
     """Return whether an operand equals one of several options.
 
-    Constants are looked up together: by their value, in the type that the operand has where it is compared to them. A
-    constant that no value of that type equals changes nothing, and is left out.
-
-    Parameters
-    ----------
-    operand, read
-        As for a comparison.
-    options
-        The options.
-    steps
-        More of them, without a node for each: values by their type, in whole steps of it.
-
-    Raises
-    ------
-    SchemaError
-        If the types do not compare.
+    Constants are looked up together, by value, in the type in which the operand is compared. Constants that no value of
+    that type equals are dropped. ``steps`` has further constants without nodes: values by their type, in whole steps of
+    it.
     """
     constants = {data_type: list(values) for data_type, values in steps.items()}
     others: list[Node] = []
@@ -245,10 +193,9 @@ def is_in(
 def _compared(
     operand: Node, data_type: Type, values: Sequence[Value], read: TextReader
 ) -> Iterator[tuple[Compare, Sequence[Value] | None]]:
-    """Yield comparisons to constants of a type: each to one, or to all that are like it.
+    """Yield comparisons with constants of a type: one per constant, or one for all that compare alike.
 
-    With each comes what the constants are in steps of the type that they are compared to; None if they are no constants
-    there.
+    Each comes with the constants in steps of the compared type; None if they are not constants there.
     """
     for value in values:
         comparison = compare("=", operand, Literal(data_type, from_steps(value, data_type)), read)
@@ -266,7 +213,7 @@ def _compared(
 
 
 def _read_steps(texts: Sequence[Value], like: Type, read: TextReader) -> dict[Type, list[Value]]:
-    """Return the dates or timestamps that texts stand for beside a value of a type, by their own types."""
+    """Return the dates or timestamps that texts denote beside a value of a type, by their own types."""
     found: dict[Type, list[Value]] = {}
     for text in texts:
         assert isinstance(text, str)
@@ -276,7 +223,7 @@ def _read_steps(texts: Sequence[Value], like: Type, read: TextReader) -> dict[Ty
 
 
 def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:
-    """Return whether an operand is one of some values; of less than two, whether it equals what it is compared to."""
+    """Return whether an operand is one of some values; of a single value, a comparison."""
     if len(values) > 1:
         return nodes.In(BOOLEAN, operand, Options(operand.type, values))
     if values:
@@ -285,7 +232,7 @@ def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:
 
 
 def _held(values: Sequence[Value], source: Type, target: Type) -> Sequence[Value]:
-    """Return constants in steps of a type that they are compared to, without those that no value of it equals."""
+    """Return constants in steps of the compared type, without those that no value of it equals."""
     if None in values:
         return [*_held([value for value in values if value is not None], source, target), None]
     if not values or not source.has_arithmetic or target.kind == "boolean":
@@ -320,24 +267,12 @@ def is_null(operand: Node) -> Node:
 
 
 def conjunction(operands: Sequence[Node]) -> Node:
-    """Return whether all operands are true.
-
-    Raises
-    ------
-    SchemaError
-        If one is not a truth value.
-    """
+    """Return whether all operands are true."""
     return _joined(nodes.And, operands, "AND", nodes.TRUE)
 
 
 def disjunction(operands: Sequence[Node]) -> Node:
-    """Return whether any operand is true.
-
-    Raises
-    ------
-    SchemaError
-        If one is not a truth value.
-    """
+    """Return whether any operand is true."""
     return _joined(nodes.Or, operands, "OR", nodes.FALSE)
 
 
@@ -350,13 +285,7 @@ def _joined(kind: type[nodes.And | nodes.Or], operands: Sequence[Node], name: st
 
 
 def negation(operand: Node) -> Node:
-    """Return the opposite of a truth value.
-
-    Raises
-    ------
-    SchemaError
-        If the operand is none.
-    """
+    """Return the opposite of a boolean."""
     return nodes.Not(BOOLEAN, _truth(operand, "NOT"))
 
 

@@ -1,4 +1,4 @@
-"""Nodes and literals brought to other types, as Spark would bring them, and folded where that is exact."""
+"""Conversions of nodes and literals to other types, as in Spark, folded where that is exact."""
 
 from __future__ import annotations
 
@@ -28,13 +28,7 @@ TextReader = Callable[[str, Type], Literal]
 
 
 def read_text(text: str, data_type: Type) -> Literal:
-    """Return the literal that a text stands for where it meets a date or timestamp.
-
-    Raises
-    ------
-    SpecError
-        If the text cannot be read as one.
-    """
+    """Return the date or timestamp that a text denotes; raise SpecError if it is none."""
     if data_type.kind == "date":
         return Literal(data_type, read_date(text))
     steps, unit = read_timestamp(text, zoned=data_type.zoned, zone=None)
@@ -54,13 +48,7 @@ _CASTS = {
 
 
 def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
-    """Return a conversion that was asked for; of a literal, its value where that is exact.
-
-    Raises
-    ------
-    SchemaError
-        If Spark has no such conversion, or it depends on a session's settings.
-    """
+    """Return an explicit conversion; of a literal, its value if that is exact."""
     source = operand.type
     if source == NULL:
         return Literal(target, None) if isinstance(operand, Literal) else Cast(target, operand)
@@ -85,7 +73,7 @@ def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
 
 
 def _number_of(text: str, target: Type) -> Literal:
-    """Return the number that a text in a cast stands for."""
+    """Return the number that a text in a cast denotes."""
     try:
         number = Decimal(text.strip())
     except ArithmeticError:
@@ -98,13 +86,7 @@ def _number_of(text: str, target: Type) -> Literal:
 
 
 def decimal_literal(number: Decimal) -> Literal:
-    """Return the literal of a decimal number, with the digits that it is written with.
-
-    Raises
-    ------
-    SchemaError
-        If it has more than 38.
-    """
+    """Return a decimal literal with the digits with which it is written; raise SchemaError beyond 38."""
     _, digits, exponent = number.as_tuple()
     assert isinstance(exponent, int)
     scale = max(0, -exponent)
@@ -119,14 +101,14 @@ def decimal_literal(number: Decimal) -> Literal:
 
 
 def typed(node: Node, target: Type) -> Node:
-    """Return a node in a type, if it has none: a bare NULL, or a column of nothing but nulls."""
+    """Return a node in a type if it has none: a bare NULL, or a column of nulls."""
     if node.type.kind != "null":
         return node
     return Literal(target, None) if isinstance(node, Literal) else Cast(target, node, implicit=True)
 
 
 def paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
-    """Give what has no type that of what it is paired with."""
+    """Return two nodes; an untyped one takes the type of the other."""
     if left.type.kind != "null" and right.type.kind != "null":
         return left, right
     target = left.type if right.type == NULL else right.type
@@ -135,7 +117,7 @@ def paired_nulls(left: Node, right: Node) -> tuple[Node, Node]:
 
 
 def arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> tuple[Node, Node]:
-    """Give what has no type the one that makes most sense beside the other operand."""
+    """Return two operands; an untyped one takes the most useful type beside the other."""
     if left.type.kind != "null" and right.type.kind != "null":
         return left, right
     target = left.type if right.type == NULL else right.type
@@ -151,7 +133,7 @@ def arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> t
 
 
 def paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]:
-    """Read a text that is paired with a date or timestamp."""
+    """Return two nodes; a text beside a date or timestamp is parsed."""
     if isinstance(left, Literal) and isinstance(left.value, str) and right.type.kind in ("date", "timestamp"):
         return read(left.value, right.type), right
     if isinstance(right, Literal) and isinstance(right.value, str) and left.type.kind in ("date", "timestamp"):
@@ -160,7 +142,7 @@ def paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]
 
 
 def same_numbers(left: Node, right: Node, *, divide: bool) -> tuple[Node, Node]:
-    """Bring two numbers to one kind: floats before decimals before integers; integers divide as floats."""
+    """Return two numbers of one kind: floats before decimals before integers. Integers divide as floats."""
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"float"} and left.type == right.type and not divide:
         return left, right
@@ -180,7 +162,7 @@ def _as_decimal(node: Node) -> Node:
 
 
 def converted(node: Node, target: Type) -> Node:
-    """Return the node in another type, as Spark would convert it unasked."""
+    """Return a node in another type, as Spark converts it implicitly."""
     if node.type == target:
         return node
     if isinstance(node, Literal):
@@ -191,7 +173,7 @@ def converted(node: Node, target: Type) -> Node:
 
 
 def _literal_as(literal: Literal, target: Type) -> Literal | None:
-    """Return a literal in another type, where that needs no rounding but a float's own."""
+    """Return a literal in another type if that needs no rounding except a float's own; else None."""
     value = literal.value
     if value is None or literal.type == target:
         return Literal(target, value)
@@ -209,7 +191,7 @@ def _literal_as(literal: Literal, target: Type) -> Literal | None:
 
 
 def whole_days(node: Node) -> Node:
-    """Return an interval that counts whole days as their number, since dates move by days."""
+    """Return an interval of whole days as their number, since dates move by days."""
     if isinstance(node, Literal) and node.type.kind == "duration" and isinstance(node.value, int):
         days = Fraction(node.value, DAY_S * TIME_STEPS[node.type.unit])
         if days.denominator == 1:
@@ -218,7 +200,7 @@ def whole_days(node: Node) -> Node:
 
 
 def fold(operator: ArithmeticOperator, left: Node, right: Node, result: Type) -> Node | None:
-    """Return the value of an operation on two whole numbers or lengths of time, where it is exact and fits."""
+    """Return the value of an operation on two integers or durations if it is exact and fits; else None."""
     if not (isinstance(left, Literal) and isinstance(right, Literal)) or operator == "/":
         return None
     if left.type.unit != right.type.unit and operator != "*":
@@ -232,12 +214,12 @@ def fold(operator: ArithmeticOperator, left: Node, right: Node, result: Type) ->
 
 
 def literal_bits(value: int) -> int:
-    """Return the width of the type that Spark gives to an integer literal."""
+    """Return the width of the type that Spark assigns to an integer literal."""
     return 32 if -(2**31) <= value < 2**31 else 64
 
 
 def integer_literal(value: int) -> Literal:
-    """Return the literal of a whole number: an INT, a BIGINT, or a decimal beyond it."""
+    """Return an integer literal: INT, BIGINT, or a decimal beyond it."""
     if -(2**63) <= value < 2**63:
         return Literal(INT if literal_bits(value) == 32 else BIGINT, value)
     return decimal_literal(Decimal(value))

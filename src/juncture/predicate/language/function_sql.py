@@ -1,4 +1,4 @@
-"""Functions of predicates written as SQL: as `parse` reads them, and so that Spark gives what `evaluate` gives."""
+"""Functions of predicates as SQL: as `parse` reads them, and as Spark must compute them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Write = Callable[[Node], str]
 
 
 def call_sql(node: Call, write: Write) -> str:
-    """Write a function, other than those that are operators, as it is read."""
+    """Write a function that is not an operator."""
     operands = [write(each) for each in node.operands]
     match node.function:
         case "case":
@@ -27,7 +27,7 @@ def call_sql(node: Call, write: Write) -> str:
 
 
 def guarded_sql(node: Call, write: Write) -> str | None:
-    """Write a function for Spark in a form that gives null instead of an error; None if it has none of its own."""
+    """Write a function for Spark with null in place of errors; None if the plain form suffices."""
     operands = [write(each) for each in node.operands]
     match node.function:
         case "%":
@@ -54,7 +54,7 @@ def _wide(node: Node, text: str) -> str:
 
 
 def _date_trunc(unit: str, time: str) -> str:
-    """Write a time without a zone, cut down to a unit: Spark's own goes by the zone of the session."""
+    """Write a time without a zone, truncated to a unit. Spark's own function uses the zone of the session."""
     if unit in ("year", "quarter", "month", "week"):
         return f"CAST(trunc(CAST({time} AS DATE), '{unit}') AS TIMESTAMP_NTZ)"
     day = f"CAST(CAST({time} AS DATE) AS TIMESTAMP_NTZ)"

@@ -1,4 +1,4 @@
-"""Functions and operators of predicates beside arithmetic and comparisons, with types as Spark has them."""
+"""Functions and operators of predicates beside arithmetic and comparisons, typed as in Spark."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ _OTHER_UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd
 
 
 def remainder(left: Node, right: Node) -> Node:
-    """Return what a division of whole times leaves, with the sign of the dividend; null by zero.
-
-    Raises
-    ------
-    SchemaError
-        If the operands are no numbers.
-    """
+    """Return the remainder of a division, with the sign of the dividend; null for a zero divisor."""
     left, right = arithmetic_nulls("*", left, right)
     if not (left.type.is_number and right.type.is_number):
         raise SchemaError(
@@ -46,13 +40,7 @@ def remainder(left: Node, right: Node) -> Node:
 
 
 def quotient(left: Node, right: Node) -> Node:
-    """Return how many whole times an integer goes into another, rounded toward zero; null by zero.
-
-    Raises
-    ------
-    SchemaError
-        If the operands are no integers.
-    """
+    """Return an integer quotient, rounded toward zero; null for a zero divisor."""
     left, right = typed(left, BIGINT), typed(right, BIGINT)
     if left.type.kind != "integer" or right.type.kind != "integer":
         raise SchemaError(
@@ -63,26 +51,12 @@ def quotient(left: Node, right: Node) -> Node:
 
 
 def joined(left: Node, right: Node) -> Node:
-    """Return two texts as one; null where either is.
-
-    Raises
-    ------
-    SchemaError
-        If an operand is no text.
-    """
+    """Return the concatenation of two texts; null if either is null."""
     return Call(STRING, "||", tuple(_text(each, "||") for each in (left, right)))
 
 
 def like(operand: Node, pattern: Node, escape: str = "\\") -> Node:
-    """Return whether a text is like a pattern, in which ``%`` stands for any text and ``_`` for any character.
-
-    Raises
-    ------
-    SchemaError
-        If the operand is no text.
-    SpecError
-        If the pattern is no constant, or has an escape before another character than these.
-    """
+    """Return whether a text matches a pattern, in which ``%`` is any text and ``_`` any character."""
     operand = _text(operand, "LIKE")
     if not isinstance(pattern, Literal) or not isinstance(pattern.value, str):
         raise SpecError(
@@ -102,12 +76,7 @@ _SHOWN = MappingProxyType({"any": "%", "one": "_", "%": "\\%", "_": "\\_", "\\":
 
 
 def pattern_parts(pattern: str, escape: str = "\\") -> list[str]:
-    """Return the characters of a pattern, ``"any"`` in place of ``%``, and ``"one"`` in place of ``_``.
-
-    Raises
-    ------
-    SpecError
-        If an escape stands before another character than these, or at the end.
+    """Return the characters of a pattern, with ``"any"`` for ``%`` and ``"one"`` for ``_``.
 
     Examples
     --------
@@ -131,13 +100,7 @@ def pattern_parts(pattern: str, escape: str = "\\") -> list[str]:
 
 
 def case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node | None) -> Node:
-    """Return the value of the first condition that is true, or another one if none is.
-
-    Raises
-    ------
-    SchemaError
-        If a condition is no truth value, or values have no common type.
-    """
+    """Return the value of the first true condition, or another value if none is true."""
     conditions = [typed(each, BOOLEAN) for each in conditions]
     for each in conditions:
         if each.type != BOOLEAN:
@@ -164,7 +127,7 @@ def _alike(operands: Sequence[Node], function: str) -> list[Node]:
 
 
 def _whole(function: Function) -> Callable[[Sequence[Node]], Node]:
-    """Return what makes the nodes of ``floor`` or ``ceil``."""
+    """Return the maker of ``floor`` or ``ceil`` nodes."""
 
     def make(operands: Sequence[Node]) -> Node:
         operand = typed(operands[0], DOUBLE)
@@ -252,15 +215,7 @@ NAMES = tuple(_MAKERS)
 
 
 def call(name: str, operands: Sequence[Node]) -> Node:
-    """Return what a function of `NAMES` gives.
-
-    Raises
-    ------
-    SpecError
-        If it takes another number of operands, or a constant where there is none.
-    SchemaError
-        If it has no meaning for these types.
-    """
+    """Return the node of a function in `NAMES`; raise SpecError for a wrong number of operands."""
     least, most, make = _MAKERS[name]
     if not least <= len(operands) <= most:
         wanted = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"

@@ -1,4 +1,4 @@
-"""The types of columns that no schema tells, from what they are compared to."""
+"""Types of columns without a schema, inferred from what they are compared with."""
 
 from __future__ import annotations
 
@@ -21,15 +21,7 @@ Place = tuple[Side, str]
 
 @dataclass(frozen=True)
 class Inferred:
-    """The schemas of two tables.
-
-    Attributes
-    ----------
-    schemas
-        A schema for each side.
-    guessed
-        The columns whose types were not given but inferred.
-    """
+    """The schemas of both sides, and the columns whose types were inferred."""
 
     schemas: Mapping[Side, pa.Schema]
     guessed: frozenset[Place]
@@ -41,23 +33,8 @@ def infer_schemas(
     """Return schemas for a predicate over ``l`` and ``r``.
 
     A column of unknown type takes the type of a date, timestamp, duration, string or boolean column in the same
-    comparison, and is a double otherwise: the bounds of a double hold for any number.
-
-    Parameters
-    ----------
-    text
-        The predicate.
-    known
-        Schemas that were given.
-    given
-        For the other sides, the types of columns that are bounded, or None where their bounds do not tell.
-
-    Raises
-    ------
-    SpecError
-        If the text is not SQL.
-    SchemaError
-        If a bounded column does not occur in it.
+    comparison, and is a double otherwise, whose bounds hold for any number. ``known`` has schemas of some sides;
+    ``given`` has the types of bounded columns of the other sides, or None if their bounds do not determine a type.
     """
     tree = read_sql(text)
     types: dict[Place, pa.DataType | None] = {}
@@ -106,7 +83,7 @@ def _places(tree: Tree, given: Mapping[Side, Mapping[str, pa.DataType | None]]) 
 
 
 def _partner(types: list[pa.DataType | None]) -> pa.DataType | None:
-    """Return the type that an unknown column has beside others in a comparison."""
+    """Return the type that an unknown column takes beside others in a comparison."""
     tests = (pat.is_timestamp, pat.is_date, pat.is_duration, pat.is_boolean)
     for test in tests:
         for data_type in types:

@@ -1,4 +1,4 @@
-"""Dates, timestamps and intervals as they are written in SQL, read into whole steps and back, without rounding."""
+"""Dates, timestamps and intervals in SQL text, converted to whole steps and back without rounding."""
 
 from __future__ import annotations
 
@@ -35,11 +35,6 @@ _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 def read_date(text: str) -> int:
     """Return a date as days since 1970-01-01.
 
-    Raises
-    ------
-    SpecError
-        If the text is not a date.
-
     Examples
     --------
     >>> read_date("1970-01-11")
@@ -56,21 +51,9 @@ def read_date(text: str) -> int:
 
 
 def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int, str]:
-    """Return a timestamp as steps since 1970-01-01 and their unit: microseconds, or nanoseconds where it has them.
+    """Return a timestamp as steps since 1970-01-01 and their unit: microseconds, or nanoseconds if needed.
 
-    Parameters
-    ----------
-    text
-        Year, month, day; then optionally hours, minutes, seconds with up to nine digits, and an offset from UTC.
-    zoned
-        Whether an instant is wanted, for which the zone has to be known, or the reading of a clock.
-    zone
-        The zone of an instant that names none.
-
-    Raises
-    ------
-    SpecError
-        If the text is not a timestamp, or a zone is missing or has no meaning.
+    ``zoned`` is whether the result is an instant; ``zone`` is the zone of an instant whose text has none.
 
     Examples
     --------
@@ -107,7 +90,7 @@ def read_timestamp(text: str, *, zoned: bool, zone: tzinfo | None) -> tuple[int,
 
 
 def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -> int:
-    """Return how far a wall clock is ahead of UTC, in seconds."""
+    """Return the offset of a wall clock from UTC, in seconds."""
     if offset in ("Z", "UTC"):
         return 0
     if offset:
@@ -133,19 +116,9 @@ def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -
 
 
 def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
-    """Return an interval as whole steps and their unit: microseconds, or nanoseconds where it has them.
+    """Return an interval as whole steps and their unit: microseconds, or nanoseconds if needed.
 
-    Parameters
-    ----------
-    text
-        A number, or numbers with units; with a unit of the form ``A TO B`` a reading such as ``1 02:03:04.5``.
-    unit
-        The unit that stands after the text, if any.
-
-    Raises
-    ------
-    SpecError
-        If the interval cannot be read, or has no fixed length.
+    ``unit`` follows the text, if present. With a unit ``A TO B`` the text is a reading such as ``1 02:03:04.5``.
 
     Examples
     --------
@@ -183,13 +156,7 @@ def interval_steps(text: str, unit: str | None) -> tuple[int, str]:
 
 
 def _held(steps: int, unit: str, what: str) -> int:
-    """Return steps of a unit, if they are as few as 64 bits can count.
-
-    Raises
-    ------
-    SpecError
-        If there are more.
-    """
+    """Return steps of a unit; raise SpecError if they exceed 64 bits."""
     if not -_MOST_STEPS <= steps < _MOST_STEPS:
         years = _MOST_STEPS // TIME_STEPS[unit] // (365 * DAY_S)
         name = {"us": "microseconds", "ns": "nanoseconds"}[unit]
@@ -232,7 +199,7 @@ def _clock_seconds(text: str, unit: str) -> Fraction:
 
 
 def date_text(days: int) -> str:
-    """Write days since 1970-01-01 as a date, or as ``epoch+N days`` beyond the calendar.
+    """Return days since 1970-01-01 as a date, or as ``epoch+N days`` beyond the calendar.
 
     Examples
     --------
@@ -246,7 +213,7 @@ def date_text(days: int) -> str:
 
 
 def timestamp_text(steps: int, data_type: Type) -> str:
-    """Write a timestamp so that `read_timestamp` reads it back.
+    """Return a timestamp as text that `read_timestamp` parses.
 
     Examples
     --------
@@ -262,7 +229,7 @@ def timestamp_text(steps: int, data_type: Type) -> str:
 
 
 def duration_text(steps: int, unit: str) -> str:
-    """Write a duration as the text of an interval that `interval_steps` reads back.
+    """Return a duration as text that `interval_steps` parses.
 
     Examples
     --------

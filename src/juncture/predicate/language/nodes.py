@@ -1,11 +1,11 @@
-"""The nodes of a predicate: small frozen values, equal if they say the same.
+"""The nodes of a predicate: small immutable values, equal if they have the same content.
 
-A tree of them is fully typed: columns are resolved, literals are in the type that they are compared in, and where
-Spark would convert an operand without being asked there is a `Cast` marked ``implicit``. Build them with
-`juncture.predicate.language.build`, which checks types; nothing else does.
+A tree is fully typed: columns are resolved, literals have the type in which they are compared, and Spark's implicit
+conversions are `Cast` nodes marked ``implicit``. Only `juncture.predicate.language.build` checks types; build nodes
+with it.
 
-A sum of many terms is as deep as it has terms. So a node's hash and the tables that it reads are found when it is
-made, and what goes from operand to operand does so in a loop.
+A sum is as deep as it has terms. A node's hash and sides are therefore computed when it is created, and traversals are
+loops, not recursions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Node:
 
     @property
     def _own(self) -> tuple[object, ...]:
-        """What tells the node from others of its class and type with the same operands."""
+        """What distinguishes the node from others of its class and type with the same operands."""
         return ()
 
     @property
@@ -159,7 +159,7 @@ class Sign(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Extreme(Node):
-    """The least or the greatest of several operands of one type, nulls left out."""
+    """The least or the greatest of several operands of one type, ignoring nulls."""
 
     function: OneOf["least", "greatest"]
     operands: tuple[Node, ...]
@@ -191,11 +191,10 @@ class Cast(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Node):
-    """What a function gives, or an operator that is one: see `juncture.predicate.language.functions`.
+    """A function or an operator: see `juncture.predicate.language.functions`.
 
-    ``detail`` is what it takes beside operands: the digits of ``round``, the pattern of ``like``, the unit of
-    ``date_trunc``. The operands of ``case`` are conditions with a value behind each, and at last the value of all
-    others.
+    ``detail`` is a constant argument: the digits of ``round``, the pattern of ``like``, the unit of ``date_trunc``. The
+    operands of ``case`` are pairs of condition and value, followed by the default value.
     """
 
     function: Function
@@ -213,7 +212,7 @@ class Call(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Compare(Node):
-    """A comparison. Numbers of different kinds, and times of different units, compare by their value."""
+    """A comparison. Numbers of different kinds, and times of different units, compare by value."""
 
     operator: CompareOperator
     left: Node
@@ -268,7 +267,7 @@ class Not(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class And(Node):
-    """Whether all operands are true, by SQL's three values."""
+    """Whether all operands are true, in three-valued logic."""
 
     operands: tuple[Node, ...]
 
@@ -279,7 +278,7 @@ class And(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Or(Node):
-    """Whether any operand is true, by SQL's three values."""
+    """Whether any operand is true, in three-valued logic."""
 
     operands: tuple[Node, ...]
 
@@ -298,7 +297,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """Yield each different node of an expression once, operands before what is made of them."""
+    """Yield each different node of an expression once, operands first."""
     seen: set[Node] = set()
     stack: list[tuple[Node, bool]] = [(node, False)]
     while stack:
@@ -315,7 +314,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def columns(node: Node) -> tuple[Column, ...]:
-    """Return the columns that an expression reads, each once, in the order in which they occur."""
+    """Return the columns of an expression, each once, in the order of occurrence."""
     if node._columns is None:
         object.__setattr__(node, "_columns", _columns_in(node))
     assert node._columns is not None
@@ -342,7 +341,7 @@ def sides(node: Node) -> frozenset[Side]:
 
 
 def depth(node: Node) -> int:
-    """Return how many operations are inside one another."""
+    """Return the nesting depth of operations."""
     depths: dict[Node, int] = {}
     for part in walk(node):
         depths[part] = 1 + max((depths[child] for child in children(part)), default=0)

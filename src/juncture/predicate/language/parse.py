@@ -1,4 +1,4 @@
-"""SQL text, in Spark's dialect, read into nodes: columns found, types checked, every error pointing at its place."""
+"""Predicates in SQL, resolved against two schemas into typed nodes. Errors point to their place in the text."""
 
 from __future__ import annotations
 
@@ -68,34 +68,11 @@ def parse(
     names: tuple[str, str] = ("l", "r"),
     time_zone: str | None = None,
 ) -> Node:
-    """Read a predicate over two tables.
+    """Return the typed predicate of a text over two tables.
 
-    Parameters
-    ----------
-    text
-        The predicate, in Spark's dialect: columns, numbers, strings, dates, timestamps, day-time intervals,
-        ``+ - * / % div ||``, comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and the functions in
-        `FUNCTIONS`.
-    left, right
-        The schemas of the two tables.
-    names
-        What the text calls the tables. A column that only one of them has needs no name in front. Names match
-        whatever their case, as in Spark, but an exact match goes first.
-    time_zone
-        The zone of timestamps that are written without one and meet instants, such as Spark's session time zone.
-        Without it they are an error.
-
-    Returns
-    -------
-    Node
-        The predicate with every type known: ``juncture.predicate.language.sql.to_sql`` writes it back.
-
-    Raises
-    ------
-    SpecError
-        If the text cannot be read, with the place where reading stopped, or calls an unknown function.
-    SchemaError
-        If a column is missing or ambiguous, or types do not fit.
+    Names match regardless of case, as in Spark, but exact matches take precedence. A column that only one table has
+    needs no table name. ``names`` are the names of the tables. ``time_zone`` is the zone of timestamps that are written
+    without one and compared with instants; without it they are an error.
 
     Examples
     --------
@@ -104,11 +81,11 @@ def parse(
     >>> outages = pa.schema({"start": pa.timestamp("us"), "kind": pa.string()})
     >>> to_sql(parse("L.at >= start - interval 12 minutes and l.kind = r.kind", events, outages))
     "l.at >= r.start - INTERVAL '12 minutes' AND l.kind = r.kind"
-    >>> parse("l.at > 5", events, outages)
+    >>> parse("l.at >", events, outages)
     Traceback (most recent call last):
-    juncture.errors.SchemaError: TIMESTAMP_NTZ and INT do not compare. Cast one of them to the type of the other first.
-        l.at > 5
-        ^^^^^^^^
+    juncture.errors.SpecError: [JN-PREDICATE-SYNTAX] The predicate cannot be read: an operand is missing here.
+        l.at >
+             ^
     """
     reader = _reader(text, left, right, names, time_zone)
     node = reader.read(read_sql(text))
@@ -128,7 +105,7 @@ def parse_expression(
     names: tuple[str, str] = ("l", "r"),
     time_zone: str | None = None,
 ) -> Node:
-    """Read an expression of any type over two tables, as `parse` reads a predicate.
+    """Return a typed expression over two tables, as `parse` does for predicates.
 
     Examples
     --------
@@ -154,20 +131,20 @@ def _reader(text: str, left: pa.Schema, right: pa.Schema, names: tuple[str, str]
 
 @dataclass(frozen=True)
 class _Table:
-    """One of the tables: what the text calls it, and its columns."""
+    """A table: its name in the text, and its columns."""
 
     name: str
     schema: pa.Schema
 
     def find(self, name: str) -> list[str]:
-        """Return the columns that a name can mean: the one with exactly that name, else all that differ in case."""
+        """Return the columns that a name can mean: the exact one, else all that differ in case only."""
         if name in self.schema.names:
             return [name]
         return [column for column in self.schema.names if column.lower() == name.lower()]
 
 
 class _Reader:
-    """Turns a syntax tree into nodes. An error is raised once, with the place of the part that is wrong."""
+    """Converts a syntax tree to nodes. An error is located once, at the smallest part that is wrong."""
 
     def __init__(self, text: str, tables: dict[Side, _Table], zone: ZoneInfo | None) -> None:
         self._text = text
@@ -190,7 +167,7 @@ class _Reader:
             raise self._at(error, tree.start, tree.end) from None
 
     def _at(self, error: JunctureError, start: int, end: int) -> JunctureError:
-        """Return an error with its place, unless it has one."""
+        """Return an error with its place in the text, unless it has one."""
         if self._located:
             return error
         self._located = True
@@ -233,7 +210,7 @@ class _Reader:
         return self._columns[tree.value]
 
     def _check_order(self, operands: Sequence[Tree], *, asked: str) -> None:
-        """Refuse to order columns of ordered categories; one that is cast is not what it was."""
+        """Raise SchemaError if an operand is a column of ordered categories; casts are allowed."""
         for operand in operands:
             if operand.kind == "column":
                 side, field = self._field(operand)
@@ -291,7 +268,7 @@ class _Reader:
         return side, self._tables[side].schema.field(column)
 
     def _number(self, tree: Tree) -> Node:
-        """Return a number as Spark types it: by a letter at its end, else by its size and whether it has a point."""
+        """Return a number with Spark's type: by its suffix, else by its size and decimal point."""
         if tree.value.isdecimal() and len(tree.value) < 19:
             return conversions.integer_literal(int(tree.value))
         written = tree.value.upper()
@@ -346,7 +323,7 @@ class _Reader:
         return self._text_as(text, _TYPES[name])
 
     def _text_as(self, text: str, target: Type) -> Node:
-        """Return a written date or timestamp of a type that is named."""
+        """Return a written date or timestamp in a named type."""
         return Literal(target, read_date(text)) if target.kind == "date" else self._timestamp(text, target)
 
     def _cast(self, tree: Tree) -> Node:
@@ -372,7 +349,7 @@ class _Reader:
         return _TYPES[name.upper()]
 
     def _timestamp(self, text: str, target: Type) -> Node:
-        """Return a written timestamp; one without a zone stays a text until it meets a column that has one or not."""
+        """Return a written timestamp; one without a zone stays a text until it is compared with a column."""
         if not target.zoned:
             steps, unit = read_timestamp(text, zoned=False, zone=None)
             return Literal(Type("timestamp", unit=unit), steps)
@@ -384,14 +361,14 @@ class _Reader:
         return Literal(Type("timestamp", unit=unit, zoned=True), steps)
 
     def _moment(self, text: str, like: Type) -> Literal:
-        """Return the date or timestamp that a text stands for beside a value of a type."""
+        """Return the date or timestamp that a text denotes beside a value of a type."""
         if like.kind == "date":
             return Literal(like, read_date(text))
         steps, unit = read_timestamp(text, zoned=like.zoned, zone=self._zone)
         return Literal(Type("timestamp", unit=unit, zoned=like.zoned), steps)
 
     def _moments(self, left: Node, right: Node) -> tuple[Node, Node]:
-        """Read the texts among two operands of arithmetic that stand for timestamps."""
+        """Parse the texts that denote timestamps among two operands of arithmetic."""
         clock = Type("timestamp", unit="us", zoned=self._zone is not None)
         pair = [left, right]
         for place, other in ((0, right), (1, left)):

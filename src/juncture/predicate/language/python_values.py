@@ -1,4 +1,4 @@
-"""Python's values as literals of a predicate, and ends of intervals as Python's values."""
+"""Python values as literals of a predicate, and ends of intervals as Python values."""
 
 from __future__ import annotations
 
@@ -21,24 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def literal_of(value: object, *, argument: str) -> Literal | None:
-    """Return a Python, NumPy or pandas value as a literal of the narrowest type that holds it exactly.
-
-    Parameters
-    ----------
-    value
-        A number, Decimal, Fraction, date, datetime, timedelta, text, bytes or truth value.
-    argument
-        What an error calls it.
-
-    Returns
-    -------
-    Literal or None
-        None if it is nothing that a predicate knows.
-
-    Raises
-    ------
-    SpecError
-        If it is NaN or NaT, or a length of time has no fixed length.
+    """Return a Python, NumPy or pandas value as the narrowest exact literal; None for unsupported types.
 
     Examples
     --------
@@ -81,7 +64,7 @@ def _number(value: float | Decimal | Fraction, argument: str) -> Literal:
 
 
 def _numpy_moment(value: np.datetime64, argument: str) -> Literal:
-    """Return a date, or a timestamp without a zone, whatever its unit."""
+    """Return a date, or a timestamp without a zone, of any unit."""
     if np.isnat(value):
         raise SpecError(
             f"{argument} has the end NaT, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
@@ -92,24 +75,14 @@ def _numpy_moment(value: np.datetime64, argument: str) -> Literal:
 
 
 def _timed(data_type: Type, nanoseconds: int) -> Literal:
-    """Return a moment or a length of time in microseconds, or in nanoseconds where it has them."""
+    """Return a timestamp or duration in microseconds, or in nanoseconds if needed."""
     unit = "ns" if nanoseconds % 1_000 else "us"
     steps = nanoseconds if unit == "ns" else nanoseconds // 1_000
     return Literal(Type(data_type.kind, unit=unit, zoned=data_type.zoned), steps)
 
 
 def python_value(end: Bound, data_type: Type, *, up: bool) -> Any:
-    """Return an end of an interval as a Python value; None beyond the calendar, which limits less.
-
-    Parameters
-    ----------
-    end
-        The end, in steps of the type.
-    data_type
-        The type.
-    up
-        Whether to round up to the microseconds that Python has, rather than down.
-    """
+    """Return an end of an interval as a Python value, rounded ``up`` or down to microseconds; None if out of range."""
     if data_type.kind == "decimal" and isinstance(end, int | Fraction):
         with localcontext(prec=80):
             return Decimal(int(end * 10**data_type.scale)).scaleb(-data_type.scale)

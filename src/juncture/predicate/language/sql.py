@@ -1,4 +1,4 @@
-"""Nodes written back as SQL in Spark's dialect."""
+"""Nodes as SQL in Spark's dialect."""
 
 from __future__ import annotations
 
@@ -27,24 +27,11 @@ _MOST_NESTED = 200
 
 
 def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
-    """Write an expression as SQL in Spark's dialect, which `juncture.predicate.language.parse.parse` reads back.
+    """Return an expression as SQL in Spark's dialect, which `juncture.predicate.language.parse.parse` parses.
 
-    Parameters
-    ----------
-    node
-        The expression.
-    names
-        What the text calls the tables; empty where columns need no table.
-    guarded
-        Whether to write it so that Spark gives what `evaluate` gives, whatever its settings: integers
-        in 64 bits, conversions spelled out, and null instead of an error or a wrapped number. It is for Spark to read:
-        `parse` does not know its functions.
-
-    Raises
-    ------
-    PlanError
-        If it is guarded, and a literal is finer than the microseconds that times have in Spark, or operations are
-        inside one another deeper than Spark can read.
+    ``guarded`` writes it so that Spark computes what `evaluate` does, whatever its settings: integers in 64 bits,
+    explicit conversions, and null in place of errors and wrapped numbers. `parse` does not know its functions. Raises
+    PlanError if a guarded literal is finer than a microsecond, or operations nest deeper than Spark can parse.
 
     Examples
     --------
@@ -69,7 +56,7 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
 
 
 def describe(node: Node) -> str:
-    """Write an expression for somebody to read, as `to_sql` does, but long lists and chains of operands shortened.
+    """Return an expression for readers, as `to_sql`, but with long lists and chains shortened.
 
     Examples
     --------
@@ -83,13 +70,13 @@ def describe(node: Node) -> str:
 
 
 class _Writer:
-    """Writes nodes, with brackets only where the order of operations needs them."""
+    """Writes nodes, with parentheses only where precedence needs them."""
 
     def __init__(self, names: tuple[str, str]) -> None:
         self._names = dict(zip(("left", "right"), names, strict=True))
 
     def write(self, node: Node, least: int) -> str:
-        """Write a node, in brackets if it binds less than wanted."""
+        """Write a node, in parentheses if it binds less tightly than ``least``."""
         text, binding = self._write(node)
         return text if binding >= least else f"({text})"
 
@@ -123,7 +110,7 @@ class _Writer:
         return self._write_truth(node)
 
     def _write_chain(self, node: Node) -> tuple[str, int]:
-        """Write a sum or a product, which is as deep as it is long, from its end."""
+        """Write a sum or a product from its end, since it is as deep as it is long."""
         parts: list[str] = []
         binding = _binding(node)
         while isinstance(node, nodes.Arithmetic) and _binding(node) == binding:
@@ -151,11 +138,11 @@ class _Writer:
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
     def _listed(self, options: Options) -> str:
-        """Write the values that IN lists."""
+        """Write the values of IN."""
         return self._joined(", ", options.values, lambda value: self._option(value, options.type))
 
     def _option(self, value: Value, data_type: Type) -> str:
-        """Write a value so that it is found again among those of a type, if not in that type itself."""
+        """Write a value so that it is found among those of a type, if not in that type itself."""
         if data_type.kind == "integer" and value is not None:
             return str(value)
         if data_type.kind == "decimal" and isinstance(value, int):
@@ -169,7 +156,7 @@ class _Writer:
 
 
 class _ShortWriter(_Writer):
-    """Writes nodes for somebody to read: of many parts, the first."""
+    """Writes nodes for readers: the first of many parts."""
 
     def _write_chain(self, node: Node) -> tuple[str, int]:
         text, binding = super()._write_chain(node)
@@ -192,7 +179,7 @@ def _binding(node: Node) -> int:
 
 
 class _GuardedWriter(_Writer):
-    """Writes nodes for Spark, with every operation that can fail in a form that gives null."""
+    """Writes nodes for Spark, with null in place of every error."""
 
     def _write(self, node: Node) -> tuple[str, int]:
         match node:
@@ -230,7 +217,7 @@ class _GuardedWriter(_Writer):
         return super()._write(node)
 
     def _moved_instant(self, operator: str, left: Node, right: Node) -> str:
-        """Write arithmetic on instants in microseconds: to Spark, a day is as long as the session's zone has it."""
+        """Write arithmetic on instants in microseconds, since Spark's days depend on the session's zone."""
         parts = []
         for operand in (left, right):
             text = self.write(operand, _OR)
@@ -241,7 +228,7 @@ class _GuardedWriter(_Writer):
         return f"timestamp_micros({result})"
 
     def _operand(self, node: Node, wanted: str) -> str:
-        """Write an operand, an integer in the type that is wanted: dates move by INT only."""
+        """Write an operand; an integer in the wanted type, since dates move by INT only."""
         text = self.write(node, _OR)
         fits = str(node.type) == wanted and not isinstance(node, Literal)
         return text if fits or not wanted or node.type.kind != "integer" else f"try_cast({text} AS {wanted})"
@@ -299,14 +286,14 @@ def _whole(value: int, data_type: Type) -> str:
 
 
 def _shortest(steps: int, scale: int) -> str:
-    """Write a decimal with no more digits than it has."""
+    """Write a decimal without trailing zeros."""
     digits = f"{abs(steps):0{scale + 1}d}"
     whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
     return f"{'-' if steps < 0 else ''}{whole}{f'.{fraction}' if fraction else 'BD'}"
 
 
 def _decimal(value: Fraction, data_type: Type) -> str:
-    """Write a decimal with as many digits as its type has, or in a cast where it is narrower than that."""
+    """Write a decimal with the digits of its type, in a cast if it has fewer."""
     digits = f"{abs(int(value * 10**data_type.scale)):0{data_type.scale + 1}d}"
     sign, point = ("-" if value < 0 else ""), len(digits) - data_type.scale
     whole, fraction = digits[:point], digits[point:]

@@ -1,4 +1,4 @@
-"""The syntax of predicates: text, in Spark's dialect, read into a tree that knows no columns and no types."""
+"""The syntax of predicates: SQL text in Spark's dialect, parsed into a tree without columns and types."""
 
 from __future__ import annotations
 
@@ -74,17 +74,7 @@ _MOST_NESTED = 100
 
 
 def read_sql(text: str) -> Tree:
-    """Return the syntax tree of a text.
-
-    Raises
-    ------
-    SpecError
-        If it is no condition in SQL, with the place where reading stopped.
-
-    Notes
-    -----
-    Costs about a microsecond per word, whatever the number of terms.
-    """
+    """Return the syntax tree of a text; raise SpecError with the place of an error. Costs about 1 µs per word."""
     if not isinstance(text, str):
         raise SpecError(
             f'predicate={text!r} ({type(text).__name__}) is not a string. Expected SQL, such as "l.a > r.b - 3".',
@@ -98,7 +88,7 @@ def read_sql(text: str) -> Tree:
 
 
 class _Parser:
-    """Reads one word after the other. Operators that bind as tightly as each other are gathered into one tree."""
+    """A recursive-descent parser. Operators of equal precedence are collected into one tree."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -121,7 +111,7 @@ class _Parser:
         raise self._unreadable(f"{self._text[self._start : self._end]!r} is unexpected here")
 
     def _advance(self) -> None:
-        """Go to the next word."""
+        """Move to the next word."""
         self._last = self._end
         match = _TOKEN.match(self._text, self._end)
         assert match is not None
@@ -138,7 +128,7 @@ class _Parser:
     def _error(
         self, message: str, start: int | None = None, end: int | None = None, *, name: str = "JN-PREDICATE-SYNTAX"
     ) -> SpecError:
-        """Return the error about a place, which is that of the word that comes next unless another is given."""
+        """Return an error located at a place, by default at the current word."""
         place = self._start if start is None else start, self._end if end is None else end
         return SpecError(f"{message}\n{pointer(self._text, *place)}", name=name)
 
@@ -168,18 +158,18 @@ class _Parser:
         self._advance()
 
     def _is(self, *words: str) -> bool:
-        """Tell whether one of some words or symbols comes next."""
+        """Return whether one of some words or symbols is next."""
         return self._word in words and self._kind in ("name", "symbol")
 
     def _take(self, *words: str) -> bool:
-        """Go past one of some words or symbols, if it comes next."""
+        """Skip one of some words or symbols if it is next, and return whether it was."""
         found = self._is(*words)
         if found:
             self._advance()
         return found
 
     def _inside(self, least: int) -> Tree:
-        """Return an expression inside of another one."""
+        """Return a nested expression."""
         self._nested += 1
         if self._nested > _MOST_NESTED:
             raise self._error(
@@ -192,7 +182,7 @@ class _Parser:
         return tree
 
     def _expression(self, least: int) -> Tree:
-        """Return what comes next, up to an operator that binds less than wanted."""
+        """Return the expression up to an operator that binds less tightly than ``least``."""
         tree = self._operand(least)
         while self._kind in ("symbol", "name"):
             word = self._word
@@ -213,7 +203,7 @@ class _Parser:
         return tree
 
     def _chain(self, first: Tree, binding: int) -> Tree:
-        """Return all operands that operators of one binding join."""
+        """Return all operands connected by operators of one precedence."""
         operands, operators = [first], []
         while self._kind in ("symbol", "name") and _BINDING.get(self._word) == binding:
             operators.append(self._word)
@@ -222,7 +212,7 @@ class _Parser:
         return Tree(_KINDS[binding], first.start, operands[-1].end, tuple(operators), tuple(operands))
 
     def _relation(self, operand: Tree) -> Tree:
-        """Return a comparison, which is no operand of another one unless it stands in brackets."""
+        """Return a comparison, which is an operand of another one only in parentheses."""
         tree = self._one_relation(operand)
         if self._kind in ("symbol", "name") and _BINDING.get(self._word) == _RELATION:
             end = self._one_relation(tree).end
@@ -274,7 +264,7 @@ class _Parser:
         return Tree("like", operand.start, self._last, escape, (operand, pattern))
 
     def _case(self) -> Tree:
-        """Return the conditions and values of a CASE, of which an operand in front is compared to each condition."""
+        """Return the conditions and values of a CASE. An operand after CASE is compared with each condition."""
         start = self._start
         self._advance()
         operands = () if self._is("WHEN") else (self._inside(_LOOSEST),)
@@ -302,7 +292,7 @@ class _Parser:
         return Tree("in", operand.start, self._last, None, (operand, *options))
 
     def _plain_list(self) -> list[Tree]:
-        """Return the constants that come after a bracket or comma, and stay at it as if they were not there."""
+        """Return the constants after a parenthesis or comma, without moving past that symbol."""
         found = _PLAIN_LIST.match(self._text, self._end)
         if found is None:
             return []
@@ -329,7 +319,7 @@ class _Parser:
         return Tree("not", operand.start, tree.end, None, (tree,)) if opposite else tree
 
     def _operand(self, least: int) -> Tree:
-        """Return a single value, or what a sign or a bracket stands in front of."""
+        """Return a single value, or a sign or parenthesis with its operand."""
         start, kind, word = self._start, self._kind, self._word
         if kind in ("text", "raw"):
             return self._text_literal()
@@ -370,7 +360,7 @@ class _Parser:
         return Tree("not", start, operand.end, None, (operand,))
 
     def _named(self, least: int) -> Tree:
-        """Return what starts with a word: a constant, a function, a column."""
+        """Return what starts with a word: a constant, a function or a column."""
         start, word = self._start, self._word
         if word == "NOT" and least <= _NOT:
             return self._negation()
@@ -393,7 +383,7 @@ class _Parser:
         return self._call(start, ".".join(names)) if self._is("(") else self._column(start, names)
 
     def _peek(self) -> str:
-        """Return the symbol that comes after the current word, or the kind of what comes instead."""
+        """Return the symbol after the current word, or the kind of the token there."""
         match = _TOKEN.match(self._text, self._end)
         assert match is not None
         assert match.lastgroup is not None
@@ -407,7 +397,7 @@ class _Parser:
         return Tree("column", start, self._last, tuple(names))
 
     def _names(self) -> list[str]:
-        """Return a name, or several that dots join without anything between."""
+        """Return a name, or several that are connected by dots."""
         if self._kind not in ("name", "quoted"):
             raise self._unreadable("the name of a column is missing here")
         written = self._text[self._start : self._end]
@@ -432,7 +422,7 @@ class _Parser:
         return Tree("call", start, self._last, name, tuple(items))
 
     def _type(self) -> tuple[str, tuple[str, ...]]:
-        """Return the name of a type and its sizes; of an unknown one all that is written."""
+        """Return the name of a type and its sizes; of an unknown type, all of its text."""
         start, name = self._start, self._word
         if self._kind != "name":
             raise self._unreadable("the name of a type is missing here")
@@ -454,7 +444,7 @@ class _Parser:
         return name or self._text[start : self._last], tuple(sizes)
 
     def _text_literal(self) -> Tree:
-        """Return a text, or several that stand beside each other, which are one."""
+        """Return a text; adjacent texts are concatenated."""
         start, parts = self._start, []
         while self._kind in ("text", "raw"):
             parts.append(self._word[2:-1] if self._kind == "raw" else _ESCAPE.sub(_unescaped, self._word[1:-1]))
@@ -471,7 +461,7 @@ class _Parser:
         return Tree("text", start, self._last, text)
 
     def _interval(self) -> Tree:
-        """Return a length of time, a text with or without a unit or numbers with one each; or a column of that name."""
+        """Return an interval: a text with or without a unit, or numbers with units; or a column named INTERVAL."""
         start, name = self._start, self._text[self._start : self._end]
         self._advance()
         if self._is("(") or (self._kind in ("name", "quoted") and self._word not in _NO_OPERANDS):
@@ -497,13 +487,13 @@ class _Parser:
         return Tree("interval", start, self._last, (" ".join(f"{value} {unit}" for value, unit in parts), None))
 
     def _restart(self, start: int, name: str) -> Tree:
-        """Go back to the end of a name, and return the column."""
+        """Move back to the end of a name, and return the column."""
         self._end = start + len(name)
         self._advance()
         return Tree("column", start, start + len(name), (name,))
 
     def _unit(self) -> str | None:
-        """Return the unit that comes next, if any: a word, or two as in ``HOUR TO MINUTE``."""
+        """Return the unit that is next, or None: a word, or two as in ``HOUR TO MINUTE``."""
         if self._kind != "name" or self._word in _NO_UNITS:
             return None
         unit = self._text[self._start : self._end]
@@ -515,7 +505,7 @@ class _Parser:
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Return the character that an escape in a text stands for."""
+    """Return the character that an escape denotes."""
     code = match[1]
     if code is None:
         return match[0][0]

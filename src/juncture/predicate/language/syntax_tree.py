@@ -1,4 +1,4 @@
-"""The trees that the text of a predicate is read into, and the places in it that errors show."""
+"""Syntax trees of predicates, and excerpts of the text for errors."""
 
 from __future__ import annotations
 
@@ -10,29 +10,20 @@ _WIDTH = 100
 
 
 class Tree(NamedTuple):
-    """A part of a predicate's text.
+    """A part of a predicate's text, from ``start`` to before ``end``, with its operands in ``parts``.
 
-    Attributes
-    ----------
-    kind
-        What it is:
+    The kinds:
 
-        - ``and``, ``or``, ``not``, ``neg``, ``between``, ``in`` (the operand comes first), ``is null``, ``compare``
-          (``value`` is the operator) and ``distinct``;
-        - ``like`` (``value`` is what ESCAPE says), ``case`` (``value`` is how many operands stand before and after the
-          pairs of condition and value);
-        - ``sum`` and ``product`` of all operands that stand beside each other (``value`` has the operators);
-        - ``list``, of constants that IN names one after another (``value`` has the words: plain numbers and texts);
-        - ``call`` (``value`` is the function's name), ``cast`` (``value`` is the type: its name and sizes);
-        - ``column`` (``value`` has the names before and after the dots), ``number`` (as it is written), ``text``,
-          ``binary``, ``constant`` (``TRUE``, ``FALSE`` or ``NULL``), ``moment`` (``value`` is its type and text) and
-          ``interval`` (``value`` is its text and unit).
-    start, end
-        Where it starts, and where it has ended.
-    value
-        What it says beside its parts.
-    parts
-        Its operands.
+    - ``and``, ``or``, ``not``, ``neg``, ``between``, ``in`` (the operand comes first), ``is null``, ``is``, ``compare``
+      (``value`` is the operator)
+    - ``like`` (``value`` is the ESCAPE), ``case`` (``value`` is the number of operands before and after the pairs of
+      condition and value)
+    - ``sum`` and ``product`` of adjacent operands (``value`` has the operators)
+    - ``list`` of constants in IN (``value`` has the words: plain numbers and texts)
+    - ``call`` (``value`` is the name), ``cast`` (``value`` is the name and sizes of the type)
+    - ``column`` (``value`` has the names between the dots), ``number`` (as written), ``text``, ``binary``, ``constant``
+      (``TRUE``, ``FALSE`` or ``NULL``), ``moment`` (``value`` is its type and text), ``interval`` (``value`` is its
+      text and unit)
     """
 
     kind: str
@@ -52,14 +43,7 @@ def walk_tree(tree: Tree) -> Iterator[Tree]:
 
 
 def pointer(text: str, start: int, end: int) -> str:
-    """Return the line of a text that holds a place, or what is around it, and a line of carets below the place.
-
-    Parameters
-    ----------
-    text
-        All of the text.
-    start, end
-        Where the place starts, and where it has ended.
+    """Return the line of a text that contains a place, shortened if long, and carets below the place.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The types of a predicate's values, and what Spark makes of two of them.
+"""The types of values in predicates, and the result types of operations, as in Spark.
 
-Every type but floats, strings and binary counts whole *steps*: an integer is its own step, a decimal counts units of
-its last digit, a date counts days, timestamps and durations count their unit. So arithmetic on them is exact.
+Every type except floats, strings and binary counts whole *steps*: an integer is its own step, a decimal counts units of
+its last digit, a date counts days, timestamps and durations count their unit. Arithmetic on steps is exact.
 """
 
 from __future__ import annotations
@@ -40,18 +40,9 @@ TIME_STEPS: dict[str, int] = {unit: int(1_000**power) for power, unit in enumera
 class Type:
     """The type of a value.
 
-    Attributes
-    ----------
-    kind
-        What the values are. ``null`` is the type of a bare NULL.
-    bits
-        The width of integers (8 to 64) and floats (32 or 64).
-    precision, scale
-        Of decimals: the digits in all, and those after the point.
-    unit
-        Of timestamps and durations: ``s``, ``ms``, ``us`` or ``ns``.
-    zoned
-        Whether a timestamp is an instant rather than the reading of a clock.
+    ``null`` is the type of a bare NULL. ``bits`` is 8 to 64 for integers, and 32 or 64 for floats. ``precision`` and
+    ``scale`` are the digits of decimals in total and after the point. ``unit`` is ``s``, ``ms``, ``us`` or ``ns``. A
+    ``zoned`` timestamp is an instant; others are readings of a clock.
     """
 
     kind: TypeKind
@@ -63,22 +54,22 @@ class Type:
 
     @cached_property
     def is_number(self) -> bool:
-        """Whether it takes part in arithmetic with numbers."""
+        """Whether values take part in arithmetic with numbers."""
         return self.kind in ("integer", "float", "decimal")
 
     @cached_property
     def is_discrete(self) -> bool:
-        """Whether its values are whole steps, so that an open end can be closed."""
+        """Whether values are whole steps, so that an open end can be closed."""
         return self.kind in ("boolean", "integer", "decimal", "date", "timestamp", "duration")
 
     @cached_property
     def has_arithmetic(self) -> bool:
-        """Whether its values have a place on the number line."""
+        """Whether values have a place on the number line."""
         return self.is_discrete or self.kind == "float"
 
     @cached_property
     def step(self) -> Fraction | int:
-        """The distance between two neighbouring values of a discrete type."""
+        """The distance between two adjacent values of a discrete type."""
         return Fraction(1, int(10**self.scale)) if self.scale > 0 else 1
 
     @cached_property
@@ -121,7 +112,7 @@ STRING = Type("string")
 
 
 def from_arrow(data_type: pa.DataType) -> Type | None:
-    """Return the type of an Arrow column as Spark would read it, or None where a predicate cannot use it.
+    """Return the type of an Arrow column as Spark reads it; None if predicates do not support it.
 
     Unsigned integers become the next wider signed type, the widest a decimal, as Spark reads them from Parquet.
 
@@ -155,7 +146,7 @@ def from_arrow(data_type: pa.DataType) -> Type | None:
 
 
 def arrow_type(data_type: Type) -> pa.DataType:
-    """Return the Arrow type that holds values of a type."""
+    """Return the Arrow type of values of a type."""
     if data_type.kind == "integer":
         return {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[data_type.bits]
     if data_type.kind == "float":
@@ -177,7 +168,7 @@ def arrow_type(data_type: Type) -> pa.DataType:
 
 
 def in_steps(value: Value, data_type: Type) -> Any:
-    """Return a value in whole steps of its type, decimals too; of types without steps as it is."""
+    """Return a value in whole steps of its type, including decimals; values without steps are unchanged."""
     if data_type.kind != "decimal" or value is None:
         return value
     assert isinstance(value, int | Fraction)
@@ -185,7 +176,7 @@ def in_steps(value: Value, data_type: Type) -> Any:
 
 
 def from_steps(value: Any, data_type: Type) -> Value:
-    """Return what `in_steps` was given."""
+    """Return the value that `in_steps` converted."""
     return value if data_type.kind != "decimal" or value is None else Fraction(value, 10**data_type.scale)
 
 
@@ -195,7 +186,7 @@ def finer(one: Type, other: Type) -> str:
 
 
 def integer_decimal(bits: int) -> Type:
-    """Return the decimal that holds every integer of a width.
+    """Return the decimal that represents every integer of a width.
 
     Examples
     --------
@@ -219,14 +210,9 @@ def common_decimal(one: Type, other: Type) -> Type:
 
 
 def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Type:
-    """Return the type of a sum, difference, product or quotient of operands that have been brought together.
+    """Return the type of a sum, difference, product or quotient of operands of one kind.
 
     Integers are computed in 64 bits. Decimals follow Spark's rules of precision and scale.
-
-    Raises
-    ------
-    SchemaError
-        If the operation has no meaning for these types.
 
     Examples
     --------
@@ -273,7 +259,7 @@ def _decimal_result(operator: ArithmeticOperator, left: Type, right: Type) -> Ty
 
 
 def _bounded(precision: int, scale: int) -> Type:
-    """Return a decimal of at most 38 digits, which gives up digits after the point before those in front of it."""
+    """Return a decimal of at most 38 digits, dropping digits after the point before those in front of it."""
     if precision <= MAX_DIGITS:
         return Type("decimal", precision=precision, scale=scale)
     kept = max(MAX_DIGITS - (precision - scale), min(scale, _MIN_DIVISION_SCALE))
