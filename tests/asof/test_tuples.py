@@ -122,12 +122,12 @@ def test_a_report_on_spark(spark, on):
 
 @pytest.mark.parametrize("arguments", [{"direction": "nearest"}, {"tolerance": 1}, {"tolerance": "5m"}], ids=str)
 def test_they_have_no_distances(arguments):
-    with pytest.raises(SpecError, match=r"order and no distances.* Where the columns are parts of one value, make it"):
+    with pytest.raises(SpecError, match=r"a tuple of columns, which has no distances.* Combine the columns into one"):
         jn.join_asof(LEFT, RIGHT, on=DATE_TIME, **arguments)
 
 
 def test_errors_name_the_column_that_does_not_fit():
-    with pytest.raises(SchemaError, match="left 'time' is time64"):
+    with pytest.raises(SchemaError, match="left 'time' .time64"):
         jn.join_asof(LEFT, RIGHT.set_column(1, "time", RIGHT["r"]), on=DATE_TIME)
     with pytest.raises(SchemaError, match=r"on='tim' is not a column.* Did you mean 'time'"):
         jn.join_asof(LEFT, RIGHT, on=["date", "tim"])
@@ -167,7 +167,7 @@ def test_reports():
 
 def test_streams_and_changes_refuse_them():
     schemas, spec = (LEFT.schema, RIGHT.schema), jn.Asof(on=DATE_TIME)
-    said = r"on= names several columns \(date, time\), which .* cannot order by"
+    said = r"on=\(date, time\) names several columns, which .* cannot order by"
     with pytest.raises(PlanError, match=said):
         jn.changes(*schemas, spec)
     with pytest.raises(PlanError, match=said):

@@ -99,7 +99,7 @@ def test_the_match_report(where, direction):
         (5, SpecError, r"where=5 \(int\) is not a string. Expected SQL, such as"),
         ("r.price <", SpecError, "r.price <"),
         ("r.prise < l.limit", SchemaError, "Did you mean 'price'"),
-        ("l.limit", SchemaError, "BIGINT and not a truth value"),
+        ("l.limit", SchemaError, "BIGINT, but must be a boolean"),
     ],
 )
 def test_conditions_that_say_nothing(where, error, said):

@@ -139,7 +139,7 @@ def test_on_spark(folder, monkeypatch, spark):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*RANGE, "--on", "at"), "without an end"),
+        ((*RANGE, "--on", "at"), "unbounded on both sides"),
         ((*RANGE, "--on", "at", "--lower", "5", "--upper", "0"), "starts after its end"),
         ((*RANGE, "--on", "at", "--lower", ""), "--lower is empty"),
         ((*RANGE, "--on", "at", "--lower", "bakc"), "Did you mean 'back'?"),

@@ -116,7 +116,7 @@ def test_what_is_made_has_a_name_of_its_own():
     assert "of equal a + 1, by a + 1 (left join)" in plan.explain()
     other = pa.table({"text": ["x"]})
     for kind in (jn.Equi, jn.Asof):
-        with pytest.raises(SchemaError, match=r"left 'a \+ 1' is int64"):
+        with pytest.raises(SchemaError, match=r"left 'a \+ 1' .int64."):
             jn.plan(table, other, kind(left_on=jn.expr("a + 1"), right_on="text"))
 
 
@@ -149,8 +149,8 @@ def test_frames_of_pandas_and_polars():
     [
         ({"on": jn.expr("dya + 1")}, SchemaError, "on=, in an expression over the left table"),
         ({"on": jn.expr("day +")}, SpecError, "on=, in an expression over the left table"),
-        ({"left_on": jn.expr("upper('a')"), "right_on": "at"}, SchemaError, "is string .text., right 'at' is int64"),
-        ({"on": "day", "by": jn.expr("r.day")}, SchemaError, "by= has an expression"),
+        ({"left_on": jn.expr("upper('a')"), "right_on": "at"}, SchemaError, ".string. with right 'at' .int64."),
+        ({"on": "day", "by": jn.expr("r.day")}, SchemaError, "by=, in an expression over the left table"),
     ],
 )
 def test_what_does_not_fit(arguments, error, said):
@@ -160,7 +160,7 @@ def test_what_does_not_fit(arguments, error, said):
 
 def test_what_is_no_expression():
     for value in ("", 5, None):
-        with pytest.raises(SpecError, match="is no expression"):
+        with pytest.raises(SpecError, match="has no SQL text"):
             jn.expr(value)
     with pytest.raises(SpecError, match="is an expression, but interpolation needs columns"):
         jn.interpolate(LEFT, RIGHT, left_on=jn.expr("day"), right_on="at", columns="row")

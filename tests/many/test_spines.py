@@ -127,15 +127,15 @@ def test_has_a_tolerance_for_each_side() -> None:
     ("make", "message"),
     [
         (lambda: jn.grid(READINGS, every=0, on="ts"), "every=0"),
-        (lambda: jn.grid(READINGS, every=None), "every=None is no step"),
+        (lambda: jn.grid(READINGS, every=None), "every=None is not a step"),
         (lambda: jn.grid(READINGS, every="1ns"), "whole number of steps"),
         (lambda: jn.grid(every=1, by="sensor", start=0, end=1), "names columns, and there are no data"),
         (lambda: jn.grid(every=1, start=0), "end=None names no value"),
         (lambda: jn.grid(READINGS, every="1h", by={"sensor": ["a"]}), "there are data"),
-        (lambda: jn.grid(READINGS, every="1h", by=["ts"]), "names a column twice"),
+        (lambda: jn.grid(READINGS, every="1h", by=["ts"]), "name a column twice"),
         (lambda: jn.grid(READINGS, every="1h", start=5.5), "start=5.5"),
-        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns=[]), "names no columns"),
-        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="level", tolerance=(1, 2, 3)), "nor a pair"),
+        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns=[]), "is empty"),
+        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="level", tolerance=(1, 2, 3)), "has 3 values"),
         (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="level", method="cubic"), "no argument method="),
     ],
 )
@@ -149,8 +149,8 @@ def test_refuses_arguments_that_make_no_sense(make: Any, message: str) -> None:
     [
         (lambda: jn.grid(READINGS, every=1, on="level"), "no regular steps"),
         (lambda: jn.grid(READINGS, every="1h", by="sensors"), "by='sensors' is not a column"),
-        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="sensor"), "lines lie between numbers"),
-        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="levels"), "columns names the column 'levels'"),
+        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="sensor"), "interpolation needs numbers"),
+        (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="levels"), "columns='levels' is not a column"),
     ],
 )
 def test_refuses_columns_that_do_not_suit(make: Any, message: str) -> None:

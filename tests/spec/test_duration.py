@@ -49,7 +49,7 @@ def test_what_is_not_a_duration(text):
     assert not is_duration(text)
     with pytest.raises(SpecError, match=r"is not a duration\. Expected numbers with units .*\"1h30m\"") as error:
         duration_ns(text, argument="lower")
-    assert str(error.value).startswith(f"lower={text!r}")
+    assert error.value.message.startswith(f"lower={text!r}")
 
 
 @pytest.mark.parametrize(

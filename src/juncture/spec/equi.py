@@ -79,8 +79,10 @@ class Equi(Spec):
     SpecError
         If an argument is invalid for all tables.
 
-    Notes ----- A spec costs nothing to create. See `juncture.join` for the time and memory of the join. With ``agg``,
-    the spec resolves to a predicate join.
+    Notes
+    -----
+    A spec costs nothing to create. See `juncture.join` for the time and memory of the join. With ``agg``, the spec
+    resolves to a predicate join.
 
     Examples
     --------

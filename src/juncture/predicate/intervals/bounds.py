@@ -122,9 +122,11 @@ def bounds(
     SchemaError
         If a column is unknown, or types do not fit.
 
-    Notes ----- Takes some tens of microseconds per operation in the predicate and round, usually for a handful of
-    rounds, and memory in proportion to the predicate. Source: "General-purpose Stream Joins via Pruning Symmetric Hash
-    Joins", Synnada, 2023.
+    Notes
+    -----
+    Takes some tens of microseconds per operation in the predicate and round, usually for a handful of rounds, and
+    memory in proportion to the predicate. Source: "General-purpose Stream Joins via Pruning Symmetric Hash Joins",
+    Synnada, 2023.
 
     Examples
     --------
