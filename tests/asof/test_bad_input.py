@@ -55,14 +55,14 @@ def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments
         (
             {"left_on": "ts", "right_on": "robot_id"},
             jn.SchemaError,
-            ["which have no common values", "left 'ts' is int64 (integer)", "right 'robot_id' is string (text)", "Cast"],
+            ["no common values", "left 'ts' (int64)", "right 'robot_id' (string)", "Cast"],
         ),
         (
             {"on": "robot_id", "direction": "nearest"},
             jn.SpecError,
             ["direction='nearest'", "no distances"],
         ),
-        ({"on": "robot_id", "tolerance": 1}, jn.SpecError, ["tolerance=1 needs numeric or temporal columns", "of text values"]),
+        ({"on": "robot_id", "tolerance": 1}, jn.SpecError, ["tolerance=1 needs numeric or", "'robot_id' is text"]),
         (
             {"on": "ts", "left_by": "robot_id", "right_by": "angle"},
             jn.SchemaError,
@@ -73,7 +73,11 @@ def fails(error: type[Exception], *said: str, left: Any, right: Any, **arguments
         ({"on": "ts", "tolerance": math.nan}, jn.SpecError, ["tolerance=nan would match nothing"]),
         ({"on": "ts", "tolerance": "five"}, jn.SpecError, ["tolerance='five' is neither a duration", '"5m"', "column"]),
         ({"on": "ts", "tolerance": "5m"}, jn.SpecError, ["tolerance='5m' is a duration", "integer", "Pass a number"]),
-        ({"on": "ts", "tolerance": "robot_id"}, jn.SchemaError, ["'robot_id' is a left column of type string", "an integer column"]),
+        (
+            {"on": "ts", "tolerance": "robot_id"},
+            jn.SchemaError,
+            ["'robot_id' is a left column of type", "an integer column"],
+        ),
         ({"on": "ts", "strategy": "forward"}, jn.SpecError, ["strategy='forward'", "direction=", "algorithm="]),
         ({"on": "ts", "directoin": "forward"}, jn.SpecError, ["no argument directoin=", "Did you mean 'direction'?"]),
         ({"on": "ts", "how": "outer"}, jn.SpecError, ["how='outer' is unknown", "'full'"]),
@@ -91,8 +95,8 @@ def test_zoned_and_unzoned_time(given_as):
     right = read_table("ts: timestamp[us]\n2026-01-01")
     said = (
         "but only one of them has a time zone",
-        "left 'ts' is timestamp[us, tz=",
-        "right 'ts' is timestamp[us]",
+        "left 'ts' (timestamp[us, tz=",
+        "right 'ts' (timestamp[us])",
         "Add a time zone",
     )
     fails(jn.SchemaError, *said, left=given_as(left), right=given_as(right), on="ts")
@@ -100,7 +104,7 @@ def test_zoned_and_unzoned_time(given_as):
 
 def test_a_tolerance_without_unit_for_times(given_as):
     times = given_as(read_table("ts: timestamp[us]\n2026-01-01"))
-    said = "tolerance=5 (int) has no unit", "timestamps", 'such as "5m"'
+    said = "tolerance=5 (int) has no unit", "timestamps", 'such as tolerance="5m"'
     fails(jn.SpecError, *said, left=times, right=times, on="ts", tolerance=5)
 
 

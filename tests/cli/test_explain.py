@@ -75,10 +75,10 @@ def test_options_of_rows_are_not_there():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        pytest.param(["-o", "plan.pdf"], "extension of --output='.pdf' is not known", id="ending"),
+        pytest.param(["-o", "plan.pdf"], "extension of --output='.pdf' is unknown", id="ending"),
         pytest.param(
             ["--output-format", "htlm"],
-            "--output-format='htlm' is not known. Expected one of 'text', 'json', 'html'",
+            "--output-format='htlm' is unknown. Expected one of 'text', 'json', 'html'",
             id="form",
         ),
         pytest.param(["-o", "left.parquet", "--output-format", "text"], "Pass --overwrite", id="exists"),

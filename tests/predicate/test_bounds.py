@@ -205,7 +205,11 @@ def test_narrow_types_limit_what_is_left(condition, data_type, expected):
         ({"predicate": "l.a > 3", "l": {"a": (1, "x")}}, SpecError, "ends of two types, BIGINT and STRING"),
         ({"predicate": "l.a > 3", "l": {"a": (float("nan"), 1.0)}}, SpecError, "NaN"),
         ({"predicate": "l.a > 3", "l": {"a": (object(), 1)}}, SpecError, "has the end <object"),
-        ({"predicate": "l.a > 3", "l": {"aa": (1, 2)}}, SchemaError, "is not a column in the predicate. Did you mean 'a'?"),
+        (
+            {"predicate": "l.a > 3", "l": {"aa": (1, 2)}},
+            SchemaError,
+            "is not a column in the predicate. Did you mean 'a'?",
+        ),
         ({"predicate": "l.a > r.b", "l": {"a": (1, 2)}, "r": {"b": ("x", None)}}, SchemaError, "do not compare"),
         (
             {"predicate": "l.a > 3", "l": {"b": 1}, "left_schema": pa.schema({"a": pa.int8()})},

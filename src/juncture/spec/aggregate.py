@@ -107,23 +107,23 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
             name="JN-AGGREGATE-FORM",
         )
     frozen = {}
-    for column, given in agg.items():
+    for column, functions in agg.items():
         check_name("agg", column)
-        several = isinstance(given, Sequence) and not isinstance(given, str)
-        calls = list(given) if several and not _is_call(given) else [given]
-        if not calls or (not several and not isinstance(given, str)) or len(set(map(str, calls))) != len(calls):
+        several = isinstance(functions, Sequence) and not isinstance(functions, str)
+        calls = list(functions) if several and not _is_call(functions) else [functions]
+        if not calls or (not several and not isinstance(functions, str)) or len(set(map(str, calls))) != len(calls):
             raise SpecError(
-                f"agg[{column!r}]={given!r} is not a function or a list of different functions. Expected for example "
-                '"mean" or ["min", "max"].',
+                f"agg[{column!r}]={functions!r} is not a function or a list of different functions. Expected for "
+                'example "mean" or ["min", "max"].',
                 name="JN-AGGREGATE-FORM",
             )
         frozen[column] = tuple(_frozen_call(column, call) for call in calls)
     return frozen
 
 
-def _is_call(given: Any) -> bool:
+def _is_call(functions: Any) -> bool:
     """Return whether a sequence is a function with its argument, rather than several functions."""
-    return bool(given) and isinstance(given[0], str) and given[0] in _TAKES
+    return bool(functions) and isinstance(functions[0], str) and functions[0] in _TAKES
 
 
 def _frozen_call(column: str, call: Any) -> Call:
@@ -193,7 +193,7 @@ def resolve_aggregates(
     the output names; a single None if there is one window.
     """
     frozen = freeze_aggregates(agg) or {}
-    calls = [(column, _parts(call)) for column, given in frozen.items() for call in given]
+    calls = [(column, _parts(call)) for column, functions in frozen.items() for call in functions]
     seconds = [str(argument) for _, (function, argument) in calls if function in OF_TWO]
     check_columns(right, [*(column for column in frozen if column != ROWS), *seconds], argument="agg", side="right")
     taken, aggregates = set(left.names), []
@@ -236,8 +236,8 @@ def _named(argument: str | float | None) -> list[str]:
 def aggregated_types(agg: Agg | None) -> dict[str, pa.DataType]:
     """Return the types that aggregated columns of the null type get."""
     types: dict[str, pa.DataType] = {}
-    for column, given in (freeze_aggregates(agg) or {}).items():
-        calls = [_parts(call) for call in given]
+    for column, functions in (freeze_aggregates(agg) or {}).items():
+        calls = [_parts(call) for call in functions]
         is_truth = all(function in ("any", "all") for function, _ in calls)
         types[column] = pa.bool_() if is_truth else pa.int64()
         types |= {str(argument): pa.int64() for function, argument in calls if function in OF_TWO}

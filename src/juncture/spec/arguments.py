@@ -102,9 +102,9 @@ def pair_names(
             )
         left = right = both
     if (left is None) != (right is None):
-        given, missing = ("left", "right") if right is None else ("right", "left")
+        present, missing = ("left", "right") if right is None else ("right", "left")
         raise SpecError(
-            f"{given}_{argument}={left if right is None else right!r} needs {missing}_{argument}=. Pass both, or "
+            f"{present}_{argument}={left if right is None else right!r} needs {missing}_{argument}=. Pass both, or "
             f"{argument}= if both tables use the same names.",
             name="JN-ARGUMENT-CONFLICT",
         )

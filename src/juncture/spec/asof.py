@@ -324,8 +324,8 @@ class Asof(OrderedSpec):
         if known is not None:
             check_columns(columns.left, known[:1], argument="known", side="left")
             check_columns(columns.right, known[1:], argument="known", side="right")
-            seen, since = ordered(columns, [("left", known[0]), ("right", known[1])], exact=True)
-            known = seen, since
+            left_known, right_known = ordered(columns, [("left", known[0]), ("right", known[1])], exact=True)
+            known = left_known, right_known
         return self._resolved(columns.left, columns.right, on[0], by, known)
 
     def _over(self, join: ResolvedAsof, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
@@ -384,13 +384,13 @@ class Asof(OrderedSpec):
         """Raise SpecError if the join needs distances between values that have none."""
         if not domain.is_ranked or (self.tolerance is None and self.direction != "nearest"):
             return
-        asked = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
+        argument = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
         kind, remedy = domain.kind, "Convert it first, for example with pd.to_datetime"
         if domain.kind == "tuple":
             kind = "a tuple of columns"
             remedy = "Combine the columns into one, such as a date and a time of day into a timestamp"
         raise SpecError(
-            f"{asked} needs numeric or temporal columns, but {self.on_names()[0]!r} is {kind}, which has no "
+            f"{argument} needs numeric or temporal columns, but {self.on_names()[0]!r} is {kind}, which has no "
             f"distances. {remedy}, or pass direction='backward' or 'forward' without tolerance=.",
             name="JN-TOLERANCE-TYPE",
         )
@@ -406,8 +406,8 @@ class Asof(OrderedSpec):
 
 def _compared(columns: ComputedColumns, pair: tuple[str, str], *, fills: bool) -> tuple[str, str]:
     """Return a comparable pair of columns; with ``fills``, of one type, since right values fill the left column."""
-    ours, theirs = ordered(columns, [("left", pair[0]), ("right", pair[1])], exact=True)
-    return filled(columns, ours, theirs) if fills else (ours, theirs)
+    left_name, right_name = ordered(columns, [("left", pair[0]), ("right", pair[1])], exact=True)
+    return filled(columns, left_name, right_name) if fills else (left_name, right_name)
 
 
 def _known(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> Known:
@@ -418,12 +418,13 @@ def _known(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> Known:
 
 def _shown_once(left: pa.Schema, right: pa.Schema, left_on: str, right_on: str) -> list[tuple[str, str]]:
     """Return the pairs of ``on`` columns for which the output shows the left column only."""
-    ours, theirs = left.field(left_on), right.field(right_on)
-    if not parts_of(ours):
+    left_field, right_field = left.field(left_on), right.field(right_on)
+    if not parts_of(left_field):
         return [(left_on, right_on)]
     # In a task, a tuple may lack its parts, or the columns that its parts stand for.
     pairs = list[tuple[str, str]]()
-    parts = zip(parts_of(ours), parts_of(theirs), parts_stand_for(ours), parts_stand_for(theirs), strict=True)
+    fields = left_field, right_field
+    parts = zip(*map(parts_of, fields), *map(parts_stand_for, fields), strict=True)
     for one, other, own, other_own in parts:
         if one in left.names and other in right.names:
             pairs.append((one, other))

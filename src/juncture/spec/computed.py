@@ -122,16 +122,16 @@ def parts_stand_for(field: pa.Field) -> tuple[str | None, ...]:
 
 def expression_of(field: pa.Field) -> str | None:
     """Return the expression of a computed column; None for other columns."""
-    found: bytes | None = (field.metadata or {}).get(_EXPRESSION)
-    return None if found is None else found.decode()
+    value: bytes | None = (field.metadata or {}).get(_EXPRESSION)
+    return None if value is None else value.decode()
 
 
 def stands_for(field: pa.Field) -> str | None:
     """Return the table's own column whose values a column has; None for expressions and tuples."""
     if not is_computed(field):
         return str(field.name)
-    found: bytes | None = field.metadata.get(_STANDS_FOR)
-    return None if found is None else found.decode()
+    value: bytes | None = field.metadata.get(_STANDS_FOR)
+    return None if value is None else value.decode()
 
 
 def display_name(schema: pa.Schema, name: str) -> str:
@@ -207,7 +207,7 @@ class ComputedColumns:
 
     def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str) -> list[tuple[str, str]]:
         """Return pairs of names; expressions are appended first."""
-        return [(self.name(ours, "left", argument), self.name(theirs, "right", argument)) for ours, theirs in keys]
+        return [(self.name(left, "left", argument), self.name(right, "right", argument)) for left, right in keys]
 
     def expression(self, text: str, side: Side, of: str | None = None) -> str:
         """Append an expression, and return its name. ``of`` is the column that it stands for."""

@@ -32,28 +32,28 @@ def matched_keys(
     ``fills`` is whether right values fill the left column in unmatched rows, which needs one type. Computed columns are
     added to ``columns``. Raises SchemaError if no type represents the values of both.
     """
-    found: list[tuple[str, str]] = []
-    for ours, theirs in pairs:
-        types = columns.left.field(ours).type, columns.right.field(theirs).type
+    result: list[tuple[str, str]] = []
+    for left, right in pairs:
+        types = columns.left.field(left).type, columns.right.field(right).type
         kinds = key_kind(types[0]), key_kind(types[1])
         if kinds[0] == kinds[1]:
             shared = _common_type(*types) if fills and plain_type(types[0]) != plain_type(types[1]) else None
-            found.append((ours, theirs) if shared is None else _both(columns, ours, theirs, shared))
+            result.append((left, right) if shared is None else _both(columns, left, right, shared))
         elif not set(kinds) <= {"integer", "float", "decimal"}:
-            found.append((ours, theirs))
+            result.append((left, right))
         elif "float" not in kinds or (_is_small(types) and "decimal" not in kinds):
             shared = pa.float64() if "float" in kinds else _common_decimal(*types)
-            found.append((ours, theirs) if shared is None else _both(columns, ours, theirs, shared))
+            result.append((left, right) if shared is None else _both(columns, left, right, shared))
         elif fills:
             raise SchemaError(
-                f"{display_name(columns.left, ours)!r} ({types[0]}) and {display_name(columns.right, theirs)!r} "
+                f"{display_name(columns.left, left)!r} ({types[0]}) and {display_name(columns.right, right)!r} "
                 f"({types[1]}) have no common type, but how='right' and 'full' write right keys into the left column. "
                 "Cast one of them first.",
                 name="JN-FILL-TYPE",
             )
         else:
-            found += _with_floats(columns, (ours, theirs), kinds, nulls_equal=nulls_equal)
-    return found
+            result += _with_floats(columns, (left, right), kinds, nulls_equal=nulls_equal)
+    return result
 
 
 def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exact: bool = False) -> list[str]:
@@ -78,17 +78,17 @@ def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exac
     ]
 
 
-def filled(columns: ComputedColumns, ours: str, theirs: str) -> tuple[str, str]:
+def filled(columns: ComputedColumns, left: str, right: str) -> tuple[str, str]:
     """Return a pair of columns of one type, if they have one kind but different types."""
-    types = columns.left.field(ours).type, columns.right.field(theirs).type
+    types = columns.left.field(left).type, columns.right.field(right).type
     if key_kind(types[0]) != key_kind(types[1]) or plain_type(types[0]) == plain_type(types[1]):
-        return ours, theirs
+        return left, right
     shared = _common_type(*types)
-    return (ours, theirs) if shared is None else _both(columns, ours, theirs, shared)
+    return (left, right) if shared is None else _both(columns, left, right, shared)
 
 
-def _both(columns: ComputedColumns, ours: str, theirs: str, data_type: pa.DataType) -> tuple[str, str]:
-    return columns.converted(ours, data_type, "left"), columns.converted(theirs, data_type, "right")
+def _both(columns: ComputedColumns, left: str, right: str, data_type: pa.DataType) -> tuple[str, str]:
+    return columns.converted(left, data_type, "left"), columns.converted(right, data_type, "right")
 
 
 def _with_floats(
@@ -98,16 +98,16 @@ def _with_floats(
     place = kinds.index("float")
     sides: tuple[Side, Side] = ("left", "right")
     other = pair[1 - place]
-    found = list(pair)
+    result = list(pair)
     if "decimal" in kinds:
-        found[1 - place] = columns.expression(
+        result[1 - place] = columns.expression(
             f"CAST({columns.sql(other, sides[1 - place])} AS DOUBLE)", sides[1 - place], of=other
         )
-        return [(found[0], found[1])]
+        return [(result[0], result[1])]
     if pat.is_uint64(plain_type(columns.schema(sides[1 - place]).field(other).type)):
-        ours, theirs = display_name(columns.left, pair[0]), display_name(columns.right, pair[1])
+        left, right = display_name(columns.left, pair[0]), display_name(columns.right, pair[1])
         raise SchemaError(
-            f"{ours!r} and {theirs!r} are 64-bit unsigned integers and floats, which do not compare exactly. Cast one "
+            f"{left!r} and {right!r} are 64-bit unsigned integers and floats, which do not compare exactly. Cast one "
             "of them to the type of the other.",
             name="JN-TYPE-INEXACT",
         )
@@ -115,14 +115,14 @@ def _with_floats(
     floats = columns.sql(pair[place], sides[place])
     whole = f"CAST({floats} AS BIGINT)"
     text = f"CASE WHEN {whole} = {floats} THEN {whole} END"
-    found[place] = columns.expression(text, sides[place], of=pair[place])
+    result[place] = columns.expression(text, sides[place], of=pair[place])
     if not nulls_equal:
-        return [(found[0], found[1])]
+        return [(result[0], result[1])]
     # Distinguishes these nulls from the original ones.
     nulls = [
         columns.expression(f"{columns.sql(name, side)} IS NULL", side) for name, side in zip(pair, sides, strict=True)
     ]
-    return [(found[0], found[1]), (nulls[0], nulls[1])]
+    return [(result[0], result[1]), (nulls[0], nulls[1])]
 
 
 def _is_small(types: Sequence[pa.DataType]) -> bool:
@@ -131,38 +131,38 @@ def _is_small(types: Sequence[pa.DataType]) -> bool:
     return all(each.bit_width <= _EXACT_BITS for each in plain if pat.is_integer(each))
 
 
-def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType | None:
+def _common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """Return the smallest type that represents all values of two types of one kind, or None."""
-    ours, theirs = plain_type(ours), plain_type(theirs)
-    if pat.is_integer(ours):
-        return _common_integer(ours, theirs)
-    if pat.is_floating(ours):
-        return max(ours, theirs, key=lambda each: each.bit_width)
-    if pat.is_decimal(ours):
-        return _common_decimal(ours, theirs)
-    if pat.is_date(ours):
+    left, right = plain_type(left), plain_type(right)
+    if pat.is_integer(left):
+        return _common_integer(left, right)
+    if pat.is_floating(left):
+        return max(left, right, key=lambda each: each.bit_width)
+    if pat.is_decimal(left):
+        return _common_decimal(left, right)
+    if pat.is_date(left):
         return pa.date32()
-    if pat.is_timestamp(ours) or pat.is_time(ours):
-        return _common_time(ours, theirs)
+    if pat.is_timestamp(left) or pat.is_time(left):
+        return _common_time(left, right)
     texts = (pat.is_string, pat.is_large_string, pat.is_string_view)
-    if any(test(ours) for test in texts):
+    if any(test(left) for test in texts):
         return pa.large_string()
     blobs = (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary)
-    return pa.large_binary() if any(test(ours) for test in blobs) else None
+    return pa.large_binary() if any(test(left) for test in blobs) else None
 
 
-def _common_time(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
+def _common_time(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """Return the type of the finer unit, in the time zone of the first."""
-    unit = max(ours.unit, theirs.unit, key=TIME_UNITS.index)
-    if pat.is_timestamp(ours):
-        return pa.timestamp(unit, ours.tz)
+    unit = max(left.unit, right.unit, key=TIME_UNITS.index)
+    if pat.is_timestamp(left):
+        return pa.timestamp(unit, left.tz)
     return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
 
 
-def _common_integer(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
-    if pat.is_unsigned_integer(ours) == pat.is_unsigned_integer(theirs):
-        return max(ours, theirs, key=lambda each: each.bit_width)
-    unsigned, signed = (ours, theirs) if pat.is_unsigned_integer(ours) else (theirs, ours)
+def _common_integer(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if pat.is_unsigned_integer(left) == pat.is_unsigned_integer(right):
+        return max(left, right, key=lambda each: each.bit_width)
+    unsigned, signed = (left, right) if pat.is_unsigned_integer(left) else (right, left)
     bits = max(2 * unsigned.bit_width, signed.bit_width)
     return {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}.get(bits, pa.decimal128(20, 0))
 

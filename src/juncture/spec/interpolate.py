@@ -16,7 +16,7 @@ from juncture.spec.distance import Distance
 from juncture.spec.many import Right
 from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
 
-# Unlikely as names of the user's columns, beside which they stand.
+# Chosen to differ from the names of the user's columns.
 BEFORE, AFTER = "juncture:before:", "juncture:after:"
 """Prefixes of the columns of the row before and of the row after."""
 

@@ -183,9 +183,9 @@ def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, 
         if column not in shown:
             raise _not_shown(column, right, schema, list(shown))
     columns, aggregates = list[OutputColumn](), list[Aggregate]()
-    for source, given in wanted.items():
+    for source, new_name in wanted.items():
         each = shown[source]
-        output = _free(source if given is None else given, given is not None, right, taken)
+        output = _free(source if new_name is None else new_name, new_name is not None, right, taken)
         taken.add(output)
         if isinstance(each, Aggregate):
             aggregates.append(replace(each, name=output))

@@ -200,15 +200,15 @@ class Overlap(AggregatingSpec):
         columns = ComputedColumns(left, right)
         by = columns.pairs(self.by_pairs(), "by")
         ends: list[tuple[Side, str]] = []
-        given: dict[Side, KeyInterval] = {"left": self.left_interval, "right": self.right_interval}
-        for side, keys in given.items():
+        keys_by_side: dict[Side, KeyInterval] = {"left": self.left_interval, "right": self.right_interval}
+        for side, keys in keys_by_side.items():
             names = [columns.name(key, side, f"{side}_interval") for key in keys if key is not None]
             check_columns(columns.schema(side), names, argument=f"{side}_interval", side=side)
             ends += [(side, name) for name in names]
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
-        found = iter(ordered(columns, ends))
-        intervals = _called(self.left_interval, found), _called(self.right_interval, found)
+        compared = iter(ordered(columns, ends))
+        intervals = _called(self.left_interval, compared), _called(self.right_interval, compared)
         return self._resolved(columns.left, columns.right, intervals, by)
 
     def _over(self, join: ResolvedOverlap, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:

@@ -104,7 +104,7 @@ class ResolvedRange(ResolvedInequality):
             None if bound is None or bound.constant is None else end + bound.constant
             for end, bound in ((first, self.lower), (last, self.upper))
         )
-        # The difference of two infinities is no limit.
+        # The difference of two infinities is NaN, which is not a limit.
         return (None if low is None or low != low else low), (None if high is None or high != high else high)
 
     def compared(self, side: Side) -> tuple[str, ...]:

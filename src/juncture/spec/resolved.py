@@ -73,8 +73,8 @@ class Resolved:
         if own.get_field_index(name) < 0 or (plain := stands_for(own.field(name))) in (None, name):
             return schema.field(name)
         # In a task, a conversion may lack its source.
-        given = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)
-        return given.with_type(own.field(name).type)
+        field = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)
+        return field.with_type(own.field(name).type)
 
     def over(self, left: pa.Schema, right: pa.Schema) -> Self:
         """Return the same join for other schemas, which contain all columns that it compares."""

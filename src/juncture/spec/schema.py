@@ -152,7 +152,7 @@ def hint(name: str, *schemas: pa.Schema) -> str:
     "Did you mean 'robot_id'?"
     """
     if any(name in json.loads((schema.metadata or {}).get(LEFT_OUT, b"[]")) for schema in schemas):
-        return "It is a level of the table's index: make it a column with .reset_index() first."
+        return "It is an index level. Make it a column with .reset_index() first."
     return did_you_mean(name, dict.fromkeys(column for schema in schemas for column in schema.names))
 
 
@@ -344,19 +344,19 @@ def output_columns(
     """
     if how in ("semi", "anti"):
         return left_columns(left)
-    repeated = [(ours, theirs, stands_for(left.field(ours)), stands_for(right.field(theirs))) for ours, theirs in equal]
+    repeated = [(*pair, stands_for(left.field(pair[0])), stands_for(right.field(pair[1]))) for pair in equal]
     fills: dict[str, tuple[str, str]] = {}
-    for ours, theirs, left_name, right_name in repeated:
+    for left_key, right_key, left_name, right_name in repeated:
         if left_name is None or right_name is None or how not in ("right", "full"):
             continue
-        one, other = left.field(ours).type, right.field(theirs).type
+        one, other = left.field(left_key).type, right.field(right_key).type
         if plain_type(one) != plain_type(other):
             raise SchemaError(
                 f"how={how!r} writes {right_name!r} ({other}) of unmatched right rows into the left column "
                 f"{left_name!r} ({one}), but the types differ. Cast one of them first.",
                 name="JN-FILL-TYPE",
             )
-        fills[left_name] = ours, theirs
+        fills[left_name] = left_key, right_key
     shown = own_columns(left).names
     columns = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in shown]
     taken = set(shown)

@@ -31,18 +31,18 @@ def size_bytes(value: str | int, *, argument: str) -> int:
     >>> size_bytes("0.5 GiB", argument="memory")
     536870912
     """
-    found = whole(value)
+    size = whole(value)
     if isinstance(value, str):
         parts = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([a-zA-Z]+)\s*", value)
         if parts is not None and parts[2].lower() in _UNITS:
-            found = int(Decimal(parts[1]) * _UNITS[parts[2].lower()])
-    if found is None or found <= 0:
+            size = int(Decimal(parts[1]) * _UNITS[parts[2].lower()])
+    if size is None or size <= 0:
         raise SpecError(
             f"{argument}={value!r} is not a positive size. Expected a number of bytes, or a text such as '2GB', "
             "'500MB' or '1.5GiB'.",
             name="JN-SIZE-SYNTAX",
         )
-    return found
+    return size
 
 
 def format_size(size: int) -> str:

@@ -64,13 +64,13 @@ def _decimal(value: Fraction) -> Decimal | Fraction:
 
 def flag(argument: str, value: object) -> bool:
     """Return a boolean as Python's; raise SpecError for other values."""
-    found = plain(value)
-    if not isinstance(found, bool):
+    converted = plain(value)
+    if not isinstance(converted, bool):
         raise SpecError(
             f"{argument}={value!r} ({type(value).__name__}) is not a boolean. Expected True or False.",
             name="JN-ARGUMENT-TYPE",
         )
-    return found
+    return converted
 
 
 def whole(value: object) -> int | None:

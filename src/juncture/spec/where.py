@@ -41,7 +41,7 @@ class ResolvedWhere(ResolvedInequality):
 
         condition = condition_of(self.predicate, self.shape)
         if self.nulls_equal and condition.equalities:
-            # One table of keys has nulls that are equal or none.
+            # In one table of keys, nulls are equal for all columns or for none.
             return replace(condition, equalities=(), exact=False)
         return condition
 

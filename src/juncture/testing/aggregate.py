@@ -112,7 +112,7 @@ def _chosen(function: str, others: list[int], cells: list[Any]) -> int | None:
     def by_value(a: int, b: int) -> int:
         return compare(cells[a], cells[b])
 
-    # Of several, both take the first.
+    # Both return the first of several.
     return (min if function.endswith("min") else max)(others, key=cmp_to_key(by_value))
 
 
@@ -176,7 +176,7 @@ def _array(results: list[Any], data_type: pa.DataType) -> pa.Array:
     """Return numbers of a type as an array."""
     if not pat.is_decimal(data_type):
         return pa.array(results, data_type)
-    # Of a negative scale, Arrow takes not all that it holds.
+    # Arrow does not accept all values of a negative scale.
     make = pa.decimal256 if pat.is_decimal256(data_type) else pa.decimal128
     with localcontext(prec=100):
         steps = [None if each is None else Decimal(int(each.scaleb(data_type.scale))) for each in results]

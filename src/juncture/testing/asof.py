@@ -71,7 +71,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
             distance = 0 if other_on == on or join.domain.is_ranked else abs(on - other_on)
             if distance <= limit:
                 near.append((closeness(on, other_on, distance), other_on, other))
-        # One more than needed, which shows whether a tie was broken.
+        # One more than needed, to detect a broken tie.
         nearest = nsmallest(spec.matches + 1, near, key=cmp_to_key(rank))
         best, rest = nearest[: spec.matches], nearest[spec.matches :]
         if spec.ties == "error" and rest and rest[0][1] == best[-1][1] and known[rest[0][2]] == known[best[-1][2]]:

@@ -37,7 +37,7 @@ def _with_computed(table: pa.Table, schema: pa.Schema, side: Side) -> pa.Table:
 def _values(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
     try:
         if pat.is_date64(plain_type(column.type)) and pat.is_date32(data_type):
-            # Some have a time of day, which Arrow refuses to cast.
+            # 64-bit dates may have a time of day, which Arrow does not cast.
             return pa.array(values(column), pa.int32()).cast(data_type)
         cells = [encoded(cell(column, row), data_type) for row in range(len(column))]
     except pa.ArrowInvalid as error:

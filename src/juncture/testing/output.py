@@ -38,12 +38,12 @@ def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair])
     for column, field in zip(join.output, schema, strict=False):
         own = left[column.source] if column.side == "left" else right[column.source]
         cells: list[Cell | None] = []
-        for ours, theirs in pairs:
-            row = ours if column.side == "left" else theirs
+        for left_row, right_row in pairs:
+            row = left_row if column.side == "left" else right_row
             if row is not None:
                 cells.append((own, row))
-            elif column.filled_from is not None and theirs is not None:
-                cells.append((right[column.filled_from], theirs))
+            elif column.filled_from is not None and right_row is not None:
+                cells.append((right[column.filled_from], right_row))
             else:
                 cells.append(None)
         arrays.append(gathered(cells, field.type))
@@ -73,11 +73,11 @@ def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
         return pa.DictionaryArray.from_arrays(indices, items, ordered=data_type.ordered)
     if isinstance(data_type, pa.BaseExtensionType):
         return data_type.wrap_array(encoded(value, data_type.storage_type))
-    # Arrow does not cast null where something within it is declared to be never null.
+    # Arrow does not cast null if a nested field is declared as not nullable.
     if value.null_count:
         return pa.nulls(1, data_type)
     if pat.is_struct(data_type):
-        # Nor does it cast a part of an array of structs in which all of a field is null.
+        # Arrow does not cast a slice of structs in which all values of a field are null.
         parts = zip(value.flatten(), data_type, strict=True)
         return pa.StructArray.from_arrays([encoded(part, field.type) for part, field in parts], fields=list(data_type))
     return value.cast(data_type)

@@ -26,28 +26,30 @@ def overlap_join(join: ResolvedOverlap, left: pa.Table, right: pa.Table) -> pa.T
     proportion to the product of the row counts.
     """
     left, right = with_computed(join, left, right)
-    ours = _intervals("left", left, join.left_interval, join.domain)
-    theirs = _intervals("right", right, join.right_interval, join.domain)
-    matches = _matches(join, ours, theirs, keys(left, join.left_by), keys(right, join.right_by))
+    left_intervals = _intervals("left", left, join.left_interval, join.domain)
+    right_intervals = _intervals("right", right, join.right_interval, join.domain)
+    matches = _matches(join, left_intervals, right_intervals, keys(left, join.left_by), keys(right, join.right_by))
     if join.aggregates:
-        return aggregated_rows(join, left, right, matches, [ends[0] if ends else None for ends in theirs])
+        return aggregated_rows(join, left, right, matches, [ends[0] if ends else None for ends in right_intervals])
     return matched_rows(join, left, right, matches)
 
 
 def _matches(
     join: ResolvedOverlap,
-    ours: list[Ends | None],
-    theirs: list[Ends | None],
+    left_intervals: list[Ends | None],
+    right_intervals: list[Ends | None],
     left_keys: list[Any],
     right_keys: list[Any],
 ) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows that share a point with it."""
     rights = [
-        (ends, key, row) for row, (ends, key) in enumerate(zip(theirs, right_keys, strict=True)) if ends is not None
+        (ends, key, row)
+        for row, (ends, key) in enumerate(zip(right_intervals, right_keys, strict=True))
+        if ends is not None
     ]
     if join.right_interval[0] is not None:
         rights.sort(key=lambda right: right[0][0])
-    for interval, key in zip(ours, left_keys, strict=True):
+    for interval, key in zip(left_intervals, left_keys, strict=True):
         yield [
             row
             for ends, other_key, row in rights

@@ -82,7 +82,7 @@ def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
         return [None if None in row else row for row in zip(*parts, strict=True)]
     cells = values(column)
     if domain.kind == "float":
-        # Integers beside floats stay what they are: Python compares the two exactly.
+        # Python compares integers and floats exactly.
         return [None if v is None or math.isnan(v) else _number(v, domain) for v in cells]
     if domain.kind == "decimal":
         with localcontext(prec=100):

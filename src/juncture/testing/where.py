@@ -41,12 +41,12 @@ def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[l
 
 def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows for which a predicate is true, regardless of keys."""
-    ours, theirs = _read(predicate, left, "left"), _read(predicate, right, "right")
+    left_rows, right_rows = _read(predicate, left, "left"), _read(predicate, right, "right")
     count = right.num_rows
     at_once = max(1, _PAIRS_AT_ONCE // max(count, 1))
     for start in range(0, left.num_rows, at_once):
         rows = np.arange(start, min(start + at_once, left.num_rows))
-        one, two = ours.take(np.repeat(rows, count)), theirs.take(np.tile(np.arange(count), len(rows)))
+        one, two = left_rows.take(np.repeat(rows, count)), right_rows.take(np.tile(np.arange(count), len(rows)))
         passed = satisfied(predicate, one, two).to_numpy(zero_copy_only=False)
         for each in passed.reshape(len(rows), count):
             yield np.flatnonzero(each).tolist()

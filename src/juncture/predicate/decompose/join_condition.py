@@ -92,7 +92,7 @@ def _band_limits(band: Band) -> list[_Limit]:
 def _containment_limits(part: Containment) -> list[_Limit]:
     if sides(part.point) == {"right"}:
         return [_limit(part.point, part.lower, upper=False), _limit(part.point, part.upper, upper=True)]
-    # The point is left, so the ends are what is limited by it, from the other direction.
+    # The point is left, so it limits the right ends, with reversed directions.
     return [
         _Limit(part.point, end.expression, -end.amount, upper, end.strict)
         for end, upper in ((part.lower, True), (part.upper, False))

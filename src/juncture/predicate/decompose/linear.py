@@ -200,7 +200,7 @@ def _rearranged(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
         return None
     built = [part for part in (left, right) if part not in {term for _, _, term in total.terms}]
     if any(may_overflow(part, bounds) for part in built):
-        # Its null would lose rows that match.
+        # A null would lose matching rows.
         return None
     exact = not (may_overflow(node.left, bounds) or may_overflow(node.right, bounds))
     return LinearComparison(left, right, operator, constant, (), exact)

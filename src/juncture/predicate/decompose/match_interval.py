@@ -18,7 +18,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Domain, Side
 
 Ends: TypeAlias = tuple[End | None, End | None]
-"""From where to where the rows of a side lie."""
+"""The lower and the upper end of the rows of a side."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from juncture.spec.schema import TIME_UNITS
 from juncture.spec.values import DAY_S
 
 _MOST_SHOWN = 20
-"""How many keys, bands and so on an explanation shows of each."""
+"""The most keys, bands and so on that an explanation shows of each."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _remainder(node: Call, operands: Sequence[Vector]) -> Vector:
         return row_by_row(lambda a, b: _left_over(a, b), node.type, *operands)
     (one, other), lacking = numbers
     zero = other == 0
-    # By -1 nothing is left, and the least integer overflows on the way.
+    # The remainder by -1 is 0, but computing it overflows for the least integer.
     divisor = np.where(zero | (other == -1), one.dtype.type(1), other)
     with np.errstate(invalid="ignore"):
         left = np.fmod(one, np.where(zero, one.dtype.type(1), other) if node.type.kind == "float" else divisor)
@@ -149,7 +149,7 @@ def _startswith(node: Call, operands: Sequence[Vector]) -> Vector:
 def _cased(node: Call, operands: Sequence[Vector]) -> Vector:
     [text], is_upper = operands, node.function == "upper"
     plain = pc.string_is_ascii(text)
-    # An empty text has no character that is another one.
+    # `string_is_ascii` may be false for an empty text.
     if isinstance(text, pa.Array) and pc.all(pc.or_(plain, pc.equal(text, "")), min_count=0).as_py():
         return (pc.ascii_upper if is_upper else pc.ascii_lower)(text)
     return row_by_row(str.upper if is_upper else str.lower, node.type, text)

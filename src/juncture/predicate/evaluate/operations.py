@@ -218,7 +218,7 @@ def _compare_floats(sign: CompareOperator, left: Vector, right: Vector) -> Vecto
         ">": pc.and_not(one, other),
         ">=": one,
     }
-    # A comparison with null stays null: the masks are null there too, and so is what they choose.
+    # A comparison with null stays null, since the masks and the chosen values are null there too.
     return pc.if_else(pc.or_(one, other), by_rank[sign], plain)
 
 

@@ -24,7 +24,7 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.type.kind == "float":
-            # NaN equals itself here, and one object does so wherever it is.
+            # A single NaN object equals itself in tuples.
             values = tuple(math.nan if value != value else value for value in self.values)
             object.__setattr__(self, "values", values)
 

@@ -35,12 +35,12 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
         return pa.nulls(len(column))
     array = decoded(column)
     if pat.is_date(array.type):
-        # A date of 64 bits may have a time of day, which Arrow refuses to cut off.
+        # A 64-bit date may have a time of day, which Arrow does not truncate.
         array = array if pat.is_date32(array.type) else pc.floor_temporal(array, unit="day")
         array = array.cast(pa.date32()).cast(pa.int32())
     target = vector_type(data_type)
     if pat.is_null(target):
-        # Engines hold it in some other type.
+        # Engines represent it with some other type.
         return pa.nulls(len(array))
     return array if array.type == target else array.cast(target)
 

@@ -35,7 +35,7 @@ from juncture.predicate.language.types import MAX_DIGITS, TIME_STEPS, Arithmetic
 from juncture.spec.values import DAY_S
 
 _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
-"""What whole numbers and decimals lie between, so that as floats they are neither infinite nor NaN."""
+"""The range of integers and decimals, which as floats are neither infinite nor NaN."""
 
 
 def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:
@@ -146,7 +146,7 @@ def convert(operand: Interval, target: Type) -> Interval:
         cut = _FINITE if source.is_discrete else spans.EVERYTHING
         return computed(partial(spans.meet, cut), (operand,), target, nan=operand.may_be_nan, null=null)
     null = null or operand.may_be_nan or can_be_infinite(operand)
-    # Spark reads the digits that a float prints with: a number that lies between the float's neighbours.
+    # Spark parses the printed digits of a float: a number between the float's neighbors.
     printed = source.kind == "float" and target.kind == "decimal"
     change = partial(widened, data_type=source) if printed else lambda span: span
     return computed(change, (operand,), target, nan=False, null=null, rounding=rounding_of(target))

@@ -42,7 +42,7 @@ _LONGEST_S = {
     "minute": 60,
     "second": 1,
 }
-"""How long a unit of time is at most."""
+"""The greatest length of each unit of time, in seconds."""
 _LAST = chr(0x10FFFF)
 
 
@@ -116,7 +116,7 @@ def narrow(node: Call, result: Interval, operands: Operands) -> Operands:
         return _narrow_first(result, operands)
     if result.may_be_null or node.function == "case":
         return operands
-    # All others give null for a null.
+    # All others return null for a null.
     operands = tuple(with_flags(operand, null=False) for operand in operands)
     first = operands[0]
     match node.function:
@@ -166,7 +166,7 @@ def _narrow_first(result: Interval, operands: Operands) -> Operands:
         others = operands[place + 1 :]
         may_pass = operand.may_be_null and (any(intersect(each, result).may_be_value for each in others))
         if not operand.may_be_null or not result.may_be_null:
-            # What it is unless it is null is the result.
+            # Its non-null value is the result.
             narrowed[place] = with_flags(
                 intersect(with_flags(operand, null=False), with_flags(result, null=False)),
                 null=may_pass or (operand.may_be_null and result.may_be_null),

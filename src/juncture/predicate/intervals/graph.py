@@ -22,7 +22,7 @@ from juncture.predicate.language.types import BIGINT, Type
 
 MAX_ROUNDS = 24
 MAX_BRANCHES = 32
-"""The most alternatives of ORs that are followed apart from each other."""
+"""The most alternatives of ORs that are narrowed separately."""
 
 State = list[Interval]
 

@@ -14,7 +14,7 @@ from juncture.predicate.language.literals import date_text, duration_text, times
 from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type
 
 Bound = int | Fraction | float | str | bytes | None
-"""An end of a range. None has no limit."""
+"""An end of a range. None is unlimited."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def point(data_type: Type, value: Bound) -> Interval:
     if isinstance(value, float) and math.isnan(value):
         return nothing(data_type, nan=True)
     if data_type.kind == "integer" and isinstance(value, int) and data_type.least < value < data_type.greatest:
-        # By far the most common, and in its one form already.
+        # The most common case, already in canonical form.
         return Interval(data_type, value, value)
     return interval(data_type, value, value)
 
@@ -302,7 +302,7 @@ def intersect(one: Interval, other: Interval) -> Interval:
         is_point = lower == upper and not (lower_open or upper_open)
         if not (is_point or _is_less(lower, upper)):
             return nothing(one.type, nan=nan, null=null)
-    # The ends of both are in their canonical form already.
+    # The ends are already in canonical form.
     return Interval(one.type, lower, upper, lower_open, upper_open, may_be_nan=nan, may_be_null=null)
 
 

@@ -81,7 +81,7 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
         return x, y
     a, b = in_steps_of(x, node.type), in_steps_of(y, node.type)
     from_x, from_y = _inverse(node.operator, z, a, b)
-    # Where the result is NaN because of the other operand, nothing is known of this one.
+    # If the other operand makes the result NaN, this one is not limited.
     new_x = x if result.may_be_nan and y.may_be_nan else _meet(x, from_x, scale_between(x.type, node.type))
     new_y = y if result.may_be_nan and x.may_be_nan else _meet(y, from_y, scale_between(y.type, node.type))
     return new_x, new_y

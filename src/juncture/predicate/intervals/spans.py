@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 Real = int | Fraction | float
-"""An exact number: floats are used for the infinities only."""
+"""An exact number. Floats are infinities only."""
 
 _INFINITY = math.inf
 
@@ -81,7 +81,7 @@ def add(one: Span, other: Span) -> Span:
     """Return all sums. Infinities of opposite signs add up to anything."""
     low = _sum(one.low, other.low, -_INFINITY)
     high = _sum(one.high, other.high, _INFINITY)
-    # What an infinite end is added to makes no difference, so that it is reached whether the other end is or not.
+    # An infinite sum is reached regardless of the other end.
     low_open = (one.low_open or other.low_open) and not _is_infinite(low)
     high_open = (one.high_open or other.high_open) and not _is_infinite(high)
     return Span(low, low_open, high, high_open)

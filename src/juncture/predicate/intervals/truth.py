@@ -22,7 +22,7 @@ from juncture.predicate.intervals.spans import meet, scaled
 from juncture.predicate.language.nodes import CompareOperator
 
 OPPOSITE: dict[CompareOperator, CompareOperator] = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-"""The comparison that is true where another is false: exact, since even NaN has its place in the order."""
+"""The negation of each comparison. It is exact, since NaN is ordered too."""
 
 _FLIPPED: dict[CompareOperator, CompareOperator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _TRUE_FOR: dict[CompareOperator, str] = {

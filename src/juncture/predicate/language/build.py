@@ -240,7 +240,7 @@ def _held(values: Sequence[Value], source: Type, target: Type) -> Sequence[Value
     numbers: list[Any] = list(values)
     if target.kind == "float":
         floats = [number / 10**source.scale for number in numbers]
-        # Zero has one sign here, and NaN is one object, so that equal values are the same.
+        # Zero has one sign, and NaN is one object, so that equal values compare equal.
         return [
             math.nan if number != number else number + 0.0
             for number in floats

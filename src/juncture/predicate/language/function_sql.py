@@ -8,7 +8,7 @@ from juncture.predicate.language.nodes import Call, Literal, Node
 from juncture.predicate.language.types import STRING
 
 Write = Callable[[Node], str]
-"""Writes an operand that stands alone."""
+"""A function that writes an operand without its context."""
 
 
 def call_sql(node: Call, write: Write) -> str:

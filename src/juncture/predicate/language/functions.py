@@ -12,7 +12,7 @@ from juncture.predicate.language.nodes import Call, Function, Literal, Node
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, MAX_DIGITS, NULL, STRING, Type
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
-"""What ``date_trunc`` cuts times down to."""
+"""The units of ``date_trunc``."""
 
 _OTHER_UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
 
@@ -211,7 +211,7 @@ _MAKERS: dict[str, tuple[int, int, Callable[[Sequence[Node]], Node]]] = {
     "upper": (1, 1, _texts("upper", STRING)),
 }
 NAMES = tuple(_MAKERS)
-"""What these functions are called."""
+"""The names of these functions."""
 
 
 def call(name: str, operands: Sequence[Node]) -> Node:

@@ -79,17 +79,17 @@ class Node:
                 continue
             if one._hash != two._hash or type(one) is not type(two) or one.type != two.type or one._own != two._own:
                 return False
-            ours, theirs = one._operands, two._operands
-            if len(ours) != len(theirs):
+            operands, other_operands = one._operands, two._operands
+            if len(operands) != len(other_operands):
                 return False
-            pairs.extend(zip(ours, theirs, strict=True))
+            pairs.extend(zip(operands, other_operands, strict=True))
         return True
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process hashes text in its own way.
+        # Hashes of text differ between processes.
         return type(self), tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
 

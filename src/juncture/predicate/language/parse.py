@@ -57,7 +57,7 @@ _TYPES = {
 }
 _DECIMALS = ("DECIMAL", "DEC", "NUMERIC")
 _SUFFIXES = {"Y": "TINYINT", "S": "SMALLINT", "L": "BIGINT", "F": "FLOAT", "D": "DOUBLE"}
-"""What a letter at the end of a number makes of it."""
+"""The types that the suffix of a number selects."""
 
 
 def parse(

@@ -20,10 +20,10 @@ _Item = TypeVar("_Item")
 
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
 _MOST_SHOWN = 400
-"""How many characters are shown of the parts of an expression."""
+"""The most characters of the parts of an expression in `describe`."""
 
 _MOST_NESTED = 200
-"""How deep Spark can read functions inside one another without running out of stack."""
+"""The nesting depth that Spark can parse without a stack overflow."""
 
 
 def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
@@ -189,7 +189,7 @@ class _GuardedWriter(_Writer):
                     name="JN-SQL-PRECISION",
                 )
             case nodes.Literal(value=str(value)) if not set("\\'").isdisjoint(value):
-                # What a backslash means in a literal depends on the session.
+                # The meaning of a backslash in a literal depends on the session.
                 return f"CAST(X'{value.encode().hex().upper()}' AS STRING)", _ATOM
             case nodes.Arithmetic(operator=operator, left=left, right=right) if left.type.zoned or right.type.zoned:
                 return self._moved_instant(operator, left, right), _ATOM
@@ -202,7 +202,7 @@ class _GuardedWriter(_Writer):
                 guarded = guarded_sql(node, lambda each: self.write(each, _OR))
                 return super()._write(node) if guarded is None else (f"({guarded})", _ATOM)
             case nodes.In(operand=operand, options=options) if options.type.kind == "float" and 0.0 in options.values:
-                # Among many values Spark looks for -0.0 by its bits.
+                # For many values, Spark compares -0.0 by its bits.
                 text = self.write(operand, _SUM)
                 return f"{text} IN ({self._listed(options)}) OR {text} = 0.0D", _OR
             case nodes.Sign(operator=operator, operand=operand) if operand.type.kind == "integer":
@@ -210,7 +210,7 @@ class _GuardedWriter(_Writer):
                 negative = f"try_subtract(0L, {text})"
                 return negative if operator == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
             case nodes.Cast(type=target, operand=operand):
-                # Units are not spelled out: in Spark, all timestamps and all durations have one.
+                # Units are omitted, since all timestamps and durations of Spark have one.
                 if operand.type.kind == target.kind and target.kind in ("timestamp", "duration"):
                     return self._write(operand)
                 return f"try_cast({self.write(operand, _OR)} AS {target})", _ATOM
@@ -242,7 +242,7 @@ AND ANY AS BETWEEN CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DISTINCT ELSE 
 INTO JOIN LATERAL LEFT LIKE NOT NULL ON OR OUTER RIGHT RLIKE SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WITH
 """
 _KEYWORDS = frozenset(_WORDS.split())
-"""Words that do not read as the name of a table or column."""
+"""Words that must be quoted as the name of a table or column."""
 
 
 def _identifier(name: str) -> str:
@@ -254,7 +254,7 @@ def _identifier(name: str) -> str:
 def _literal(literal: Literal) -> str:
     value, data_type = literal.value, literal.type
     if value is None:
-        # The units of times have no name in SQL: there, NULL takes the type of what it is compared to.
+        # SQL has no names for the units of times; NULL takes the type of what it is compared with.
         return "NULL" if data_type.kind in ("null", "timestamp", "duration") else f"CAST(NULL AS {data_type})"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"

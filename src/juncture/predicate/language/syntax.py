@@ -25,10 +25,10 @@ FUNCTIONS = (
     "try_cast",
     "upper",
 )
-"""The functions that a predicate may call."""
+"""The functions of predicates."""
 
 COMPARISONS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
-"""The operators that compare two values, and what each is called in nodes."""
+"""The comparison operators, and their names in nodes."""
 
 
 _TOKEN = re.compile(
@@ -56,21 +56,21 @@ A possessive quantifier around a group may end within it, in Python before 3.11.
 """
 
 _LOOSEST, _OR, _AND, _NOT, _RELATION, _BITS, _SUM, _PRODUCT, _SIGN = range(9)
-"""How tightly operators bind."""
+"""The precedence of operators."""
 
 _BINDING = {"OR": _OR, "AND": _AND, **dict.fromkeys(("+", "-", "||"), _SUM)}
 _BINDING |= dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT)
 _BINDING |= dict.fromkeys((*COMPARISONS, "BETWEEN", "IN", "IS", "LIKE", "NOT", "!"), _RELATION)
 _KINDS = {_OR: "or", _AND: "and", _SUM: "sum", _PRODUCT: "product"}
 _UNKNOWN = {"ILIKE": "ILIKE", "RLIKE": "RLIKE", "REGEXP": "REGEXP", "|": "|", "&": "&", "^": "^", "[": "[…]"}
-"""Operators of Spark that a predicate does not know."""
+"""Operators of Spark that predicates do not support."""
 
 _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "FROM", "EXISTS"])
 _NO_OPERANDS = frozenset(["AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", "DIV", "LIKE", *_UNKNOWN])
 _NO_UNITS = _NO_OPERANDS | {"WHEN", "THEN", "ELSE", "END"}
 _MOMENTS = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"])
 _MOST_NESTED = 100
-"""How many brackets, functions and signs may be inside one another."""
+"""The greatest nesting depth of parentheses, functions and signs."""
 
 
 def read_sql(text: str) -> Tree:
@@ -450,7 +450,7 @@ class _Parser:
             parts.append(self._word[2:-1] if self._kind == "raw" else _ESCAPE.sub(_unescaped, self._word[1:-1]))
             self._advance()
         try:
-            # Two halves of a character, each written as an escape, are one.
+            # Two surrogates, each written as an escape, form one character.
             text = "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16")
         except UnicodeDecodeError:
             raise self._error(
@@ -478,7 +478,7 @@ class _Parser:
             unit = self._unit()
             if (is_number and unit is None) or not value:
                 if sign and not parts:
-                    # Not a length, but a column of that name less something.
+                    # A column named INTERVAL, minus something.
                     return self._restart(start, name)
                 raise self._unreadable("the unit of the INTERVAL is missing here, such as SECONDS")
             parts.append((f"{sign}{value}", unit))

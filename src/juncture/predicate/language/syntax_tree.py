@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 _WIDTH = 100
-"""The most characters of a line that an error shows."""
+"""The most characters of a line in an error."""
 
 
 class Tree(NamedTuple):

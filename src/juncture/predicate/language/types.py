@@ -26,7 +26,7 @@ TypeKind = Literal[
 ArithmeticOperator = Literal["+", "-", "*", "/"]
 
 MAX_DIGITS = 38
-"""The most digits that a decimal has in Spark."""
+"""The most digits of a decimal in Spark."""
 
 _MIN_DIVISION_SCALE = 6
 _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
