@@ -124,7 +124,7 @@ def test_many_corrections_of_one_row(algorithm):
     [
         (("a", "b", "c"), SpecError, r"names 3 columns. Expected the right column"),
         (5, SpecError, r"known=5 \(int\) is not a column name"),
-        (("ingested", 5), SpecError, r"known contains 5 \(int\)"),
+        (("ingested", 5), SpecError, r"known= contains 5 \(int\)"),
         (("at", "seen"), SchemaError, r"known='at' is not a column of the right table"),
         (("ingested", "at"), SchemaError, r"known='at' is not a column of the left table"),
         (("name", "seen"), SchemaError, r"known= compares left 'seen' \(int64\) with right 'name' \(string\)"),

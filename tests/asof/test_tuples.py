@@ -133,7 +133,7 @@ def test_errors_name_the_column_that_does_not_fit():
         jn.join_asof(LEFT, RIGHT, on=["date", "tim"])
     categories = LEFT.set_column(1, "time", LEFT["k"].cast(pa.string()).combine_chunks().dictionary_encode())
     ordered = pa.dictionary(pa.int32(), pa.string(), ordered=True)
-    with pytest.raises(SchemaError, match="on needs an order, but the left column 'time' is of ordered cat"):
+    with pytest.raises(SchemaError, match="on= needs an order, but the left column 'time' is of ordered cat"):
         jn.join_asof(categories.set_column(1, "time", categories["time"].cast(ordered)), categories, on=DATE_TIME)
     with pytest.raises(SpecError, match="names a column twice"):
         jn.join_asof(LEFT, RIGHT, on=["date", "date"])

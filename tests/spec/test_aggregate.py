@@ -22,7 +22,7 @@ def resolved(data_type: pa.DataType, *functions: str) -> list[pa.DataType]:
         ({}, "agg={} (dict) is not a mapping of right columns to functions. Expected for example"),
         ("mean", "agg='mean' (str) is not a mapping"),
         ([("v", "mean")], "is not a mapping"),
-        ({5: "mean"}, "agg contains 5 (int)."),
+        ({5: "mean"}, "agg= contains 5 (int)."),
         ({"v": "average"}, "agg['v']='average' is unknown. Expected one of 'count', 'sum', 'mean'"),
         ({"v": "meen"}, "Did you mean 'mean'?"),
         ({"v": []}, "agg['v']=[] is not a function or a list of different functions."),

@@ -42,9 +42,9 @@ def test_pairs(both, left, right, pairs):
             "by=5 (int) is not a column name. Expected a string or a list of strings.",
         ),
         ({"k"}, None, None, "by={'k'} (set) is not a column name."),
-        (["a", 5], None, None, "by contains 5 (int). Expected a column name as a string."),
+        (["a", 5], None, None, "by= contains 5 (int). Expected a column name as a string."),
         (["a", "a"], None, None, "by=['a', 'a'] names a column twice."),
-        (None, ["a", "b"], ["c", 1], "right_by contains 1 (int). Expected a column name as a string."),
+        (None, ["a", "b"], ["c", 1], "right_by= contains 1 (int). Expected a column name as a string."),
         (None, "k", 5, "right_by=5 (int) is not a column name"),
     ],
 )
@@ -67,5 +67,5 @@ def test_choice():
 
 def test_name():
     check_name("order_by", "seq")
-    with pytest.raises(SpecError, match=r"order_by contains 3 \(int\)"):
+    with pytest.raises(SpecError, match=r"order_by= contains 3 \(int\)"):
         check_name("order_by", 3)

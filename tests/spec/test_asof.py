@@ -53,7 +53,7 @@ def on_type(data_type: pa.DataType, **arguments: object):
         ({"on": "ts", "matches": 1.0}, "matches=1.0 is not a positive integer."),
         ({"on": "ts", "matches": True}, "matches=True is not a positive integer."),
         ({"on": "ts", "suffix": None}, "suffix=None (NoneType) is not a string."),
-        ({"on": "ts", "order_by": [5]}, "order_by contains 5 (int)."),
+        ({"on": "ts", "order_by": [5]}, "order_by= contains 5 (int)."),
         ({"on": "ts", "tolerance": -1}, "tolerance=-1 is negative. Expected zero or more"),
         ({"on": "ts", "tolerance": "-5m"}, "tolerance='-5m' is negative."),
         ({"on": "ts", "tolerance": timedelta(seconds=-1)}, "is negative."),

@@ -21,7 +21,7 @@ PAIR = {"left_interval": ("start", "end"), "right_interval": ("begin", "end")}
         ),
         ({"right_interval": ("a", "b", "c")}, "right_interval=('a', 'b', 'c') (tuple) is not a pair of columns."),
         ({"right_interval": None}, "right_interval=None (NoneType) is not a pair of columns."),
-        ({"left_interval": ("a", 5)}, "left_interval contains 5 (int)."),
+        ({"left_interval": ("a", 5)}, "left_interval= contains 5 (int)."),
         ({"left_interval": (None, None)}, "left_interval=(None, None) has no start and no end"),
         ({"closed": "open"}, "closed='open' is unknown. Expected one of 'both', 'left', 'right', 'none'."),
         ({"how": "outer"}, "how='outer' is unknown."),

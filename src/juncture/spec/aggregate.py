@@ -290,7 +290,7 @@ def _result_type(function: Function, field: pa.Field) -> pa.DataType:
             return pa.bool_()
         takes = "booleans"
     elif function in ("min", "max"):
-        if _has_least(field, f"agg={{{field.name!r}: {function!r}}}"):
+        if _has_least(field, f"agg[{field.name!r}]={function!r}"):
             return field.type
         takes = "numbers, dates, timestamps and durations"
     else:

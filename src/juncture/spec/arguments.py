@@ -50,7 +50,7 @@ def check_name(argument: str, name: object) -> None:
     """Raise SpecError unless a column name is a string."""
     if not isinstance(name, str):
         raise SpecError(
-            f"{argument} contains {name!r} ({type(name).__name__}). Expected a column name as a string.",
+            f"{argument}= contains {name!r} ({type(name).__name__}). Expected a column name as a string.",
             name="JN-ARGUMENT-TYPE",
         )
 

@@ -317,7 +317,7 @@ class Asof(OrderedSpec):
         if len(on) > 1:
             for pair in on:
                 for side, name in zip(SIDES, pair, strict=True):
-                    check_order(columns.schema(side).field(name), asked="on", side=side)
+                    check_order(columns.schema(side).field(name), asked="on=", side=side)
             columns.left, columns.right = typed_pairs(columns.left, columns.right, on)
             lefts, rights = zip(*on, strict=True)
             on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]
@@ -347,7 +347,7 @@ class Asof(OrderedSpec):
         order_by = self.order_columns()
         check_columns(right, order_by, argument="order_by", side="right")
         for name in order_by:
-            check_order(right.field(name), asked="order_by", side="right")
+            check_order(right.field(name), asked="order_by=", side="right")
         default = value_type([self.tolerance], left)
         domain = common_domain(left.field(left_on), right.field(right_on), default=default, mixed=True)
         self._check_distances(domain)

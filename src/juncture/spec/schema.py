@@ -266,7 +266,7 @@ def shared_domain(
 
 
 def _domain(side: Side, field: pa.Field, role: str, *, any_order: bool) -> Domain:
-    check_order(field, asked=role, side=side)
+    check_order(field, asked=f"{role}=", side=side)
     data_type = plain_type(field.type)
     if pat.is_integer(data_type):
         return Domain("integer")
