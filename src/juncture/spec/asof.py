@@ -385,7 +385,8 @@ class Asof(OrderedSpec):
         if not domain.is_ranked or (self.tolerance is None and self.direction != "nearest"):
             return
         argument = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
-        kind, remedy = domain.kind, "Convert it first, for example with pd.to_datetime"
+        kind: str = domain.kind
+        remedy = "Convert it first, for example with pd.to_datetime"
         if domain.kind == "tuple":
             kind = "a tuple of columns"
             remedy = "Combine the columns into one, such as a date and a time of day into a timestamp"

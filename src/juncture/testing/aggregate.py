@@ -41,8 +41,8 @@ def aggregated_rows(
         return compare(order[a], order[b]) or by_ties(a, b)
 
     def ranked(window: str | None) -> list[list[int]]:
-        found = [others if window is None else windows[window][row] for row, others in numbered]
-        return [sorted(others, key=cmp_to_key(by_rank)) for others in found]
+        rows = [others if window is None else windows[window][row] for row, others in numbered]
+        return [sorted(others, key=cmp_to_key(by_rank)) for others in rows]
 
     schema = join.given_back(left.schema, right.schema)
     types = schema.types[len(join.output) :]

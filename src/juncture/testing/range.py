@@ -45,7 +45,7 @@ def _matches(join: ResolvedRange, left: pa.Table, right: pa.Table) -> Iterator[l
         if on is None or key is None or is_empty:
             yield []
             continue
-        found = [
+        matches = [
             other
             for other, (other_on, other_key) in enumerate(zip(right_on, right_keys, strict=True))
             if other_on is not None
@@ -53,7 +53,7 @@ def _matches(join: ResolvedRange, left: pa.Table, right: pa.Table) -> Iterator[l
             and (join.lower is None or _is_before(on + lower, other_on, join.lower.closed))
             and (join.upper is None or _is_before(other_on, on + upper, join.upper.closed))
         ]
-        yield sorted(found, key=lambda other: right_on[other])
+        yield sorted(matches, key=lambda other: right_on[other])
 
 
 def _is_before(one: Any, other: Any, or_equal: bool) -> bool:

@@ -41,8 +41,8 @@ def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
 
 def equalities_of(shape: Shape) -> tuple[list[EqualValues], bool]:
     """Return the equalities usable as keys, and whether these are all of them and exact."""
-    found = [equality for key in shape.keys if (equality := _equality(key))]
-    return found, len(found) == len(shape.keys) and all(equality.exact for equality in found)
+    equalities = [equality for key in shape.keys if (equality := _equality(key))]
+    return equalities, len(equalities) == len(shape.keys) and all(equality.exact for equality in equalities)
 
 
 def _equality(key: Key) -> EqualValues | None:
@@ -110,8 +110,8 @@ def _limit(right: Node, end: End, *, upper: bool) -> _Limit:
 def bounded_values(shape: Shape) -> tuple[list[BoundedValue], bool]:
     """Return all right expressions that a shape limits, bands first, and whether all limits are among them."""
     limits = limits_of(shape)
-    found = list(_bounded_values(limits))
-    return found, sum(len(value.limits) for value in found) == len(limits)
+    bounded = list(_bounded_values(limits))
+    return bounded, sum(len(value.limits) for value in bounded) == len(limits)
 
 
 def equal_bounds(left: Node, right: Node) -> BoundedValue | None:
@@ -154,9 +154,9 @@ def _bounded_value(right: Node, limits: list[_Limit]) -> BoundedValue | None:
     target = None
     if len({each.kind for each in seen}) > 1:
         target = pa.float64() if domain.kind == "float" else pa.decimal128(38, domain.scale)
-    found = tuple(Limit(each.left, each.upper, each.strict, _steps(each.offset, domain)) for each in usable)
-    exact = domain.kind != "float" or (target is None and not any(limit.is_moved for limit in found))
-    return BoundedValue(right, found, domain, target, nan_counts=True, exact=exact)
+    usable_limits = tuple(Limit(each.left, each.upper, each.strict, _steps(each.offset, domain)) for each in usable)
+    exact = domain.kind != "float" or (target is None and not any(limit.is_moved for limit in usable_limits))
+    return BoundedValue(right, usable_limits, domain, target, nan_counts=True, exact=exact)
 
 
 def _steps(offset: Fraction, domain: Domain) -> float | Fraction:

@@ -362,7 +362,7 @@ def _tightest(ends: list[End], sign: int) -> End | None:
 
 def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
     """Pair a lower and an upper bound of the same expression."""
-    found: list[Containment] = []
+    containments: list[Containment] = []
     uppers = _Waiting((place, (("right", band.right), ("left", band.left))) for place, band in _uppers(bands))
     paired: set[int] = set()
     for place, lower in enumerate(bands):
@@ -373,12 +373,12 @@ def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
         assert lower.lower is not None
         assert upper.upper is not None
         if lower.right == upper.right:
-            found.append(Containment(lower.right, lower.lower, upper.upper))
+            containments.append(Containment(lower.right, lower.lower, upper.upper))
         else:
             ends = _turned(upper.upper, upper.right), _turned(lower.lower, lower.right)
-            found.append(Containment(lower.left, *ends))
+            containments.append(Containment(lower.left, *ends))
         paired |= {place, other}
-    return found, [band for place, band in enumerate(bands) if place not in paired]
+    return containments, [band for place, band in enumerate(bands) if place not in paired]
 
 
 def _uppers(bands: list[Band]) -> Iterator[tuple[int, Band]]:
@@ -417,7 +417,7 @@ def _turned(end: End, expression: Node) -> End:
 
 def _overlaps(bands: list[Band]) -> tuple[list[Overlapping], list[Band]]:
     """Pair two inequalities of opposite directions into the overlap of two intervals."""
-    found: list[Overlapping] = []
+    overlaps: list[Overlapping] = []
     uppers = _Waiting((place, (band.left.type.kind,)) for place, band in _uppers(bands))
     paired: set[int] = set()
     for place, lower in enumerate(bands):
@@ -427,6 +427,6 @@ def _overlaps(bands: list[Band]) -> tuple[list[Overlapping], list[Band]]:
         upper = bands[other]
         assert lower.lower is not None
         assert upper.upper is not None
-        found.append(Overlapping(lower.lower, upper.upper, upper.right, lower.right))
+        overlaps.append(Overlapping(lower.lower, upper.upper, upper.right, lower.right))
         paired |= {place, other}
-    return found, [band for place, band in enumerate(bands) if place not in paired]
+    return overlaps, [band for place, band in enumerate(bands) if place not in paired]

@@ -127,6 +127,6 @@ def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
 
 def _is_in(vector: Vector, options: Options) -> Vector:
     """Return whether values are among some options; null for a null, and for other values if the options have NULL."""
-    found = pc.is_in(vector, options.vector)
-    known = pc.and_(pc.is_valid(vector), found) if options.has_null else pc.is_valid(vector)
-    return pc.if_else(known, found, pa.scalar(None, pa.bool_()))
+    member = pc.is_in(vector, options.vector)
+    known = pc.and_(pc.is_valid(vector), member) if options.has_null else pc.is_valid(vector)
+    return pc.if_else(known, member, pa.scalar(None, pa.bool_()))

@@ -158,8 +158,8 @@ def _cased(node: Call, operands: Sequence[Vector]) -> Vector:
 def _date_trunc(node: Call, operands: Sequence[Vector]) -> Vector:
     [times], unit = operands, str(node.detail)
     if isinstance(times, pa.Scalar):
-        [found] = [_cut(pa.array([times.as_py()], pa.int64()), unit, node.type)]
-        return found[0]
+        [cut_times] = [_cut(pa.array([times.as_py()], pa.int64()), unit, node.type)]
+        return cut_times[0]
     return _cut(times, unit, node.type)
 
 
@@ -180,8 +180,8 @@ def _cut(times: pa.Array, unit: str, data_type: Type) -> pa.Array:
 
 def _months(steps: Array, data_type: Type) -> Array:
     """Return the months since 1970 that contain times."""
-    found: Array = steps.astype(f"datetime64[{data_type.unit}]").astype("datetime64[M]").astype(np.int64)
-    return found
+    months: Array = steps.astype(f"datetime64[{data_type.unit}]").astype("datetime64[M]").astype(np.int64)
+    return months
 
 
 _FUNCTIONS: dict[Function, Callable[[Call, Sequence[Vector]], Vector]] = {

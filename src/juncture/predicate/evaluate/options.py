@@ -47,8 +47,8 @@ class Options:
     @cached_property
     def _ordered(self) -> list[Any]:
         """The values that have an order, sorted."""
-        found: list[Any] = [value for value in self.values if value is not None and value == value]
-        return sorted(found)
+        ordered: list[Any] = [value for value in self.values if value is not None and value == value]
+        return sorted(ordered)
 
     def _listed(self, operand: Interval) -> list[Any]:
         """Return the first and the last value within an interval; empty if there are none."""

@@ -203,18 +203,18 @@ def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Lite
 def _types(side: Side, given: Mapping[str, Any]) -> dict[str, pa.DataType | None]:
     """Return the types of columns inferred from their bounds; None without an end."""
     argument = side[0]
-    found: dict[str, pa.DataType | None] = {}
+    column_types: dict[str, pa.DataType | None] = {}
     for name, value in given.items():
         types = [end.type for end in _ends(argument, name, value) if end is not None]
         try:
-            found[name] = arrow_type(reduce(_joint, types)) if types else None
+            column_types[name] = arrow_type(reduce(_joint, types)) if types else None
         except SchemaError:
             one, other = sorted(str(each) for each in types)
             raise SpecError(
                 f"{argument}[{name!r}]={value!r} has ends of two types, {one} and {other}. Pass both ends in one type.",
                 name="JN-BOUND-FORM",
             ) from None
-    return found
+    return column_types
 
 
 def _joint(one: Type, other: Type) -> Type:

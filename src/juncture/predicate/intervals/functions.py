@@ -102,12 +102,12 @@ def _remainder(node: Call, operand: Interval, divisor: int) -> Interval:
 
 def _first(operands: Operands) -> Interval:
     """Return the possible values of the first operand that is not null."""
-    found = operands[0]
+    first = operands[0]
     for operand in operands[1:]:
-        if not found.may_be_null:
-            return found
-        found = with_flags(union(with_flags(found, null=False), operand), null=operand.may_be_null)
-    return found
+        if not first.may_be_null:
+            return first
+        first = with_flags(union(with_flags(first, null=False), operand), null=operand.may_be_null)
+    return first
 
 
 def narrow(node: Call, result: Interval, operands: Operands) -> Operands:
@@ -207,8 +207,8 @@ def _next(code: int) -> int:
 def _positive(node: Call) -> int | None:
     """Return the divisor if it is a positive constant."""
     last = node.operands[-1]
-    found: Value = last.value if isinstance(last, Literal) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else None
+    divisor: Value = last.value if isinstance(last, Literal) else None
+    return divisor if isinstance(divisor, int) and not isinstance(divisor, bool) and divisor > 0 else None
 
 
 def _step(node: Call) -> Fraction:

@@ -187,15 +187,15 @@ def _shrink(state: State, index: int, other: Interval, recent: set[int]) -> bool
 
 def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
     """Return all values of an expression for rows within bounds: a graph evaluated once."""
-    found: dict[Node, Interval] = {}
+    intervals: dict[Node, Interval] = {}
     for part in walk(node):
         if isinstance(part, Column):
             value = bounds.get(part) or everything(part.type, null=part.nullable)
         else:
-            value = value_of(part, tuple([found[child] for child in children(part)]))
+            value = value_of(part, tuple([intervals[child] for child in children(part)]))
         allowed = _range_of(part)
-        found[part] = value if allowed is None else intersect(value, allowed)
-    return found[node]
+        intervals[part] = value if allowed is None else intersect(value, allowed)
+    return intervals[node]
 
 
 def _range_of(node: Node) -> Interval | None:

@@ -65,28 +65,28 @@ def compare(operator: CompareOperator, left: Interval, right: Interval) -> Inter
 
 def orders(left: Interval, right: Interval) -> set[str]:
     """Return which of ``<``, ``=`` and ``>`` two values can stand in, nulls aside."""
-    found = set()
+    possible_orders = set()
     if not (left.empty or right.empty):
-        found |= _orders_of_ranges(left, right)
+        possible_orders |= _orders_of_ranges(left, right)
     if right.may_be_nan and not left.empty:
-        found.add("<")
+        possible_orders.add("<")
     if left.may_be_nan and not right.empty:
-        found.add(">")
+        possible_orders.add(">")
     if left.may_be_nan and right.may_be_nan:
-        found.add("=")
-    return found
+        possible_orders.add("=")
+    return possible_orders
 
 
 def _orders_of_ranges(left: Interval, right: Interval) -> set[str]:
     if left.type.has_arithmetic and right.type.has_arithmetic:
         one = scaled(limited_span(left), finer_factor(left.type, right.type))
         other = scaled(limited_span(right), finer_factor(right.type, left.type))
-        found = {"<"} if one.low < other.high else set()
-        found |= {">"} if other.low < one.high else set()
-        return found | (set() if meet(one, other).is_empty else {"="})
-    found = {"<"} if _may_be_below(left.lower, right.upper) else set()
-    found |= {">"} if _may_be_below(right.lower, left.upper) else set()
-    return found | (set() if intersect(replace(left, may_be_null=False), right).empty else {"="})
+        possible_orders = {"<"} if one.low < other.high else set()
+        possible_orders |= {">"} if other.low < one.high else set()
+        return possible_orders | (set() if meet(one, other).is_empty else {"="})
+    possible_orders = {"<"} if _may_be_below(left.lower, right.upper) else set()
+    possible_orders |= {">"} if _may_be_below(right.lower, left.upper) else set()
+    return possible_orders | (set() if intersect(replace(left, may_be_null=False), right).empty else {"="})
 
 
 def _may_be_below(low: Bound, high: Bound) -> bool:

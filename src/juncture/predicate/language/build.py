@@ -180,13 +180,13 @@ def is_in(
     listed: dict[Node, dict[Value, None]] = {}
     likes: dict[Node, Node] = {}
     for data_type, values in constants.items():
-        for comparison, found in _compared(operand, data_type, values, read):
-            if found is None:
+        for comparison, constant_steps in _compared(operand, data_type, values, read):
+            if constant_steps is None:
                 others.append(comparison)
             else:
                 likes.setdefault(comparison.left, comparison.right)
-                listed.setdefault(comparison.left, {}).update(dict.fromkeys(found))
-    parts = [_member(one, likes[one], tuple(found)) for one, found in listed.items()]
+                listed.setdefault(comparison.left, {}).update(dict.fromkeys(constant_steps))
+    parts = [_member(one, likes[one], tuple(constant_steps)) for one, constant_steps in listed.items()]
     return disjunction([*parts, *others])
 
 
@@ -214,12 +214,12 @@ def _compared(
 
 def _read_steps(texts: Sequence[Value], like: Type, read: TextReader) -> dict[Type, list[Value]]:
     """Return the dates or timestamps that texts denote beside a value of a type, by their own types."""
-    found: dict[Type, list[Value]] = {}
+    by_type: dict[Type, list[Value]] = {}
     for text in texts:
         assert isinstance(text, str)
         literal = read(text, like)
-        found.setdefault(literal.type, []).append(literal.value)
-    return found
+        by_type.setdefault(literal.type, []).append(literal.value)
+    return by_type
 
 
 def _member(operand: Node, like: Node, values: tuple[Value, ...]) -> Node:

@@ -114,8 +114,8 @@ def case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node | N
 
 
 def _coalesce(operands: Sequence[Node]) -> Node:
-    found = _alike(operands, "coalesce")
-    return Call(found[0].type, "coalesce", tuple(found)) if len(found) > 1 else found[0]
+    alike = _alike(operands, "coalesce")
+    return Call(alike[0].type, "coalesce", tuple(alike)) if len(alike) > 1 else alike[0]
 
 
 def _alike(operands: Sequence[Node], function: str) -> list[Node]:

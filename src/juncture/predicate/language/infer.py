@@ -40,9 +40,9 @@ def infer_schemas(
     types: dict[Place, pa.DataType | None] = {}
     for side, schema in known.items():
         types |= {(side, field.name): field.type for field in schema}
-    found = list(_places(tree, given))
+    occurrences = list(_places(tree, given))
     for side, named in given.items():
-        read = {name for other, name in found if other == side}
+        read = {name for other, name in occurrences if other == side}
         for name in named:
             if name not in read:
                 raise SchemaError(
@@ -50,7 +50,7 @@ def infer_schemas(
                     name="JN-COLUMN-MISSING",
                 )
         types |= {(side, name): data_type for name, data_type in named.items()}
-    places = [place for place in found if place[0] in given]
+    places = [place for place in occurrences if place[0] in given]
     guessed = frozenset(place for place in places if types.get(place) is None)
     relations = [list(_places(part, given)) for part in walk_tree(tree) if part.kind in _RELATIONS]
     before = -1

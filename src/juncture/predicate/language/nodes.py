@@ -322,17 +322,17 @@ def columns(node: Node) -> tuple[Column, ...]:
 
 
 def _columns_in(node: Node) -> tuple[Column, ...]:
-    found: dict[Column, None] = {}
+    unique: dict[Column, None] = {}
     seen: set[int] = set()
     stack = [node]
     while stack:
         part = stack.pop()
         if isinstance(part, Column):
-            found[part] = None
+            unique[part] = None
         elif id(part) not in seen:
             seen.add(id(part))
             stack.extend(reversed(part._operands))
-    return tuple(found)
+    return tuple(unique)
 
 
 def sides(node: Node) -> frozenset[Side]:

@@ -249,22 +249,22 @@ class _Reader:
                 f"{table!r} is not a table of the predicate. Expected {names} before a column.",
                 name="JN-PREDICATE-TABLE",
             )
-        found = [(side, column) for side, part in chosen.items() for column in part.find(name)]
-        if not found:
+        candidates = [(side, column) for side, part in chosen.items() for column in part.find(name)]
+        if not candidates:
             where = f"the table {table!r}" if table else "either table"
             advice = hint(name, *(part.schema for part in chosen.values()))
             raise SchemaError(f"{name!r} is not a column of {where}. {advice}", name="JN-COLUMN-MISSING")
-        if len(found) > 1:
-            if len({side for side, _ in found}) > 1:
+        if len(candidates) > 1:
+            if len({side for side, _ in candidates}) > 1:
                 raise SchemaError(
                     f"{name!r} is a column of both tables. Write {names} before it.", name="JN-COLUMN-AMBIGUOUS"
                 )
-            spellings = " and ".join(repr(column) for _, column in found)
+            spellings = " and ".join(repr(column) for _, column in candidates)
             raise SchemaError(
                 f"{name!r} matches {spellings}, which differ in case only. Write one of them exactly.",
                 name="JN-COLUMN-AMBIGUOUS",
             )
-        side, column = found[0]
+        side, column = candidates[0]
         return side, self._tables[side].schema.field(column)
 
     def _number(self, tree: Tree) -> Node:
@@ -413,11 +413,11 @@ class _Reader:
 
 def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
     """Return plain constants by their type, in whole steps of it."""
-    found: dict[Type, Sequence[Value]] = {STRING: [word[1:-1] for word in words if word[0] == "'"]}
+    by_type: dict[Type, Sequence[Value]] = {STRING: [word[1:-1] for word in words if word[0] == "'"]}
     numbers = [word for word in words if word[0] != "'"]
     wholes = [int(word) for word in numbers if "." not in word]
-    found[INT] = [number for number in wholes if -(2**31) <= number < 2**31]
-    found[BIGINT] = [number for number in wholes if not -(2**31) <= number < 2**31]
+    by_type[INT] = [number for number in wholes if -(2**31) <= number < 2**31]
+    by_type[BIGINT] = [number for number in wholes if not -(2**31) <= number < 2**31]
     scaled: dict[int, list[int]] = {}
     for word in numbers:
         whole, _, fraction = word.partition(".")
@@ -425,8 +425,8 @@ def _constants(words: Sequence[str]) -> dict[Type, Sequence[Value]]:
             scaled.setdefault(len(fraction), []).append(int(whole + fraction))
     for scale, steps in scaled.items():
         digits = len(str(max(map(abs, steps))))
-        found[Type("decimal", precision=max(digits, scale), scale=scale)] = steps
-    return {data_type: values for data_type, values in found.items() if values}
+        by_type[Type("decimal", precision=max(digits, scale), scale=scale)] = steps
+    return {data_type: values for data_type, values in by_type.items() if values}
 
 
 _OPERATORS: dict[str, Callable[[Node, Node], Node]] = {

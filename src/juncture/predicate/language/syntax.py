@@ -50,7 +50,7 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 
 _PLAIN = re.compile(r"-?\d{1,18}+(?:\.\d{1,18}+)?(?![\w.])|'[^'\\]*'")
 _PLAIN_LIST = re.compile(rf"\s*+(?:(?:{_PLAIN.pattern})\s*+,\s*+)+")
-"""Many constants, each with a comma behind it. They are found all at once, which takes a tenth of the time.
+"""Many constants, each with a comma behind it. They are matched all at once, in a tenth of the time.
 
 A possessive quantifier around a group may end within it, in Python before 3.11.5.
 """
@@ -163,10 +163,10 @@ class _Parser:
 
     def _take(self, *words: str) -> bool:
         """Skip one of some words or symbols if it is next, and return whether it was."""
-        found = self._is(*words)
-        if found:
+        is_next = self._is(*words)
+        if is_next:
             self._advance()
-        return found
+        return is_next
 
     def _inside(self, least: int) -> Tree:
         """Return a nested expression."""
@@ -293,11 +293,11 @@ class _Parser:
 
     def _plain_list(self) -> list[Tree]:
         """Return the constants after a parenthesis or comma, without moving past that symbol."""
-        found = _PLAIN_LIST.match(self._text, self._end)
-        if found is None:
+        match = _PLAIN_LIST.match(self._text, self._end)
+        if match is None:
             return []
-        self._end = found.end()
-        return [Tree("list", found.start(), found.end(), tuple(_PLAIN.findall(found[0])))]
+        self._end = match.end()
+        return [Tree("list", match.start(), match.end(), tuple(_PLAIN.findall(match[0])))]
 
     def _is_something(self, operand: Tree) -> Tree:
         opposite = self._take("NOT", "!")
