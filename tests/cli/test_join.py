@@ -166,7 +166,7 @@ def test_several_columns_order_rows(folder):
         (["--on", "ts", "-o", "s3://bucket/out.parquet"], "is a URI. Expected a file or folder of this machine"),
         (["--on", "ts", "-o", "out.xlsx"], "says nothing of its format"),
         (["--on", "ts", "--format", "xml"], "'parquet', 'csv', 'tsv', 'json', 'arrow'"),
-        (["--on", "ts", "--matches", "0"], "at least 1"),
+        (["--on", "ts", "--matches", "0"], "not a positive integer"),
     ],
 )
 def test_mistakes(folder, arguments, message):

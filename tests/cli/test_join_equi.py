@@ -62,9 +62,9 @@ def test_rows_are_shown(folder):
     ("arguments", "message"),
     [
         ((), "needs a key"),
-        (("--on", "name"), "the right table does not have"),
+        (("--on", "name"), "is not a column of the right table"),
         (("--on", "id", "--how", "outer"), "'inner', 'left', 'right', 'full', 'semi', 'anti'"),
-        (("--on", "id", "--memory", "much"), "not a size of memory"),
+        (("--on", "id", "--memory", "much"), "not a positive size"),
         (("--on", "id", "--memory", "1MB"), "the minimum is 64.0 MB"),
         (("--on", "id", "--where", "l.least >"), "l.least >"),
         (("--on", "id", "--algorithm", "hsah"), "Did you mean 'hash'?"),

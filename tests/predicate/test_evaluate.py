@@ -159,7 +159,7 @@ def test_slices_of_decimals_become_floats_at_their_place():
 def test_rows_have_to_pair_up():
     table = pa.table({"a": [1, 2]})
     node = parse("l.a = r.a", table.schema, table.schema)
-    with pytest.raises(SpecError, match=r"both tables need as many: got \[1, 2\]"):
+    with pytest.raises(SpecError, match=r"left= and right= have \[1, 2\] rows"):
         evaluate(node, table, table.slice(1))
     with pytest.raises(SpecError, match="reads the right table"):
         evaluate(node, table)

@@ -127,7 +127,7 @@ def test_what_is_told(hosting):
     ):
         with pytest.raises(jn.PlanError, match=message):
             jn.join(**{"on": "k", "changes": True, **given})
-    with pytest.raises(jn.SpecError, match="changes='weights' is not known"):
+    with pytest.raises(jn.SpecError, match="changes='weights' is unknown"):
         jn.join(rows, rows, on="k", changes="weights")
     with pytest.raises(jn.SpecError, match=r"JN-ARGUMENT-CONFLICT.*unmatched_deletes='count'"):
         jn.join(rows, rows, on="k", unmatched_deletes="count")
