@@ -1,4 +1,4 @@
-"""The public functions: a join in one call, or planned first and run later."""
+"""The public functions: joins in one call, plans, streams, change streams and views."""
 
 from __future__ import annotations
 

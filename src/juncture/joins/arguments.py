@@ -1,7 +1,6 @@
-"""What each join takes, and what it returns, as type checkers and editors read them.
+"""The keyword arguments of each join function, for type checkers and editors.
 
-The functions themselves also take what they do not know, to answer other libraries' words with their own; to a checker
-an unknown argument is a mistake.
+At run time the functions also accept unknown arguments, to answer names of other libraries with the name used here.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from juncture.streams.order import Order
 
 Frame = TypeVar("Frame", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame", "pyspark.sql.DataFrame")
-"""The left tables that come back as what they are."""
+"""Left tables whose type the result has."""
 
 
-class _Ways(TypedDict, total=False):
-    """Where a join runs, and what it may use."""
+class _Execution(TypedDict, total=False):
+    """Where a join runs, and which resources it may use."""
 
     suffix: str
     algorithm: str
@@ -46,14 +45,14 @@ class _Ways(TypedDict, total=False):
     unmatched_deletes: Literal["error", "count"]
 
 
-class _By(_Ways, total=False):
+class _By(_Execution, total=False):
     by: Keys | None
     left_by: Keys | None
     right_by: Keys | None
 
 
 class AsofArguments(_By, total=False):
-    """What `juncture.join_asof` takes by name."""
+    """Arguments of `juncture.join_asof`."""
 
     on: Keys | None
     left_on: Keys | None
@@ -73,7 +72,7 @@ class AsofArguments(_By, total=False):
 
 
 class RangeArguments(_By, total=False):
-    """What `juncture.join_range` takes by name."""
+    """Arguments of `juncture.join_range`."""
 
     on: Key | None
     left_on: Key | None
@@ -87,7 +86,7 @@ class RangeArguments(_By, total=False):
 
 
 class OverlapArguments(_By, total=False):
-    """What `juncture.join_overlap` takes by name."""
+    """Arguments of `juncture.join_overlap`."""
 
     left_interval: Required[KeyInterval]
     right_interval: Required[KeyInterval]
@@ -97,7 +96,7 @@ class OverlapArguments(_By, total=False):
 
 
 class WhereArguments(_By, total=False):
-    """What `juncture.join_where` takes by name."""
+    """Arguments of `juncture.join_where`."""
 
     how: How | None
     agg: Agg | None
@@ -105,8 +104,8 @@ class WhereArguments(_By, total=False):
     names: tuple[str, str]
 
 
-class EquiArguments(_Ways, total=False):
-    """What `juncture.join` takes by name."""
+class EquiArguments(_Execution, total=False):
+    """Arguments of `juncture.join`."""
 
     on: Keys | None
     left_on: Keys | None

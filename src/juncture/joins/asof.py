@@ -1,4 +1,4 @@
-"""As-of joins in one call."""
+"""`join_asof`: as-of joins in one call."""
 
 from __future__ import annotations
 
@@ -59,94 +59,97 @@ def join_asof(
 ) -> Any:
     """Match each left row with the right row that was in force at its time.
 
-    Like a lookup of the latest price before each trade, or the weather at each departure: among the right rows with
-    equal ``by``, the one whose ``on`` is closest on the wanted side. The inputs need not be sorted.
+    For example, find the latest price before each trade. Among the right rows with equal ``by``, the match is the row
+    whose ``on`` is closest in the given direction. The inputs need not be sorted.
 
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
-        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to files (a file, folder, glob or list of them).
-    on
-        The column of both that orders them: an integer, float, decimal, date or timestamp; ``left_on`` and
-        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
-        ``juncture.expr("date + open_time")``. What asks for no distance may go by any values that have an order, such
-        as texts, or by several columns, ``["date", "seq"]``, of which the first decides where it differs.
-    by
-        Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
-        Null equals nothing, unless ``nulls_equal`` says so.
+        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one, or
+        both, may be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
+        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
+        is a DataFrame.
+    on, left_on, right_on
+        The column that orders both tables: an integer, float, decimal, date or timestamp column, or an expression such
+        as ``juncture.expr("date + open_time")``. Use ``left_on`` and ``right_on`` if the names differ. Without
+        ``tolerance`` and ``direction="nearest"``, any type with an order is accepted, such as text, and so is a list of
+        columns, such as ``["date", "seq"]``, compared from first to last. Null and NaN match nothing.
+    by, left_by, right_by
+        Columns or expressions that must be equal: one, or a list. Use ``left_by`` and ``right_by`` if the names differ.
+        Null equals nothing unless ``nulls_equal`` is set.
     direction
-        - ``"backward"`` (the default): the greatest right ``on`` that is not greater than the left's;
-        - ``"forward"``: the least right ``on`` that is not less;
-        - ``"nearest"``: the one at the least distance, the one that ``prefer`` says of two at the same.
+        - ``"backward"`` (default): the greatest right ``on`` that is at most the left ``on``.
+        - ``"forward"``: the least right ``on`` that is at least the left ``on``.
+        - ``"nearest"``: the right ``on`` at the smallest distance. ``prefer`` decides between two at the same distance.
     tolerance
-        The greatest distance that still matches, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``,
-        or the name of a left column that holds one per row, which goes first. None for no limit.
+        The greatest distance of a match, inclusive: a number for numeric ``on``; a ``timedelta`` or a duration such as
+        ``"5m"`` for dates and timestamps; or the name of a left column with a distance per row. A left column takes
+        precedence over a duration of the same name. None (default) means no limit.
     allow_exact_matches
-        Whether an equal ``on`` matches.
+        Whether a right row with the same ``on`` matches.
     how
-        ``"left"`` (the default) keeps every left row, ``"inner"`` the matched ones; ``"right"`` and ``"full"`` keep
-        the right rows that no left row took; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
+        ``"left"`` (default) keeps every left row, ``"inner"`` matches only. ``"right"`` keeps matches and unmatched
+        right rows, ``"full"`` all rows of both tables. ``"semi"`` and ``"anti"`` return the left rows with or without a
+        match.
     matches
-        The most right rows for one left row, best first.
+        The maximum number of right rows per left row, best first.
     order_by
-        Right columns that decide among right rows at the same ``on``: the greatest wins. The remaining right columns
-        decide after them, so the answer is always the same.
+        Right columns that break ties at equal ``on``: the greatest value wins. Remaining ties are broken by the other
+        right columns, so the result is deterministic.
     ties
-        - ``"greatest"`` (the default): of right rows at the same ``on`` the greatest wins, as ``order_by`` says;
-        - ``"first"``, ``"last"``: the first or the last one in the order of the right table, as in pandas and Polars,
-          or in that of ``order_by``. Spark DataFrames have no order of their own, so there ``order_by`` is needed;
-        - ``"error"``: data in which a tie has to be decided are refused.
+        - ``"greatest"`` (default): at equal ``on``, the greatest row by ``order_by`` wins.
+        - ``"first"``, ``"last"``: the first or last row wins, in the order of ``order_by`` or, without it, of the right
+          table, as in pandas and Polars. Spark DataFrames have no order, so they need ``order_by``.
+        - ``"error"``: a tie raises DataError.
     prefer
-        Which of two right rows at the same distance is the nearest: ``"earlier"`` (the default), or ``"later"``, as in
-        Polars and Daft.
+        Which of two right rows at the same distance is nearest: ``"earlier"`` (default), or ``"later"`` as in Polars
+        and Daft.
     nulls_equal
-        Whether a null in ``by`` equals a null.
+        Whether null equals null in ``by``.
     known
-        To match no right row before it was known: the right column that says since when a row is known, and the left
-        one that says up to when, as in ``("ingested_at", "seen_at")``; the left ``on`` where the second is left out. Of
-        several known rows at the best ``on`` the one that was known last is taken; those known at once are a tie.
+        Excludes right rows that were not yet known. Pass the right column with the time at which a row became known,
+        and optionally the left column to compare it with (default: the left ``on``), such as ``("ingested_at",
+        "asked_at")``. Of several known rows at the best ``on``, the one that became known last wins; equal times are a
+        tie.
     where
-        A further condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``: of
-        the right rows that could match, the best one is taken for which it is true. Right rows are tried from the best
-        one on, and all of a key where none is found.
+        A condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``. The match is
+        the best right row for which it is true. Candidates are tried from the best one, up to all rows of a key.
     coalesce
-        Whether the right ``on`` column is left out where ``on`` names both.
+        Whether to omit the right ``on`` column if ``on`` names both.
     suffix
-        Added to the name of a right column that the left table has too.
+        Appended to the name of a right column if the left table has that name.
     algorithm
-        ``"auto"`` (the default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark:
-        ``"broadcast"``, ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. The answer is the
-        same.
+        ``"auto"`` (default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark: ``"broadcast"``,
+        ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. All algorithms return the same
+        result.
     spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
-        Where it runs, and what it may use: as for `juncture.plan`.
+        Where the join runs and which resources it may use. See `juncture.plan`.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by`` and, where ``on`` names both, ``on``. In-process the rows keep
-        the left order, and the type is the left table's (pyarrow for paths and streams); on Spark it is a DataFrame
-        without an order. The index of a pandas left table goes with its rows; a right one's is left out.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The left columns, then the right columns without ``by`` and, if ``on`` names both, ``on``. In-process, the
+        result has the type of the left table (pyarrow for paths and record batches) and its order. The index of a
+        pandas left table is kept, the right one is dropped. On Spark, the rows have no order.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense.
+        If an argument has an invalid name or value.
     SchemaError
-        If a column is missing, or types do not compare.
+        If a column is missing, or the types of two columns do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
+        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
     DataError
-        If a file cannot be read, or a tie has to be decided under ``ties="error"``.
+        If a file cannot be read, or a tie occurs with ``ties="error"``.
     StateError
-        If there is no room to spill.
+        If rows cannot be spilled to disk.
 
     Notes
     -----
-    In-process the left ``by`` and ``on`` columns are held in memory, sorted once, and the right is streamed past them:
-    time O((L + R) log L), memory O(L) and the matched right rows. On Spark see ``juncture.plan(…).explain()``. The
-    idea of the streamed probe is that of Daft's as-of join ("Scaling As-of Joins").
+    In-process: time O((L + R) log L), memory O(L) plus the matched right rows. The left keys are sorted in memory, and
+    the right table is streamed past them, as in Daft's "Scaling As-of Joins". On Spark, see
+    ``juncture.plan(…).explain()``.
 
     Examples
     --------
@@ -157,7 +160,7 @@ def join_asof(
     >>> jn.join_asof(frames, telemetry, on="ts", by="robot_id").to_pydict()
     {'ts': [2, 5, 8], 'robot_id': ['a', 'a', 'b'], 'angle': [10.0, 20.0, 30.0]}
 
-    What orders rows may be several columns, compared one after the other:
+    Order rows by several columns:
 
     >>> events = pa.table({"day": [1, 1, 2], "seq": [3, 9, 1]})
     >>> versions = pa.table({"day": [1, 1, 2], "seq": [2, 5, 4], "version": ["1.0", "1.1", "2.0"]})

@@ -1,4 +1,4 @@
-"""Joins of tables that change."""
+"""`changes`: joins of tables that change."""
 
 from __future__ import annotations
 
@@ -25,49 +25,54 @@ def changes(
     output: Literal["weight", "change_type", "debezium"] = "weight",
     unmatched_deletes: Literal["error", "count"] = "error",
 ) -> ChangeJoin:
-    """Join two tables whose rows are inserted, updated and deleted, and keep the answer up to date.
+    """Maintain the result of a join while rows of its tables are inserted, updated and deleted.
 
     Parameters
     ----------
     left_schema, right_schema
         The columns of both tables.
     spec
-        What the join means: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
+        The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
     state
-        A folder that the rows are kept in, so that they outlive the process: every epoch is there as a whole or not at
-        all. If it has rows of this join, it goes on with them. None keeps them in memory alone.
+        A folder that stores the rows of both tables. Each epoch is stored completely or not at all. A folder with rows
+        of the same join is continued. None (default) keeps the rows in memory only.
     memory
-        How much the rows may take if the state is in a folder, such as ``"1GB"``: those that do not fit stay on disk,
-        and are read as they are needed. None for a share of the machine's. `ChangeJoin.result` may hold as much.
+        The memory for rows if ``state`` is set, in bytes or such as ``"1GB"``. Further rows stay on disk and are read
+        when needed. None means a share of the machine's memory. `ChangeJoin.result` may use the same amount again.
     output
-        How the changes of the answer are said: a column ``_weight``, a column ``_change_type``, or the columns ``op``,
-        ``before`` and ``after``.
+        The format of the changes of the result: ``"weight"`` (column ``_weight``), ``"change_type"`` (column
+        ``_change_type``) or ``"debezium"`` (columns ``op``, ``before``, ``after``).
     unmatched_deletes
-        What becomes of deletes of rows that are not there: an error, or they are counted and left out.
+        What happens to deletes of rows that do not exist: ``"error"`` raises DataError, ``"count"`` counts and skips
+        them.
 
     Returns
     -------
     ChangeJoin
-        The join, as it was left in the folder, or without rows.
+        The join, with the rows in ``state`` or empty.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense.
+        If an argument has an invalid value.
     SchemaError
-        If columns are missing, or types do not fit.
+        If a column is missing, or the types of two columns do not compare.
     StateError
-        If the folder is open in another process, of another join or version, or damaged.
+        If the folder is in use by another process, belongs to another join or version, or is damaged.
+
+    Notes
+    -----
+    Applying an epoch costs time in proportion to its changes and their matches, not to the tables.
 
     Examples
     --------
-    A quote that comes between two others takes over the trades that it now serves, and gives them back when it goes.
+    A new quote between two others becomes the match of the later trade:
 
     >>> import juncture as jn
     >>> import pyarrow as pa
     >>> trades, quotes = pa.schema({"ts": pa.int64()}), pa.schema({"ts": pa.int64(), "bid": pa.int64()})
     >>> join = jn.changes(trades, quotes, jn.Asof(on="ts"))
-    >>> answer = join.apply(left=pa.table({"ts": [3, 7]}), right=pa.table({"ts": [1], "bid": [10]}))
+    >>> result = join.apply(left=pa.table({"ts": [3, 7]}), right=pa.table({"ts": [1], "bid": [10]}))
     >>> [batch.to_pylist() for batch in join.apply(right=pa.table({"ts": [5], "bid": [11]}))]
     [[{'ts': 7, 'bid': 10, '_weight': -1}, {'ts': 7, 'bid': 11, '_weight': 1}]]
     """
@@ -76,11 +81,16 @@ def changes(
 
     if not isinstance(spec, Spec):
         raise SpecError(
-            f"spec={spec!r} ({type(spec).__name__}) says nothing of a join. Expected jn.Where(…), jn.Range(…), "
-            "jn.Overlap(…), jn.Equi(…) or jn.Asof(…)."
+            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected jn.Asof(…), jn.Range(…), jn.Overlap(…), "
+            "jn.Where(…) or jn.Equi(…).",
+            name="JN-ARGUMENT-TYPE",
         )
     for side, schema in (("left", left_schema), ("right", right_schema)):
         if not isinstance(schema, pa.Schema):
-            raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
+            raise SpecError(
+                f"{side}_schema={schema!r} ({type(schema).__name__}) is not a schema. Expected a pyarrow.Schema, such "
+                "as table.schema.",
+                name="JN-ARGUMENT-TYPE",
+            )
     setup = ChangeSetup(spec, left_schema, right_schema, output, unmatched_deletes)
     return ChangeJoin(setup, resources_here(memory), None if state is None else store_in(Path(state), setup))

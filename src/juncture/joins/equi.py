@@ -1,4 +1,4 @@
-"""Equality joins in one call."""
+"""`join`: equality joins in one call."""
 
 from __future__ import annotations
 
@@ -52,67 +52,66 @@ def join(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, of which the left one, or both, may be streams; or any mixture of tables that speak Arrow
-        (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record batches) and paths to files (a file,
-        folder, glob or list of them), joined in this process. Paths, with ``spark=`` or beside a DataFrame, are read
-        by Spark.
-    on
-        The key: a column of both tables, or several; ``left_on`` and ``right_on`` where the names differ. Values of any
-        type that has equality, nested ones included, are compared exactly, whatever their width, scale, unit or
-        encoding. NaN equals NaN, and -0.0 equals 0.0. Or an expression, ``juncture.expr("upper(code)")``.
+        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one, or
+        both, may be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
+        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
+        is a DataFrame.
+    on, left_on, right_on
+        The key: a column, an expression such as ``juncture.expr("upper(code)")``, or a list of them. Use ``left_on``
+        and ``right_on`` if the names differ. Keys of every type with equality, including nested ones, are compared
+        exactly across widths, scales, units and encodings. NaN equals NaN, and -0.0 equals 0.0.
     how
-        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
-        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
-        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+        ``"inner"`` (default) keeps matches only. ``"left"``, ``"right"`` and ``"full"`` also keep unmatched rows of the
+        left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
+        With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
     agg
-        Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
-        ``min``, ``max``, ``std``, ``first`` and ``last`` (by all right columns), ``median``,
-        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
-        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
-        the matches are never all there at once.
+        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
+        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
+        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
+        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by all right columns), ``("weighted_mean",
+        column)``, ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
     where
-        A condition besides, in Spark's SQL, over columns of the left table ``l.…`` and of the right ``r.…``. Rows match
-        where it is true, neither false nor null.
+        A condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``. Rows match
+        if it is true, not false or null.
     nulls_equal
-        Whether a null equals a null. Otherwise it equals nothing.
+        Whether null equals null in the key. By default, null equals nothing.
     coalesce
-        Whether to leave out the right key, which equals the left one. In rows without a left match its values then
-        stand in the left key. Otherwise both are shown.
+        Whether to omit the right key, which equals the left key. In unmatched right rows, the left key column then has
+        the right key. With False, the result has both keys.
     suffix
-        Added to the name of a right column, or of an aggregate, that the left table has too.
+        Appended to the name of a right column or an aggregate if the left table has that name.
     algorithm
-        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
-        answer is the same.
+        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
+        algorithms return the same result.
     spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
-        Where it runs, and what it may use: as for `juncture.plan`.
+        Where the join runs and which resources it may use. See `juncture.plan`.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less the key, or the aggregates. In-process, the rows keep the left
-        order, the matches of each come in right order, and right rows without a match last. The type is the left
-        table's (pyarrow for paths and streams). The index of a pandas left table goes with its rows; a right one's is
-        left out.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The left columns, then the right columns without the key, or the aggregates. In-process, the result has the type
+        of the left table (pyarrow for paths and record batches) and its order, with the matches of a row in right order
+        and unmatched right rows last. The index of a pandas left table is kept, the right one is dropped. On Spark, the
+        rows have no order.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense, or ``where`` cannot be read.
+        If an argument has an invalid name or value, or ``where`` cannot be parsed.
     SchemaError
-        If a column is missing, or types do not compare.
+        If a column is missing, or the types of two columns do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
+        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
     DataError
         If a file cannot be read, or a sum does not fit its type.
     StateError
-        If there is no room to spill.
+        If rows cannot be spilled to disk.
 
     Notes
     -----
-    Time O(L + R) and the output. In memory, the keys of the smaller side and the right rows that can match are held;
-    on disk, what ``memory`` allows. On Spark its own operators join, by hints, and the rows of keys that would keep one
-    task busy are divided among several. The algorithms are those of "Understanding Join Algorithms".
+    Time O(L + R) plus the output. In-process, the keys of the smaller side and the right rows that can match are in
+    memory; rows beyond ``memory`` are spilled to disk. On Spark, equality joins use Spark's own operators, selected
+    with hints, and hot keys are split across tasks. The algorithms follow "Understanding Join Algorithms".
 
     Examples
     --------

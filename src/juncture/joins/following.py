@@ -1,4 +1,4 @@
-"""Answers that follow their tables: what changes at a source is brought to a sink."""
+"""`follow` and its sources and sinks: continuous maintenance of joins and views."""
 
 from __future__ import annotations
 
@@ -32,35 +32,44 @@ def postgres(
     types: Mapping[str, pa.DataType] | None = None,
     append_only: Collection[str] = (),
 ) -> PostgresSource:
-    """Read tables of PostgreSQL as they are, and then what each transaction changes, without gap or overlap.
+    """Read tables of PostgreSQL: first their rows, then the changes of each transaction, without gaps or overlap.
 
-    It takes version 15 or newer with ``wal_level = logical``, a user that may replicate and read the tables, and
-    ``REPLICA IDENTITY FULL`` of the tables, by which the server tells the old rows of updates and deletes.
+    Requires PostgreSQL 15 or newer with ``wal_level = logical``, a user that may replicate and read the tables, and
+    ``REPLICA IDENTITY FULL`` on the tables, so that updates and deletes include the old rows.
 
     Parameters
     ----------
     dsn
-        What connects to the database, such as ``"host=db dbname=shop user=juncture"``.
+        The connection string, such as ``"host=db dbname=shop user=juncture"``.
     tables
-        The tables, such as ``["customers", "shop.sales"]``, or what they are called here and there, such as
+        The tables, such as ``["customers", "shop.sales"]``, or a mapping from names in the query to tables, such as
         ``{"left": "customers", "right": "shop.sales"}``.
     slot
-        The name of the replication slot. It is made when a state is populated, and stays when the process ends, so
-        that following goes on where it was left. While it stays, the server keeps its log for it.
+        The name of the replication slot. It is created when a state is populated and remains when the process ends, so
+        that following can continue. While the slot exists, the server keeps its log for it.
     publication
-        The name of the publication; by default that of the slot. It is made if it is not there.
+        The name of the publication (default: the name of the slot). It is created if it does not exist.
     types
-        Types of columns, such as ``{"sales.price": pa.decimal128(12, 4)}``, in place of those that follow from
-        PostgreSQL's.
+        Column types that replace those derived from PostgreSQL, such as ``{"sales.price": pa.decimal128(12, 4)}``.
     append_only
-        Tables whose rows are never updated or deleted: they do not need ``REPLICA IDENTITY FULL``.
+        Tables whose rows are never updated or deleted. They do not need ``REPLICA IDENTITY FULL``.
+
+    Returns
+    -------
+    PostgresSource
+        The source, for `juncture.follow`. It has an open connection until it is closed.
 
     Raises
     ------
     SpecError, SchemaError
-        If there is no such table or column, or an argument has a value that makes no sense.
+        If a table or column does not exist, or an argument has an invalid value.
     PlanError
-        If the server cannot be reached, does not log what is needed, or does not allow it to be read.
+        If psycopg is not installed, or the server cannot be reached, has another configuration, or denies access.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> source = jn.postgres("host=db dbname=shop", {"left": "customers", "right": "sales"})  # doctest: +SKIP
     """
     module = _part("juncture.incremental.sources.postgres", "jn.postgres(…)")
     source: PostgresSource = module.PostgresSource(dsn, tables, slot, publication, types, append_only)
@@ -68,42 +77,64 @@ def postgres(
 
 
 def register_postgres(spark: SparkSession) -> None:
-    """Let Spark read what changes in a table of PostgreSQL: the format ``juncture.postgres`` of ``spark.readStream``.
+    """Register the format ``juncture.postgres`` of ``spark.readStream``, which reads the changes of a PostgreSQL table.
 
-    Its options are ``dsn``, ``table`` and ``slot``, as for `juncture.postgres`, and if need be ``publication``. Each
-    query has a slot of its own for each table. The first micro-batch reads the table as it is, in about as many tasks
-    as ``partitions`` says (4), and the following ones what transactions have changed, with a column ``_weight``:
-    streams that a join with ``changes=True`` takes. Spark's checkpoint keeps how far they have come, and the server
-    keeps its log from there on.
+    The options are ``dsn``, ``table``, ``slot`` and ``publication`` as for `juncture.postgres`, and ``partitions``
+    (default 4), the approximate number of tasks of the first read. The first micro-batch reads the rows of the table,
+    and the following ones read the changes of transactions, with a column ``_weight``. A join with ``changes=True``
+    accepts such streams. Each query needs its own slot for each table. Spark's checkpoint stores the position, and the
+    server keeps its log from there.
 
     Parameters
     ----------
     spark
-        The session, of classic Spark or Spark Connect. Its workers need ``juncture[postgres]``, too.
+        The session, of classic Spark or Spark Connect. Its workers also need ``juncture[postgres]``.
 
     Raises
     ------
     PlanError
         If psycopg is not installed.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> jn.register_postgres(spark)  # doctest: +SKIP
+    >>> options = {"dsn": "host=db dbname=shop", "table": "sales", "slot": "shop_sales"}
+    >>> sales = spark.readStream.format("juncture.postgres").options(**options).load()  # doctest: +SKIP
     """
     module = _part("juncture.incremental.spark.postgres", "jn.register_postgres(…)")
     spark.dataSource.register(module.PostgresDataSource)
 
 
 def into_postgres(dsn: str, table: str, key: str | Sequence[str], *, replace: bool = False) -> PostgresSink:
-    """Write an answer to a table of PostgreSQL: what changes is inserted, updated and deleted there by key.
+    """Write the changes of a result to a table of PostgreSQL, as inserts, updates and deletes by key.
 
     Parameters
     ----------
     dsn
-        What connects to the database.
+        The connection string, such as ``"host=db dbname=shop user=juncture"``.
     table
-        The table; it is made if it is not there. Beside it, a table ``juncture_epochs`` is made, which tells which
-        epoch it holds, and is written in the same transactions.
+        The table. It is created if it does not exist. The table ``juncture_epochs`` beside it stores the last epoch and
+        is written in the same transactions.
     key
-        The columns that tell the rows of the answer apart.
+        The columns that identify a row of the result.
     replace
-        Whether a new state replaces the rows that the table has; otherwise they are an error.
+        Whether a new state replaces existing rows of the table. By default, existing rows are an error.
+
+    Returns
+    -------
+    PostgresSink
+        The sink, for `juncture.follow`.
+
+    Raises
+    ------
+    PlanError
+        If psycopg is not installed.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> sink = jn.into_postgres("host=db dbname=shop", "totals", key="book")  # doctest: +SKIP
     """
     module = _part("juncture.incremental.sinks.postgres", "jn.into_postgres(…)")
     sink: PostgresSink = module.PostgresSink(dsn, table, key, replace=replace)
@@ -113,17 +144,21 @@ def into_postgres(dsn: str, table: str, key: str | Sequence[str], *, replace: bo
 def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -> FilesSource:
     """Read change batches from the files of a folder, as they are added.
 
-    Each table has a subfolder of its name, with Parquet files or JSON lines (``.jsonl``) that hold changes in one of
-    the conventions that `juncture.changes` reads. They are taken once each, in the order of their names, which is why
-    a file that is added has to come after those that are there. Names that begin with a dot or an underscore are left
-    out: write under such a name, and rename.
+    Each table has a subfolder of its name with Parquet or JSON lines files (``.jsonl``), in a change format that
+    `juncture.changes` reads. Each file is read once, in the order of names, so a new file needs a name after the
+    existing ones. Names that start with a dot or an underscore are skipped: write under such a name, then rename.
 
     Parameters
     ----------
     folder
         The folder.
     tables
-        The columns of each table.
+        The columns of each table, by its name.
+
+    Returns
+    -------
+    FilesSource
+        The source, for `juncture.follow`.
 
     Examples
     --------
@@ -138,8 +173,8 @@ def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -
     >>> _ = (folder / "left" / "001.jsonl").write_text('{"id": 1}')
     >>> _ = (folder / "right" / "001.jsonl").write_text('{"id": 1, "book": "Emma"}')
     >>> join = jn.changes(*schemas.values(), jn.Equi(on="id"))
-    >>> shown = lambda epoch, changes: print(epoch, [row for batch in changes for row in batch.to_pylist()])
-    >>> with jn.follow(join, jn.change_files(folder, schemas), shown) as follower:
+    >>> sink = lambda epoch, changes: print(epoch, [row for batch in changes for row in batch.to_pylist()])
+    >>> with jn.follow(join, jn.change_files(folder, schemas), sink) as follower:
     ...     follower.run(seconds=0.1)
     1 []
     2 [{'id': 1, 'book': 'Emma', '_weight': 1}]
@@ -150,14 +185,24 @@ def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -
 
 
 def into_files(folder: str | PathLike[str]) -> FilesSink:
-    """Write the changes of an answer to Parquet files, one for each epoch.
+    """Write the changes of a result to Parquet files, one per epoch.
 
     Parameters
     ----------
     folder
-        The folder; it is made if it is not there. A file has the number of its epoch as its name, and is there as a
-        whole or not at all. The first files may be removed once they have been read; one that is missing in between is
-        an error.
+        The folder. It is created if it does not exist. A file is named by the number of its epoch and appears complete
+        or not at all. Files may be removed in the order of epochs once they are read; a missing file in between is an
+        error.
+
+    Returns
+    -------
+    FilesSink
+        The sink, for `juncture.follow`.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> sink = jn.into_files("changes")
     """
     from juncture.incremental.sinks.files import FilesSink
 
@@ -169,8 +214,9 @@ def _part(name: str, what: str) -> Any:
         return import_module(name)
     except ImportError as error:
         raise PlanError(
-            f"{what} takes the Python package psycopg, which cannot be loaded ({error}). Install it by pip install "
-            "'juncture[postgres]'."
+            f"{what} needs the package psycopg, which cannot be imported ({error}). Install it with pip install "
+            "'juncture[postgres]'.",
+            name="JN-PACKAGE-MISSING",
         ) from error
 
 
@@ -184,43 +230,52 @@ def follow(
     on_epoch: Callable[[FollowProgress], object] | None = None,
     on_read: Callable[[str, int], object] | None = None,
 ) -> Follower:
-    """Bring what changes at a source through a join or a view to a sink, each change once.
+    """Apply the changes of a source to a join or view, and write the result's changes to a sink, exactly once.
 
-    A new state is populated from the tables as they are; one that has rows goes on where it was left, after a crash,
-    too. After an error, call ``step`` or ``run`` again: nothing is lost, and nothing comes twice.
+    A new state is populated from the current rows of the tables. An existing state continues where it stopped, also
+    after a crash. After an error, call ``step`` or ``run`` again: no change is lost or applied twice.
 
     Parameters
     ----------
     query
         The maintained query: a join (`juncture.changes`) or a view (`juncture.view`).
     source
-        Where changes come from: `juncture.postgres` or `juncture.change_files`.
+        The source of changes: `juncture.postgres` or `juncture.change_files`.
     sink
-        Where the changes of the answer go: `juncture.into_postgres`, `juncture.into_files`, or a function of the number
-        of an epoch and its changes.
+        The sink of the changes of the result: `juncture.into_postgres`, `juncture.into_files`, or a function of the
+        epoch number and its change batches.
     tables
-        The source's tables by what the join or view calls them; by default they have the same names.
+        The source's table for each name in the query. By default, the names are equal.
     epoch_rows
-        About how many changes are taken at once, if so many have come: whole transactions, always.
+        The approximate maximum number of changes in an epoch. Transactions are never split.
     on_epoch
-        Is told of each epoch when it is complete, and not of one that the sink is given again after an error.
+        Called with a FollowProgress after each complete epoch, but not when an epoch is written to the sink again after
+        an error.
     on_read
-        Is told how many rows of a table more have been read, while a state is populated.
+        Called with a table and the number of further rows read while a state is populated.
 
     Returns
     -------
     Follower
-        With ``run``, ``step``, ``stop`` and ``close``.
+        Has the methods ``run``, ``step``, ``stop`` and ``close``, and is a context manager.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense.
+        If an argument has an invalid value.
+
+    Examples
+    --------
+    See `juncture.change_files`.
     """
     from juncture.incremental.follow import Follower
     from juncture.incremental.sinks.sink import sink_of
 
     if isinstance(epoch_rows, bool) or not isinstance(epoch_rows, int) or epoch_rows < 1:
-        raise SpecError(f"epoch_rows={epoch_rows!r} is no number of rows. Expected a whole number of at least 1.")
+        raise SpecError(
+            f"epoch_rows={epoch_rows!r} ({type(epoch_rows).__name__}) is not a number of rows. Expected a whole "
+            "number of at least 1.",
+            name="JN-ARGUMENT-VALUE",
+        )
     names = {name: name for name in source.tables} if tables is None else dict(tables)
     return Follower(query, source, sink_of(sink), names, epoch_rows, on_epoch, on_read)

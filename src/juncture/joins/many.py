@@ -1,4 +1,4 @@
-"""Joins of several tables to one spine, in one call."""
+"""`join_many` and `plan_many`: joins of several tables to one spine."""
 
 from __future__ import annotations
 
@@ -15,35 +15,38 @@ from juncture.spec.many import Right, named
 def join_many(
     spine: Any, tables: Mapping[str, Right], *, spark: Any = None, memory: str | int | None = None, **unknown: Any
 ) -> Any:
-    """Join several tables to the rows of one, each in its own way.
+    """Join several tables to the rows of one table, each with its own kind of join.
 
-    Like a chain of joins that each add columns: as-of joins, aggregates over windows, and look-ups, by whatever keys.
-    Each table gives a row of the spine at most one row. The spine is coded and sorted once for each list of keys, and
-    on Spark shuffled once.
+    The result is that of a chain of joins that each add columns: as-of joins, aggregates over windows, and lookups.
+    Each table matches at most one row per spine row.
 
     Parameters
     ----------
     spine
-        The table whose rows are kept: what single joins take as the left one.
+        The table whose rows are kept. Accepts the same inputs as ``left`` of `join_asof`, except streams.
     tables
-        The tables by name, each a `Right`: the table, the join, and what of it is shown. Joins name columns of the
-        spine, and not those that other tables add.
+        The tables by name, each a `Right` with the table, its join and the columns to add. Joins refer to columns of
+        the spine, not to columns that other tables add.
     spark
-        A Spark session, to join paths on Spark.
+        A Spark session. Paths are then read and joined on Spark.
     memory
-        How much memory in-process joins may take, apart from the table that they return, such as ``"2GB"``.
+        The memory limit of an in-process join in bytes or such as ``"2GB"``, apart from the returned table. None means
+        a share of this process's memory.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The columns of the spine, then those that each table adds. In-process the rows keep the spine's order, and the
-        type is the spine's; on Spark it is a DataFrame without an order.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The columns of the spine, then the columns of each table. In-process, the result has the type and order of the
+        spine. On Spark, the rows have no order.
 
     Raises
     ------
     SpecError, SchemaError, PlanError, DataError, StateError
-        As the single joins do, with the name of the table; and DataError if several rows of a table match a row of the
-        spine.
+        As for single joins, with the name of the table. DataError also if several rows of a table match a spine row.
+
+    Notes
+    -----
+    The spine is coded and sorted once per distinct list of keys. On Spark, it is shuffled once.
 
     Examples
     --------
@@ -78,14 +81,18 @@ def plan_many(
     Returns
     -------
     ManyPlan
-        ``explain()`` says what will run for each table and what they share, ``execute()`` runs it, and
-        ``match_report()`` counts what each table gives, and what of it was known too late.
+        ``explain()`` describes what runs for each table and what the tables share. ``execute()`` runs the joins.
+        ``match_report()`` counts the matches of each table, and rows that became known too late.
 
     Raises
     ------
     SpecError, SchemaError, PlanError
-        As `join_many` does. In-process no row is read; on Spark, small jobs may run that count or sample the inputs, or
-        collect a small table.
+        As for `join_many`.
+
+    Notes
+    -----
+    In-process, no rows are read. On Spark, small jobs may run that count or sample the inputs, or collect a small
+    table.
 
     Examples
     --------
@@ -93,19 +100,17 @@ def plan_many(
     >>> import pyarrow as pa
     >>> spine, rates = pa.table({"ts": [5, 9]}), pa.table({"ts": [1, 8], "rate": [2.0, 2.5]})
     >>> plan = jn.plan_many(spine, {"rates": jn.Right(rates, jn.Asof(on="ts"))})
-    >>> plan
-    Join of 1 table to one spine in-process
-      spine      2 rows
-      key        no key: coded once for rates
-      rates: As-of join in-process by probe: lowest estimated cost; next is merge
+    >>> plan.execute().to_pydict()
+    {'ts': [5, 9], 'rate': [2.0, 2.5]}
     """
     rights = _checked(tables)
     engines = {}
     for name, right in rights.items():
         if is_stream(spine) or is_stream(right.table):
             raise PlanError(
-                f"In table {name!r}: the spine or the table is a streaming DataFrame, and several tables are joined at "
-                "once in batch only. Join the tables one after the other with join_asof, join_range and join."
+                f"In table {name!r}: the spine or the table is a streaming DataFrame, but join_many runs in batch "
+                "only. Join one table after the other with join_asof, join_range and join.",
+                name="JN-BATCH-ONLY",
             )
         try:
             engines[name] = choose_engine(spine, right.table, spark)
@@ -123,24 +128,22 @@ def plan_many(
 
 
 def _checked(tables: Any) -> dict[str, Right]:
-    """Return the tables in one form.
-
-    Raises
-    ------
-    SpecError
-        If they are no mapping of names to tables, or there are none.
-    """
+    """Return the validated tables."""
     if not isinstance(tables, Mapping) or not tables:
         raise SpecError(
-            f"tables={tables!r} is not a mapping of names to tables. Expected such as "
-            '{"weather": juncture.Right(weather, juncture.Asof(on="ts"))}.'
+            f"tables={tables!r} ({type(tables).__name__}) is not a mapping of names to tables, or is empty. Expected "
+            f'for example {{"weather": juncture.Right(weather, juncture.Asof(on="ts"))}}.',
+            name="JN-ARGUMENT-TYPE",
         )
     for name, right in tables.items():
         if not isinstance(name, str):
-            raise SpecError(f"tables has the name {name!r} ({type(name).__name__}). Expected a string.")
+            raise SpecError(
+                f"tables has the name {name!r} ({type(name).__name__}). Expected a string.", name="JN-ARGUMENT-TYPE"
+            )
         if not isinstance(right, Right):
             raise SpecError(
-                f"tables[{name!r}] is a {type(right).__name__}. Expected juncture.Right(table, spec), which says how "
-                "the table is joined."
+                f"tables[{name!r}] is a {type(right).__name__}. Expected juncture.Right(table, spec), where spec is "
+                'the join, such as juncture.Asof(on="ts").',
+                name="JN-ARGUMENT-TYPE",
             )
     return dict(tables)

@@ -1,4 +1,4 @@
-"""Overlap joins in one call."""
+"""`join_overlap`: overlap joins in one call."""
 
 from __future__ import annotations
 
@@ -49,70 +49,70 @@ def join_overlap(
 ) -> Any:
     """Match each left interval with all right intervals that overlap it.
 
-    Like each call with the outages during it: the right rows with equal ``by`` whose interval shares a point with the
-    left row's. The inputs need not be sorted.
+    For example, find the outages during each call: the right rows with equal ``by`` whose interval shares a point with
+    the left interval. The inputs need not be sorted.
 
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
-        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to files (a file, folder, glob or list of them).
+        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one, or
+        both, may be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
+        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
+        is a DataFrame.
     left_interval, right_interval
-        The columns in which the intervals of each table start and end: integers, floats, decimals, dates or
-        timestamps, or expressions of them, ``juncture.expr("start + length")``. None for one of the two where all
-        intervals are unbounded on that side. Rows that have null or NaN there match nothing.
-    by
-        Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
+        The start and end columns of each table, such as ``("start", "end")``: integer, float, decimal, date or
+        timestamp columns, or expressions such as ``juncture.expr("start + length")``. None in place of one of them
+        means that all intervals are unbounded on that side. Null and NaN match nothing.
+    by, left_by, right_by
+        Columns or expressions that must be equal: one, or a list. Use ``left_by`` and ``right_by`` if the names differ.
         Null equals nothing.
     closed
-        Which ends belong to the intervals: ``"left"`` (half-open ``[start, end)``, the default), ``"both"``,
-        ``"right"`` or ``"none"``. Only with ``"both"`` do intervals overlap that touch in one point; an interval from a
-        point to itself is that point then, and otherwise empty and matches nothing.
+        Which ends belong to the intervals: ``"left"`` (default, ``[start, end)``), ``"both"``, ``"right"`` or
+        ``"none"``. Only with ``"both"`` do intervals that touch in one point overlap, and an interval from a point to
+        itself is that point. Otherwise such an interval is empty and matches nothing.
     how
-        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
-        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
-        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+        ``"inner"`` (default) keeps matches only. ``"left"``, ``"right"`` and ``"full"`` also keep unmatched rows of the
+        left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
+        With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
     agg
-        Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
-        ``min``, ``max``, ``std``, ``first`` and ``last`` (by the right start), ``median``,
-        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
-        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
-        the matches are never all there at once.
+        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
+        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
+        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
+        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by the right start), ``("weighted_mean", column)``,
+        ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
     suffix
-        Added to the name of a right column, or of an aggregate, that the left table has too.
+        Appended to the name of a right column or an aggregate if the left table has that name.
     algorithm
-        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
-        answer is the same.
+        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
+        algorithms return the same result.
     spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
-        Where it runs, and what it may use: as for `juncture.plan`.
+        Where the join runs and which resources it may use. See `juncture.plan`.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
-        the matches of each by their start, and the type is the left table's (pyarrow for paths and streams); on Spark
-        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
-        out.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The left columns, then the right columns without ``by``, or the aggregates. In-process, the result has the type
+        of the left table (pyarrow for paths and record batches) and its order, with the matches of a row ordered by
+        their start. The index of a pandas left table is kept, the right one is dropped. On Spark, the rows have no
+        order.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense.
+        If an argument has an invalid name or value.
     SchemaError
-        If a column is missing, or types do not compare.
+        If a column is missing, or the types of two columns do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
+        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
     DataError
         If a file cannot be read, an interval starts after its end, or a sum does not fit its type.
     StateError
-        If there is no room to spill.
+        If rows cannot be spilled to disk.
 
     Notes
     -----
-    In-process the right intervals are held in memory and sorted, and the left is streamed past them. On Spark see
-    ``juncture.plan(…).explain()``.
+    In-process, memory is O(R): the right intervals are sorted in memory, and the left table is streamed past them. On
+    Spark, see ``juncture.plan(…).explain()``.
 
     Examples
     --------

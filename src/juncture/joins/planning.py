@@ -1,4 +1,4 @@
-"""Plans of joins: the spec says the kind of join, the inputs say where it runs."""
+"""`plan`: the spec decides the kind of join, the inputs decide the engine."""
 
 from __future__ import annotations
 
@@ -44,46 +44,50 @@ def plan(
     Parameters
     ----------
     left, right
-        The tables: as for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
+        The tables, as for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     spec
-        What the join means: an `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
+        The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
     algorithm
-        ``"auto"`` (the default) lets the planner choose, among those that ``explain()`` lists. The answer is the same.
+        ``"auto"`` (default) lets the planner choose among the algorithms in ``explain()``. All algorithms return the
+        same result.
     spark
-        A Spark session, to join paths on Spark: its tasks then read the files themselves.
+        A Spark session. Paths are then joined on Spark, where tasks read the files.
     lazy
-        Whether to forbid Spark jobs before the result is asked for. Hot keys are then not looked for.
+        Whether to forbid Spark jobs during planning. Hot keys are then not detected.
     memory
-        How much memory an in-process join may take, apart from a table that it returns, such as ``"2GB"``; by default a
-        share of what this process may have. What does not fit goes to disk, in the folder that ``TMPDIR`` names.
+        The memory limit of an in-process join in bytes or such as ``"2GB"``, apart from the returned table. None
+        (default) means a share of this process's memory. Further rows are spilled to disk, to the folder in ``TMPDIR``.
     maintain_order
-        ``"left"`` (the default) gives the rows of an in-process join in the order of the left rows. None gives them as
-        they are found, which spares joins that hold the left side, or work on disk, to put them in order. On Spark rows
-        have no order, whatever this says.
+        ``"left"`` (default) returns the rows of an in-process join in the order of the left rows. None returns them in
+        any order, which saves a sort in joins that buffer the left table or spill. On Spark, rows have no order.
     stats
-        What is known of the inputs, so that nobody has to look.
+        Known statistics of the inputs. These are not measured.
     left_order, right_order
-        Where both are streaming DataFrames: the expression by which the rows of a side come, and how far one may be
-        behind, as ``jn.Order("ts", delay="5s")``; or several of them. They say how long a row is held, and when a row
-        of the result is final. A watermark that a stream has counts as its order.
+        For two streaming DataFrames: the expression in whose order the rows of a side arrive and their maximum delay,
+        such as ``jn.Order("ts", delay="5s")``, or a list of these. Orders decide how long rows are kept and when
+        results are final. By default, the watermark of a stream is its order.
     changes
-        Whether streaming DataFrames hold changes of tables rather than rows: a column ``_weight``, a column
-        ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what comes and what goes. The result is
-        the stream of changes of the join of these tables, with a column ``_weight``; ``"change_type"`` and
-        ``"debezium"`` say them in the other ways.
+        Whether streaming DataFrames contain changes of tables, in the column ``_weight``, the column ``_change_type``,
+        or the columns ``op``, ``before`` and ``after``. The result is the stream of changes of the join: True and
+        ``"weight"`` return a column ``_weight``; ``"change_type"`` and ``"debezium"`` return the other formats.
     unmatched_deletes
-        What becomes of deletes of rows that are not there, of two streams of changes: ``"error"``, or ``"count"``.
+        With ``changes`` on two streams, what happens to deletes of rows that do not exist: ``"error"`` (default) raises
+        DataError, ``"count"`` counts and skips them.
 
     Returns
     -------
     Plan
-        ``explain()`` says what will run and why, ``execute()`` runs it.
+        ``explain()`` describes what runs and why, ``execute()`` runs the join.
 
     Raises
     ------
     SpecError, SchemaError, PlanError
-        As these functions do. In-process at most 20,000 rows of each side are read; on Spark, unless ``lazy``, small
-        jobs may run that count or sample the inputs, or collect a small side; ``explain()`` names them.
+        As for the join functions.
+
+    Notes
+    -----
+    In-process, at most 20,000 rows of each side are read. On Spark, unless ``lazy`` is set, small jobs may count or
+    sample the inputs, or collect a small side; ``explain()`` lists them.
 
     Examples
     --------
@@ -95,11 +99,14 @@ def plan(
     """
     if type(spec) not in ALGORITHMS:
         known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in ALGORITHMS)
-        raise SpecError(f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.")
+        raise SpecError(
+            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.", name="JN-ARGUMENT-TYPE"
+        )
     if stats is not None and not isinstance(stats, Stats):
         raise SpecError(
-            f"stats={stats!r} is a {type(stats).__name__}. Expected what is known of both sides, as "
-            "juncture.Stats(left=juncture.SideStats(rows=…), right=…)."
+            f"stats={stats!r} ({type(stats).__name__}) is not statistics of both sides. Expected "
+            "juncture.Stats(left=juncture.SideStats(rows=…), right=…).",
+            name="JN-ARGUMENT-TYPE",
         )
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
@@ -162,31 +169,26 @@ def _plan_of_changes(
     session: Any,
     **orders: Any,
 ) -> Plan:
-    """Plan a join of changes.
-
-    Raises
-    ------
-    SpecError
-        If an argument has a value that makes no sense.
-    PlanError
-        If no side is a stream, or an argument is about something else.
-    """
+    """Plan a join of change streams."""
     if not (is_stream(left) or is_stream(right)):
         raise PlanError(
-            f"changes={changes!r} keeps the answer of a join up to date over streaming DataFrames, and neither side is "
-            "one. In this process, jn.changes(…) takes changes epoch by epoch; on Spark, read the changes by "
-            "spark.readStream."
+            f"changes={changes!r} needs a streaming DataFrame on at least one side, but both sides are batch tables. "
+            "Read the changes with spark.readStream, or apply them in this process with jn.changes(…).",
+            name="JN-BATCH-INPUTS",
         )
     if changes is not True:
         check_choice("changes", changes, ("weight", "change_type", "debezium"))
     for name, value in orders.items():
         if value is not None:
             raise PlanError(
-                f"{name}={value!r} says when the rows of a stream can go, and those of a table that changes go when "
-                "they are deleted. Leave it out."
+                f"{name}={value!r} does not apply to change streams, whose rows are kept until they are deleted. "
+                "Remove it.",
+                name="JN-ARGUMENT-INAPPLICABLE",
             )
     if algorithm != "auto":
-        raise PlanError(f"algorithm={algorithm!r} joins no changes. Leave it out: which sides are streams decides.")
+        raise PlanError(
+            f"algorithm={algorithm!r} does not apply to change streams. Remove it.", name="JN-ARGUMENT-INAPPLICABLE"
+        )
     from juncture.incremental.spark import plan as on_changes
 
     output: ChangeFormat = "weight" if isinstance(changes, bool) else changes
@@ -194,22 +196,12 @@ def _plan_of_changes(
 
 
 def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Return the rows of a join that a function was called for.
+    """Run the join of a public function.
 
     Parameters
     ----------
-    kind
-        The kind of join.
-    function
-        The function.
     arguments
-        What it was given, by name: what the join means, and where and how it runs. Under ``unknown``, what it does not
-        know.
-
-    Raises
-    ------
-    JunctureError
-        As the function says.
+        The function's ``locals()``: the fields of the spec, the arguments of `plan`, and other names under ``unknown``.
     """
     refuse_unknown(function, arguments.pop("unknown"))
     meaning = {field.name: arguments.pop(field.name) for field in fields(kind) if field.name in arguments}
@@ -217,57 +209,38 @@ def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str,
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:
-    """Refuse a limit of the memory where others manage it.
-
-    Raises
-    ------
-    PlanError
-        With what to do instead.
-    """
+    """Refuse a memory limit on Spark."""
     if memory is not None and engine == "spark":
-        raise PlanError(f"memory={memory!r} limits joins in this process, and this one runs on Spark. Leave it out.")
+        raise PlanError(
+            f"memory={memory!r} applies to in-process joins, but this join runs on Spark. Remove it, and set the "
+            "memory of Spark's executors instead.",
+            name="JN-ARGUMENT-INAPPLICABLE",
+        )
 
 
 def _check_order(value: object) -> None:
-    """Refuse an order of the rows that no join gives.
-
-    Raises
-    ------
-    SpecError
-        With those there are.
-    """
+    """Refuse an invalid ``maintain_order``."""
     if not (value is None or (isinstance(value, str) and value == "left")):
         raise SpecError(
-            f"maintain_order={value!r} ({type(value).__name__}) is not known. Expected 'left', for the order of left "
-            "rows, or None, for any. Swap the two tables for the order of the right ones."
+            f"maintain_order={value!r} ({type(value).__name__}) is unknown. Expected 'left' (the order of the left "
+            "rows) or None (any order). For the order of the right rows, swap the two tables.",
+            name="JN-ARGUMENT-VALUE",
         )
 
 
 def _refuse_orders(**orders: Any) -> None:
-    """Refuse orders of tables, which are read to their ends.
-
-    Raises
-    ------
-    PlanError
-        If there is one.
-    """
+    """Refuse orders of batch tables."""
     for name, value in orders.items():
         if value is not None:
             raise PlanError(
-                f"{name}={value!r} says what can still come of a stream, which bounds what a join of two streaming "
-                "DataFrames holds, and not both sides of this one are such. Leave it out."
+                f"{name}={value!r} applies only if both sides are streaming DataFrames. Remove it.",
+                name="JN-ARGUMENT-INAPPLICABLE",
             )
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: dict[str, Any]) -> None:
-    """Answer arguments of other libraries, and slips of the keyboard.
-
-    Raises
-    ------
-    SpecError
-        If there is any.
-    """
+    """Refuse arguments of other libraries and misspelled names, with a hint."""
     for name, value in unknown.items():
         known = [each for each in signature(function).parameters if each != "unknown"]
         hint = argument_hint(name, known) or did_you_mean(name, known)
-        raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}")
+        raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}", name="JN-ARGUMENT-UNKNOWN")

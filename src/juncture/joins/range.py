@@ -1,4 +1,4 @@
-"""Range joins in one call."""
+"""`join_range`: range joins in one call."""
 
 from __future__ import annotations
 
@@ -53,80 +53,81 @@ def join_range(
     unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
-    """Match each left row with all right rows in a window around its place in time, or on any other line.
+    """Match each left row with all right rows in a window around it, in time or along another ordered column.
 
-    Like all measurements of the hour before each event: the right rows with equal ``by`` for which
-    ``left on + lower <= right on <= left on + upper``. The inputs need not be sorted.
+    For example, find the measurements in the hour before each event: the right rows with equal ``by`` for which ``left
+    on + lower <= right on <= left on + upper``. The inputs need not be sorted.
 
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
-        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to files (a file, folder, glob or list of them).
-    on
-        The column of both that is compared: an integer, float, decimal, date or timestamp; ``left_on`` and
-        ``right_on`` where the names differ. Rows whose ``on`` is null or NaN match nothing. Or an expression,
-        ``juncture.expr("date + open_time")``.
-    by
-        Columns or expressions that have to be equal, one or several; ``left_by`` and ``right_by`` where they differ.
+        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one, or
+        both, may be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
+        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
+        is a DataFrame.
+    on, left_on, right_on
+        The column that is compared: an integer, float, decimal, date or timestamp column, or an expression such as
+        ``juncture.expr("date + open_time")``. Use ``left_on`` and ``right_on`` if the names differ. Null and NaN match
+        nothing.
+    by, left_by, right_by
+        Columns or expressions that must be equal: one, or a list. Use ``left_by`` and ``right_by`` if the names differ.
         Null equals nothing.
     lower, upper
-        Where the window starts and ends, counted from the left ``on``, so that what lies before is negative: a
-        number, a ``timedelta``, a duration such as ``"-1h"``, or the name of a left column that holds one per row,
-        which goes first. None for an open side; one of them has to be given. A row that has null there, or whose
-        window starts after its end, matches nothing.
+        The start and end of the window, as offsets from the left ``on`` (negative: before it): a number for numeric
+        ``on``; a ``timedelta`` or a duration such as ``"-1h"`` for dates and timestamps; or the name of a left column
+        with an offset per row. A left column takes precedence over a duration of the same name. None leaves that side
+        open; at least one is required. Rows with a null offset, or with a window that starts after its end, match
+        nothing.
     windows
-        Several windows in place of one, by their names: ``{"1h": ("-1h", 0), "7d": ("-7d", 0)}``. Each has the
-        aggregates of ``agg``, in columns whose names end with its own: ``value_mean_1h``. The right table is read and
-        sorted once. With ``how="inner"`` a left row is kept if any of them holds a match.
+        Several windows by name in place of ``lower`` and ``upper``, such as ``{"1h": ("-1h", 0), "7d": ("-7d", 0)}``.
+        Requires ``agg``. Each window has its own columns, such as ``value_mean_1h``. The right table is read and sorted
+        once. With ``how="inner"``, a left row is kept if any of its windows has a match.
     closed
-        Which ends belong to the window: ``"both"`` (the default), ``"left"``, ``"right"`` or ``"none"``.
+        Which ends belong to the window: ``"both"`` (default), ``"left"``, ``"right"`` or ``"none"``.
     how
-        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
-        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
-        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+        ``"inner"`` (default) keeps matches only. ``"left"``, ``"right"`` and ``"full"`` also keep unmatched rows of the
+        left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
+        With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
     agg
-        Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
-        ``min``, ``max``, ``std``, ``first`` and ``last`` (by the right ``on``), ``median``,
-        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
-        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
-        the matches are never all there at once.
+        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
+        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
+        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
+        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by the right ``on``), ``("weighted_mean", column)``,
+        ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
     suffix
-        Added to the name of a right column, or of an aggregate, that the left table has too.
+        Appended to the name of a right column or an aggregate if the left table has that name.
     algorithm
-        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
-        answer is the same.
+        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
+        algorithms return the same result.
     spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
-        Where it runs, and what it may use: as for `juncture.plan`.
+        Where the join runs and which resources it may use. See `juncture.plan`.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
-        the matches of each by their ``on``, and the type is the left table's (pyarrow for paths and streams); on Spark
-        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
-        out.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The left columns, then the right columns without ``by``, or the aggregates. In-process, the result has the type
+        of the left table (pyarrow for paths and record batches) and its order, with the matches of a row ordered by
+        their ``on``. The index of a pandas left table is kept, the right one is dropped. On Spark, the rows have no
+        order.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense, such as a window that starts after its end.
+        If an argument has an invalid name or value, such as a constant window that starts after its end.
     SchemaError
-        If a column is missing, or types do not compare.
+        If a column is missing, or the types of two columns do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way, or the memory is too small to work in.
+        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
     DataError
         If a file cannot be read, or a sum does not fit its type.
     StateError
-        If there is no room to spill.
+        If rows cannot be spilled to disk.
 
     Notes
     -----
-    In-process the right ``by`` and ``on`` columns are held in memory and sorted, and the left is streamed past them:
-    time O((L + R) log R) and the output. On Spark see ``juncture.plan(…).explain()``. Bins of time, and looking into
-    the neighbouring ones, come from "Efficient Range-Joins With Spark 2.0".
+    In-process: time O((L + R) log R) plus the output, memory O(R). The right keys are sorted in memory, and the left
+    table is streamed past them. On Spark, see ``juncture.plan(…).explain()``. Time bins with lookups in neighbouring
+    bins follow "Efficient Range-Joins With Spark 2.0".
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Regular spines, and values between the rows of a table, in one call."""
+"""`grid` and `interpolate`: regular spines, and values between the rows of a table."""
 
 from __future__ import annotations
 
@@ -27,38 +27,44 @@ def grid(
     spark: Any = None,
     **unknown: Any,
 ) -> Any:
-    """Make a regular spine: for each key a row at every step, from where the key begins to where it ends.
+    """Create a regular spine: one row per key and step, from the start to the end of the key.
 
     Parameters
     ----------
     data
-        The table whose keys these are: what joins take. None if ``by`` has the keys themselves.
+        The table with the keys: any input of `join_asof` except streams. None if ``by`` lists the keys.
     every
-        How far rows are apart: a number, a ``timedelta`` or a duration such as ``"1h"``.
+        The step: a number for integer ``on``, a ``timedelta``, or a duration such as ``"1h"``.
     on
-        The column that the grid has its values in, an integer, date or timestamp. Of that type are those of the data.
+        The column with the steps: an integer, date or timestamp, of the type that it has in ``data``.
     by
-        The keys: columns of the data, or without data a mapping of names to values, of which each combination has rows.
-        Rows of the data that have null there count for nothing.
+        The key columns of ``data``, one or a list. Rows with a null key are skipped. Without ``data``: a mapping of
+        names to values, such as ``{"sensor": ["a", "b"]}``, with rows for each combination.
     start, end
-        Where rows begin and end, both included: a value, or the name of a column of the data, of whose values the least
-        and the greatest of a key count. By default those of ``on``, where the first is rounded down to a whole multiple
-        of ``every``, so that all keys have rows at the same times.
+        The first and last step, inclusive: a value, or a column of ``data`` whose minimum and maximum per key are used.
+        The default is ``on``, with the start rounded down to a multiple of ``every``, so that all keys have rows at the
+        same times.
     spark
-        A Spark session, if the data are paths, or there are none.
+        A Spark session, if ``data`` is paths or None.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The keys and ``on``, in the library of the data: in-process by key, in the order in which the data have them
-        first, and ascending; on Spark without an order.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The keys and ``on``, with the type of ``data``. In-process, ordered by key (in the order of first occurrence),
+        then by ``on``. On Spark, the rows have no order.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense.
+        If an argument has an invalid name or value.
     SchemaError
-        If a column is missing, or of a type that has no steps.
+        If a column is missing, or its type has no steps.
+    DataError
+        If the grid has more rows than fit in memory.
+
+    Notes
+    -----
+    Time and memory O(rows of ``data`` + rows of the grid).
 
     Examples
     --------
@@ -75,7 +81,11 @@ def grid(
         data, by = _keys(by, start, end)
         data = data if spark is None else spark.createDataFrame(data)
     elif isinstance(by, Mapping):
-        raise SpecError("by= is a mapping of names to values, and there are data. Name columns of the data instead.")
+        raise SpecError(
+            f"by={by!r} is a mapping of values, which needs data=None. With data, pass its key columns, such as "
+            'by="sensor".',
+            name="JN-ARGUMENT-CONFLICT",
+        )
     spec = Grid(on=on, every=every, by=by, start=start, end=end)
     if choose_engine(data, data, spark) == "spark":
         from juncture.spark.many import spines as on_spark
@@ -103,33 +113,36 @@ def interpolate(
     memory: str | int | None = None,
     **unknown: Any,
 ) -> Any:
-    """Give each left row the values on the line between the right row before it and the one after it.
+    """Interpolate linearly between the right rows before and after each left row.
 
     Parameters
     ----------
-    left, right
+    left, right, on, left_on, right_on, by, left_by, right_by
         As for `join_asof`.
     columns
-        The right columns, of numbers.
-    on, left_on, right_on, by, left_by, right_by
-        As for `join_asof`.
+        The numeric right columns to interpolate: one, or a list.
     tolerance
-        The greatest distance of the row before and of the row after, or a pair of one for each; None for no limit.
+        The greatest distance of the right row before and after, inclusive, as for `join_asof`; a pair sets them
+        separately. None (default) means no limit.
     suffix
-        Added to the name of a column that the left table has too.
+        Appended to the name of a right column if the left table has that name.
     spark, memory
-        As for `join_asof`.
+        As for `juncture.plan`.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left rows, with the values as float64 beside them: null where there is no row before or after, or it has
-        none. A right row at the very value of ``on`` is both. Among several, the rule for ties of `join_asof` decides.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The left rows and the interpolated values as float64: null if there is no row before or after, or its value is
+        null. A right row at exactly ``on`` is both. Ties are broken as in `join_asof`.
 
     Raises
     ------
     SpecError, SchemaError, PlanError, DataError, StateError
-        As `join_asof` does.
+        As for `join_asof`.
+
+    Notes
+    -----
+    Costs two as-of joins: time O((L + R) log L).
 
     Examples
     --------
@@ -163,26 +176,29 @@ def interpolate(
 
 
 def _keys(by: Any, start: Any, end: Any) -> tuple[pa.Table, list[str]]:
-    """Return the combinations of keys that are given as values, with a column for each.
-
-    Raises
-    ------
-    SpecError
-        If they are no mapping, or it is not said where rows begin and end.
-    """
+    """Return every combination of the key values in ``by``, with a column per key."""
     if by and not isinstance(by, Mapping):
         raise SpecError(
-            f"by={by!r} names columns, and there are no data. Pass the data, or a mapping such as "
-            '{"sensor": ["a", "b"]}.'
+            f'by={by!r} names columns, but data is None. Pass data, or a mapping of values such as by={{"sensor": '
+            f'["a", "b"]}}.',
+            name="JN-ARGUMENT-CONFLICT",
         )
     for name, value in (("start", start), ("end", end)):
         if value is None or isinstance(value, str):
-            raise SpecError(f"{name}={value!r} names no value, and there are no data to find one in. Pass a value.")
+            raise SpecError(
+                f"{name}={value!r} is not a value, and data is None, so it cannot be read from a column. Pass a "
+                f"value, such as {name}=0 or a datetime.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
         constant_of(name, value, None)
     names = list(by)
     for name in names:
         if isinstance(by[name], str) or not isinstance(by[name], Sequence):
-            raise SpecError(f"by[{name!r}]={by[name]!r} is no list of values.")
+            raise SpecError(
+                f"by[{name!r}]={by[name]!r} ({type(by[name]).__name__}) is not a list of values. Expected for example "
+                '["a", "b"].',
+                name="JN-ARGUMENT-TYPE",
+            )
     if not names:
         return pa.table({"nothing": pa.array([0])}), []
     rows = list(product(*by.values()))

@@ -1,4 +1,4 @@
-"""Joins of streams."""
+"""`stream` and `stream_listener`: joins of unbounded streams."""
 
 from __future__ import annotations
 
@@ -28,60 +28,56 @@ def stream(
     allow_unbounded: bool = False,
     late: Literal["count", "collect", "error"] = "count",
 ) -> StreamJoin:
-    """Join two streams of record batches that need not end.
+    """Join two unbounded streams of record batches.
 
-    Rows are held for as long as what can still come of the other side may match them: that follows from the orders of
-    both sides and the condition, by interval arithmetic, whatever sorted expression they are about.
+    A row is kept only while a future row of the other side could still match it. This is derived from the orders of
+    both sides and the condition by interval arithmetic, for any monotonic expression.
 
     Parameters
     ----------
     left_schema, right_schema
         The columns of both streams.
     spec
-        What the join means: `Where`, `Range`, `Overlap`, `Equi` or `Asof`.
+        The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
     left, right
-        The expressions in whose order the rows of a side come, each with its greatest disorder; one or several.
+        The expression in whose order the rows of a side arrive and their maximum delay, such as ``jn.Order("ts",
+        delay="5s")``, or a list of these.
     allow_unbounded
-        Whether to hold rows for ever where nothing bounds them, rather than refuse.
+        Whether to keep rows forever if nothing bounds them. By default, such a join raises PlanError.
     late
-        What becomes of rows that are behind their order by more than its delay: ``"count"`` leaves them out and counts
-        them, ``"collect"`` keeps them for `StreamJoin.late`, ``"error"`` refuses the batch.
+        What happens to rows beyond the delay of their order: ``"count"`` counts and skips them, ``"collect"`` keeps
+        them in `StreamJoin.late`, ``"error"`` raises DataError.
 
     Returns
     -------
     StreamJoin
-        The join, which has seen no rows yet.
+        The join, without rows.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense.
+        If an argument has an invalid value.
     SchemaError
-        If columns are missing, or types do not fit.
+        If a column is missing, or the types of two columns do not compare.
     PlanError
-        If rows of a side would be held for ever: with the side, the reason, and what would bound them.
+        If rows of a side would be kept forever. The message names the side, the reason, and what would bound it.
+
+    Notes
+    -----
+    Memory is proportional to the rows that can still match. `StreamJoin.explain` describes the bounds of each side.
 
     Examples
     --------
     >>> import juncture as jn
     >>> import pyarrow as pa
-    >>> trades = pa.schema({"symbol": pa.string(), "at": pa.timestamp("ms")})
-    >>> quotes = pa.schema({"symbol": pa.string(), "at": pa.timestamp("ms"), "bid": pa.float64()})
-    >>> spec = jn.Range(on="at", by="symbol", lower="-1s", upper=0)
-    >>> join = jn.stream(trades, quotes, spec, left=jn.Order("at", delay="5s"), right=jn.Order("at"))
-    >>> print(join.explain())
-    range join of streams, how='inner'
-    left order: at, growing, at most 5s behind
-    right order: at, growing
-    left rows are kept while at >= the right at
-    right rows are kept while at >= the left at - 1s
-    given: matches at once
-    >>> jn.stream(trades, quotes, spec, left=jn.Order("at"))
-    Traceback (most recent call last):
-    juncture.errors.PlanError: The left rows would be held for ever, and the state would grow without end: the right \
-side has no order, so that nothing tells which right rows can still come. Pass right=jn.Order('at') or \
-jn.Order('at', descending=True), if the right rows come in that order; or pass allow_unbounded=True if there is room \
-for all of them.
+    >>> trades = pa.schema({"symbol": pa.string(), "at": pa.int64()})
+    >>> quotes = pa.schema({"symbol": pa.string(), "at": pa.int64(), "bid": pa.float64()})
+    >>> spec = jn.Range(on="at", by="symbol", lower=-1, upper=0)
+    >>> join = jn.stream(trades, quotes, spec, left=jn.Order("at", delay=5), right=jn.Order("at"))
+    >>> _ = join.push(right=pa.record_batch({"symbol": ["A", "A"], "at": [1, 4], "bid": [9.5, 9.6]}, schema=quotes))
+    >>> trade = pa.record_batch({"symbol": ["A"], "at": [5]}, schema=trades)
+    >>> [batch.to_pylist() for batch in join.push(left=trade)]
+    [[{'symbol': 'A', 'at': 5, 'at_right': 4, 'bid': 9.6}]]
     """
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import orders_of
@@ -90,41 +86,52 @@ for all of them.
 
     if not isinstance(spec, Spec):
         raise SpecError(
-            f"spec={spec!r} ({type(spec).__name__}) says nothing of a join. Expected jn.Where(…), jn.Range(…), "
-            "jn.Overlap(…), jn.Equi(…) or jn.Asof(…)."
+            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected jn.Asof(…), jn.Range(…), jn.Overlap(…), "
+            "jn.Where(…) or jn.Equi(…).",
+            name="JN-ARGUMENT-TYPE",
         )
     for side, schema in (("left", left_schema), ("right", right_schema)):
         if not isinstance(schema, pa.Schema):
-            raise SpecError(f"{side}_schema={schema!r} is no schema. Expected a pyarrow.Schema.")
+            raise SpecError(
+                f"{side}_schema={schema!r} ({type(schema).__name__}) is not a schema. Expected a pyarrow.Schema, such "
+                "as table.schema.",
+                name="JN-ARGUMENT-TYPE",
+            )
     orders = orders_of(left, "left"), orders_of(right, "right")
     return StreamJoin(StreamPlan(Setup(spec, left_schema, right_schema, *orders, bool(allow_unbounded), late)))
 
 
 def stream_listener(report: Callable[[StreamProgress], object] = print) -> StreamingQueryListener:
-    """Return a listener that hands on what each trigger of a Spark session's streaming queries did.
+    """Return a listener that reports each trigger of the streaming queries of a Spark session.
 
-    `StreamProgress.of` asks one query for the same.
+    To read the progress of one query, use `StreamProgress.of`.
 
     Parameters
     ----------
     report
-        Called with the `StreamProgress` of each trigger, by a thread of Spark's.
+        Called with the `StreamProgress` of each trigger, in a thread of Spark.
 
     Returns
     -------
     pyspark.sql.streaming.listener.StreamingQueryListener
-        For ``spark.streams.addListener``, on classic Spark and on Spark Connect.
+        For ``spark.streams.addListener``, on classic Spark and Spark Connect.
 
     Raises
     ------
     SpecError
-        If it cannot be called.
+        If ``report`` is not callable.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> spark.streams.addListener(jn.stream_listener())  # doctest: +SKIP
     """
     from juncture.streams.spark.progress import ProgressListener
 
     if not callable(report):
         raise SpecError(
-            f"report={report!r} ({type(report).__name__}) cannot be called. Expected a function of one argument, such "
-            "as print."
+            f"report={report!r} ({type(report).__name__}) is not callable. Expected a function of one argument, such "
+            "as print.",
+            name="JN-ARGUMENT-TYPE",
         )
     return ProgressListener(report)

@@ -1,4 +1,4 @@
-"""Queries kept up to date."""
+"""`view`: SQL queries that are kept up to date."""
 
 from __future__ import annotations
 
@@ -25,41 +25,46 @@ def view(
     output: Literal["weight", "change_type", "debezium"] = "weight",
     unmatched_deletes: Literal["error", "count"] = "error",
 ) -> View:
-    """Keep the answer of a query up to date while the tables that it reads change.
+    """Maintain the result of an SQL query while the tables that it reads change.
 
     Parameters
     ----------
     state
-        A folder that the rows are kept in, so that they outlive the process: every epoch is there as a whole or not at
-        all. If it has rows of this query, it goes on with them. None keeps them in memory alone.
+        A folder that stores the rows. Each epoch is stored completely or not at all. A folder with rows of the same
+        query is continued. None keeps the rows in memory only.
     sql
-        The query, in DuckDB's SQL, with ``ASOF JOIN … MATCH_CONDITION (…)``. The documentation of views says what of it
-        can be kept up to date; all else is an error that shows the place.
+        The query in DuckDB's SQL, including ``ASOF JOIN … MATCH_CONDITION (…)``. The documentation of views lists what
+        is supported. The error for anything else shows the position.
     sources
-        The tables that it reads, by name: the columns of each, or `Source` to say more of it.
+        The tables of the query by name: their columns, or a `Source` with further options.
     memory
-        How much the rows may take if the state is in a folder, such as ``"1GB"``: those that do not fit go to disk, and
-        are read as they are needed. Groups, their values under MIN, MAX and DISTINCT, and a key each for what is joined
-        stay in memory. None for a share of the machine's.
+        The memory for rows if ``state`` is set, in bytes or such as ``"1GB"``. Further rows stay on disk and are read
+        when needed. Groups, their values under MIN, MAX and DISTINCT, and one key per joined row stay in memory. None
+        means a share of the machine's memory.
     output
-        How the changes of the answer are said: a column ``_weight``, a column ``_change_type``, or the columns ``op``,
-        ``before`` and ``after``.
+        The format of the changes of the result: ``"weight"`` (column ``_weight``), ``"change_type"`` (column
+        ``_change_type``) or ``"debezium"`` (columns ``op``, ``before``, ``after``).
     unmatched_deletes
-        What becomes of deletes of rows that are not there: an error, or they are counted and left out.
+        What happens to deletes of rows that do not exist: ``"error"`` raises DataError, ``"count"`` counts and skips
+        them.
 
     Returns
     -------
     View
-        The query, as it was left in the folder, or without rows.
+        The view, with the rows in ``state`` or empty.
 
     Raises
     ------
     SpecError
-        If the query cannot be read or kept up to date, with the place; or an argument has a value that makes no sense.
+        If the query cannot be parsed or maintained, or an argument has an invalid value.
     PlanError
-        If the memory is too little to work in.
+        If ``memory`` is below the minimum.
     StateError
-        If the folder is open in another process, of another query or version, or damaged.
+        If the folder is in use by another process, belongs to another query or version, or is damaged.
+
+    Notes
+    -----
+    Applying an epoch costs time in proportion to its changes and their matches, not to the tables.
 
     Examples
     --------
@@ -76,16 +81,25 @@ def view(
     from juncture.local.resources import resources_here
 
     if not isinstance(sql, str):
-        raise SpecError(f"sql={sql!r} ({type(sql).__name__}) is no SQL. Expected a query such as SELECT … FROM ….")
+        raise SpecError(
+            f'sql={sql!r} ({type(sql).__name__}) is not SQL. Expected a string such as "SELECT … FROM …".',
+            name="JN-ARGUMENT-TYPE",
+        )
     if not isinstance(sources, Mapping) or not sources or not all(isinstance(name, str) for name in sources):
-        raise SpecError(f"sources={sources!r} names no tables. Expected a mapping of names to schemas.")
+        raise SpecError(
+            f"sources={sources!r} is not a mapping of names to schemas, or is empty. Expected for example "
+            f'{{"sales": pa.schema(…)}}.',
+            name="JN-ARGUMENT-TYPE",
+        )
     if "offset" in sources or len({name.lower() for name in sources}) < len(sources):
         raise SpecError(
-            f"sources={list(sources)!r} has names that differ in small and capital letters alone, or 'offset', which "
-            "says where sources are. Call them something else."
+            f"sources={list(sources)!r} has names that differ only in case, or the reserved name 'offset'. Rename "
+            "these sources.",
+            name="JN-ARGUMENT-VALUE",
         )
-    given: dict[str, Any] = dict(sources)
-    made = {name: each if isinstance(each, Source) else Source(each) for name, each in given.items()}
-    setup = ViewSetup(sql, made, output, unmatched_deletes)
+    tables: dict[str, Any] = {
+        name: each if isinstance(each, Source) else Source(each) for name, each in sources.items()
+    }
+    setup = ViewSetup(sql, tables, output, unmatched_deletes)
     memory_bytes = resources_here(memory).memory_bytes
     return View(setup, memory_bytes, None if state is None else store_in(Path(state), setup))

@@ -1,4 +1,4 @@
-"""Predicate joins in one call."""
+"""`join_where`: predicate joins in one call."""
 
 from __future__ import annotations
 
@@ -47,75 +47,74 @@ def join_where(
     unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
-    """Match rows for which a condition holds.
+    """Match rows for which an SQL condition over both tables is true.
 
-    The condition is SQL over the columns of both tables; equalities, ranges, overlaps and inequalities are found in
-    it and made use of, and what is left is checked row by row.
+    Equality, range, overlap and inequality conditions in the predicate are used to avoid comparing every pair. The rest
+    is checked row by row.
 
     Parameters
     ----------
     left, right
-        Two Spark DataFrames (classic or Connect), of which the left one, or both, may be streams; or any
-        mixture of tables that speak Arrow (pyarrow and its datasets, Polars, pandas, DuckDB, an iterable of record
-        batches) and paths to files (a file, folder, glob or list of them).
+        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one, or
+        both, may be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
+        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
+        is a DataFrame.
     predicate
-        The condition, in Spark's dialect, over columns of the left table ``l.…`` and of the right ``r.…``; a column
-        that only one of them has needs no name in front. Rows match where it is true, neither false nor null.
-    by
-        Columns or expressions that have to be equal besides, one or several; ``left_by`` and ``right_by`` where they
-        differ. Null equals nothing.
+        The condition, in Spark's SQL dialect, over left columns ``l.…`` and right columns ``r.…``. Columns that only
+        one table has need no prefix. Rows match if it is true, not false or null.
+    by, left_by, right_by
+        Columns or expressions that must be equal: one, or a list. Use ``left_by`` and ``right_by`` if the names differ.
+        Null equals nothing.
     how
-        ``"inner"`` (the default) keeps the matches, ``"left"`` every left row too; ``"right"`` and ``"full"`` keep the
-        right rows that no left row matched; ``"semi"`` and ``"anti"`` return the left rows with and without a match.
-        With ``agg``, ``"left"`` (the default then) or ``"inner"``.
+        ``"inner"`` (default) keeps matches only. ``"left"``, ``"right"`` and ``"full"`` also keep unmatched rows of the
+        left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
+        With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
     agg
-        Aggregates over the matches of each left row, in place of the matches themselves:
-        ``{"value": ["mean", ("quantile", 0.9)], "*": "count"}`` by right column, of ``count``, ``sum``, ``mean``,
-        ``min``, ``max``, ``std``, ``first`` and ``last`` (by all right columns), ``median``,
-        ``("quantile", 0.9)``, ``count_distinct``, ``any``, ``all``, ``("weighted_mean", column)``, ``list``,
-        ``("arg_min", column)`` and ``("arg_max", column)``. Nulls are skipped. The output has one row per left row, and
-        the matches are never all there at once.
+        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
+        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
+        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
+        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by all right columns), ``("weighted_mean",
+        column)``, ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
     allow_cross
-        Whether a condition passes that ties no left row to any right row, and so joins all with all.
+        Whether to accept a predicate that does not relate the two tables, and so pairs all left rows with all right
+        rows.
     names
-        What the predicate calls the two tables.
+        The prefixes of the left and right columns in the predicate.
     suffix
-        Added to the name of a right column, or of an aggregate, that the left table has too.
+        Appended to the name of a right column or an aggregate if the left table has that name.
     algorithm
-        ``"auto"`` (the default) lets the planner choose. ``juncture.plan(…).explain()`` lists those there are. The
-        answer is the same.
+        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
+        algorithms return the same result.
     spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
-        Where it runs, and what it may use: as for `juncture.plan`.
+        Where the join runs and which resources it may use. See `juncture.plan`.
 
     Returns
     -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or pyspark.sql.DataFrame
-        The left columns, then the right ones less ``by``, or the aggregates. In-process the rows keep the left order,
-        the matches of each in right order, and the type is the left table's (pyarrow for paths and streams); on Spark
-        it is a DataFrame without an order. The index of a pandas left table goes with its rows; a right one's is left
-        out.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
+        The left columns, then the right columns without ``by``, or the aggregates. In-process, the result has the type
+        of the left table (pyarrow for paths and record batches) and its order, with the matches of a row in right
+        order. The index of a pandas left table is kept, the right one is dropped. On Spark, the rows have no order.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense, or the predicate cannot be read.
+        If an argument has an invalid name or value, or the predicate cannot be parsed.
     SchemaError
-        If a column is missing, or types do not compare.
+        If a column is missing, or the types of two columns do not compare.
     PlanError
-        If the inputs or the algorithm named cannot be joined this way, nothing ties the tables together and
-        ``allow_cross`` is not set, or the memory is too small to work in.
+        If the inputs or ``algorithm`` do not support this join, the predicate does not relate the tables and
+        ``allow_cross`` is not set, or ``memory`` is below the minimum.
     DataError
         If a file cannot be read, or a sum does not fit its type.
     StateError
-        If there is no room to spill.
+        If rows cannot be spilled to disk.
 
     Notes
     -----
     A predicate can use columns, numbers, strings, dates, timestamps, day-time intervals, ``+ - * / % div ||``,
-    comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and functions such as abs, cast, coalesce,
-    date_trunc, floor, round, greatest, startswith and upper. A condition that has none of the known shapes costs time
-    in proportion to the product of the two row counts, less the blocks of rows that their least and greatest values
-    rule out.
+    comparisons, BETWEEN, IN, LIKE, IS NULL, AND, OR, NOT, CASE, and functions such as abs, cast, coalesce, date_trunc,
+    floor, round, greatest, startswith and upper. A predicate without any usable condition costs O(L · R) time, less the
+    pairs of blocks that their minimum and maximum values exclude.
 
     Examples
     --------
