@@ -1,4 +1,4 @@
-"""What a user may pass as a table, which engine that asks for, and how a library's tables go in and come out."""
+"""Input tables: their kinds, the engine that they need, and conversion from and to their libraries."""
 
 from juncture.inputs.file_tables import open_files
 from juncture.inputs.files import Files

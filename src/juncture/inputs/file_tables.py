@@ -1,4 +1,4 @@
-"""Files as tables of this process: Parquet as it lies on disk, text and Arrow batch by batch."""
+"""Files as tables of this process: Parquet by row group, text and Arrow batch by batch."""
 
 from __future__ import annotations
 
@@ -25,28 +25,22 @@ from juncture.runtime.sources import ParquetSource
 
 
 def open_files(files: Files) -> ParquetSource | Given:
-    """Return the rows of files: of text the types are found out, which reads it, and its rows are read when asked for.
-
-    Raises
-    ------
-    DataError
-        If there is nothing to read, or it cannot be read.
-    SpecError
-        If files are of several formats, or an argument does not go with theirs.
-    """
+    """Return the rows of files. Text is read once to infer its types, and again for its rows."""
     formats = {files.format or format_at(path): path for path in files.paths}
     if len(formats) > 1:
         (one, first), (other, second) = list(formats.items())[:2]
         raise SpecError(
-            f"The path {first!r} leads to {one} files, and {second!r} to {other} files. Expected files of one format "
-            "for one table."
+            f"The path {first!r} has {one} files, but {second!r} has {other} files. Expected one format per table. "
+            "Pass files of one format, or join two tables.",
+            name="JN-FILE-FORMAT",
         )
     [chosen] = formats
     if chosen == "parquet":
         return ParquetSource(files.paths, union_by_name=files.union_by_name)
     if files.union_by_name:
         raise SpecError(
-            f"union_by_name=True is for Parquet files, and {files.paths[0]!r} leads to {chosen} files. Leave it out."
+            f"union_by_name=True applies to Parquet files, but {files.paths[0]!r} has {chosen} files. Remove it.",
+            name="JN-ARGUMENT-CONFLICT",
         )
     is_data = _is_any if files.format else partial(_is_of, chosen)
     found = [file for path in files.paths for file in _files_of(path, chosen, is_data)]
@@ -54,13 +48,7 @@ def open_files(files: Files) -> ParquetSource | Given:
 
 
 def format_at(path: str) -> Format:
-    """Return the format of the files that a path leads to: by its ending, or theirs; Parquet if nothing says so.
-
-    Raises
-    ------
-    DataError
-        If there are files of several formats, none of them Parquet.
-    """
+    """Return the format of the files at a path, by the ending of the path or of the files in it; Parquet by default."""
     named = format_by_name(Path(path.partition("?")[0] if "://" in path else path))
     if named is not None or "://" in path:
         return named or "parquet"
@@ -73,20 +61,15 @@ def format_at(path: str) -> Format:
     if len(formats) > 1:
         first, second, *_ = formats.values()
         raise DataError(
-            f"The path {path!r} leads to files of several formats, such as {first!r} and {second!r}. Expected files of "
-            "one: name them by a glob, such as '*.csv'."
+            f"The path {path!r} has files of several formats, such as {first!r} and {second!r}. Expected one format. "
+            "Select files with a glob, such as '*.csv'.",
+            name="JN-FOLDER-FORMATS",
         )
     return next(each for each in formats if each is not None)
 
 
 def check_tasks_read(files: Files) -> None:
-    """Refuse files that Spark's tasks do not read themselves.
-
-    Raises
-    ------
-    PlanError
-        With what reads them on Spark.
-    """
+    """Refuse files that Spark tasks cannot read: all formats except Parquet."""
     for path in files.paths:
         chosen = files.format or format_by_name(Path(path.partition("?")[0] if "://" in path else path))
         if chosen is None or chosen == "parquet":
@@ -98,8 +81,9 @@ def check_tasks_read(files: Files) -> None:
             "arrow": f"spark.createDataFrame(pyarrow.feather.read_table({path!r}))",
         }
         raise PlanError(
-            f"The path {path!r} leads to {chosen} files, and on Spark a path leads to Parquet files. Pass "
-            f"{calls[chosen]}, or leave spark= out to join in this process."
+            f"The path {path!r} has {chosen} files, but Spark tasks read only Parquet files from a path. Pass "
+            f"{calls[chosen]}, or remove spark= to join in this process.",
+            name="JN-FORMAT-ENGINE",
         )
 
 
@@ -118,13 +102,17 @@ def _is_of(chosen: Format, name: str) -> bool:
 def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
     if "://" in path:
         raise DataError(
-            f"The path {path!r} leads to {chosen} files, which are read from this machine only. Copy them here, or "
-            "write Parquet."
+            f"The path {path!r} has {chosen} files, which can only be read from local disk. Copy them to this "
+            "machine, or write Parquet.",
+            name="JN-FILE-REMOTE",
         )
     found = listed(path, is_data)
     if not found:
-        state = "holds none" if kind_at(path) == FileType.Directory else "does not exist"
-        raise DataError(f"The path {path!r} {state}. Expected {chosen} files: one, a folder of them, or a glob.")
+        state = "is a folder without such files" if kind_at(path) == FileType.Directory else "does not exist"
+        raise DataError(
+            f"The path {path!r} {state}. Expected {chosen} files: a file, a folder of files, or a glob.",
+            name="JN-FILE-MISSING",
+        )
     return found
 
 
@@ -149,7 +137,7 @@ def _arrow_table(files: list[FoundFile]) -> Given:
 def _of_unchanged(
     files: list[FoundFile], rows: Callable[[], Iterator[pa.RecordBatch]]
 ) -> Callable[[], Iterator[pa.RecordBatch]]:
-    """Return what yields rows, if the files are still those whose types were found out."""
+    """Return a function that yields rows if the files have not changed since their types were inferred."""
 
     def checked() -> Iterator[pa.RecordBatch]:
         for file in files:

@@ -1,4 +1,4 @@
-"""Files that a user names as a table, with what is to be said of them besides."""
+"""`Files`: files as one table, with their format."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from juncture.spec.values import flag
 
 @dataclass(frozen=True)
 class Files:
-    """Files that are one table. It goes wherever a path does.
+    """Files that form one table. Accepted wherever a path is.
 
     Parameters
     ----------
     path
-        A file, a folder, a glob or a URI, or a list of them.
+        A file, folder, glob or URI, or a list of them.
     format
-        Their format: ``"parquet"``, ``"csv"``, ``"tsv"``, ``"json"`` (an object per line, or a list of objects) or
-        ``"arrow"``. By default the endings of their names say it, and without one it is Parquet.
+        ``"parquet"``, ``"csv"``, ``"tsv"``, ``"json"`` (one object per line, or a list of objects) or ``"arrow"``. By
+        default, detected from the file extension; Parquet without one.
     union_by_name
-        Whether Parquet files may lack columns that others have. The table has the columns of all files then, by name,
-        and they are null where a file lacks them.
+        Whether Parquet files may lack columns that other files have. The table then has the columns of all files, with
+        null where a file lacks a column.
 
     Raises
     ------
     SpecError
-        If it is no path, names nothing, or an argument has a value that makes no sense.
+        If ``path`` is not a path or is empty, or an argument has an invalid value.
 
     Examples
     --------
@@ -51,8 +51,9 @@ class Files:
     def __post_init__(self) -> None:
         if not is_path(self.path):
             raise SpecError(
-                f"path={self.path!r} ({type(self.path).__name__}) is no path. Expected a file, a folder, a glob or a "
-                "URI, or a list of them."
+                f"path={self.path!r} ({type(self.path).__name__}) is not a path. Expected a file, folder, glob or "
+                "URI, or a list of them.",
+                name="JN-ARGUMENT-TYPE",
             )
         if self.format is not None:
             check_choice("format", self.format, FORMATS)
@@ -60,23 +61,24 @@ class Files:
         for path in self.paths:
             if not path.strip():
                 raise SpecError(
-                    f"path={path!r} names nothing. Expected a file, a folder ('.' for the working directory), a glob "
-                    "or a URI."
+                    f"path={path!r} is empty. Expected a file, a folder ('.' for the working directory), a glob or a "
+                    "URI.",
+                    name="JN-ARGUMENT-VALUE",
                 )
 
     @classmethod
     def of(cls, table: Files | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Files:
-        """Return what a user passes in place of a table, which leads to files."""
+        """Return a path or `Files` as `Files`."""
         return table if isinstance(table, Files) else cls(table)
 
     @property
     def paths(self) -> list[str]:
-        """The paths, as text."""
+        """The paths as strings."""
         parts = [self.path] if isinstance(self.path, str | os.PathLike) else self.path
         return [os.fspath(part) for part in parts]
 
 
 def is_path(table: object) -> bool:
-    """Tell whether an input is a path, or several."""
+    """Return whether an input is a path or a list of paths."""
     parts = table if isinstance(table, list | tuple) else [table]
     return bool(parts) and all(isinstance(part, str | os.PathLike) for part in parts)

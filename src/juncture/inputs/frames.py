@@ -1,7 +1,7 @@
-"""How the rows of a join become a table of the left input's library.
+"""Conversion of join rows to a table of the left input's library.
 
-Arrow tables come out of a join as they are. A library's own frame takes its rows itself, by number, so that
-whatever Arrow has no type for comes back unchanged: the join then gives numbers of rows in place of columns.
+The join returns row numbers in place of columns, and the library's own frame selects its rows by number. So values
+without an Arrow type are returned unchanged. Results for Arrow tables need no conversion.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ class Joined:
 
     Attributes
     ----------
-    join
-        The join.
     left
-        The number of each row's left row; -1 where there is none.
+        Left row numbers; -1 without a left row.
     right
-        That of its right row, if the right table is a frame of the same library.
+        Right row numbers; None if the right table is not a frame of the same library.
     columns
-        By their names in the output: aggregates, left columns that right rows without a match fill, and the right
-        columns if there are no numbers for them.
+        Columns without row numbers, by output name: aggregates, left columns filled from unmatched right rows, and
+        right columns if ``right`` is None.
     """
 
     join: Resolved
@@ -45,47 +43,21 @@ class Joined:
 
 
 class Frame(Protocol):
-    """A table of a library that takes its rows itself.
-
-    Attributes
-    ----------
-    table
-        The columns that a join may name, and last the number of each row.
-    """
+    """A library's table that selects its own rows. The last column of `table` is the row number."""
 
     table: pa.Table
 
     def joined(self, right: Any, rows: Joined) -> Any:
-        """Return the rows of a join whose left table this is, as a table of the library.
-
-        Parameters
-        ----------
-        right
-            The right table, if it is one of the same library; else None.
-        rows
-            Which rows.
-
-        Raises
-        ------
-        SchemaError
-            If the library has no type for a column.
-        DataError
-            If a value has no place in the type of a column that it fills.
-        """
+        """Return the rows of a join as a table of the library. A `right` table of another library is None."""
         ...
 
     def beside(self, tables: list[Any]) -> Any:
-        """Return tables of the library that have as many rows, beside one another."""
+        """Concatenate tables of the same length horizontally."""
         ...
 
 
 def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column whose values are not encoded by runs, which no other library reads.
-
-    Raises
-    ------
-    pyarrow.ArrowNotImplementedError
-        If Arrow takes no rows of them.
+    """Return a column decoded from run-end encoding, which other libraries cannot read.
 
     Examples
     --------
@@ -113,7 +85,7 @@ def free_name(taken: Collection[str], name: str) -> str:
 
 
 def with_numbers(join: Resolved, left: str | None, right: str | None) -> Resolved:
-    """Return a join of tables that have the numbers of their rows in columns of these names."""
+    """Return a join whose schemas end with row number columns of these names; None adds none."""
     schemas = {"left_schema": (join.left_schema, left), "right_schema": (join.right_schema, right)}
     numbered = {
         argument: schema.append(_number_field(number))
@@ -125,26 +97,18 @@ def with_numbers(join: Resolved, left: str | None, right: str | None) -> Resolve
 
 @dataclass(frozen=True)
 class ArrowAnswer:
-    """The answer as Arrow, with all that the fields of the inputs say.
-
-    Attributes
-    ----------
-    run
-        The join to run.
-    schema
-        Of the answer.
-    """
+    """The result as Arrow, with the metadata of the input fields. `run` is the join to execute."""
 
     run: Resolved
     schema: pa.Schema
 
     @classmethod
     def of(cls, join: Resolved, given: Schemas, left_number: str | None, right_number: str | None) -> Self:
-        """Return the answer of a join of tables of given schemas, that may have numbers of their rows besides."""
+        """Return the result of a join of tables with these input schemas and optional row number columns."""
         schema = join.given_back(*given)
         run = with_numbers(join, left_number, right_number)
         if not schema.names:
-            # Without columns the rows could not be counted.
+            # Without columns, rows cannot be counted.
             run = replace(run, output=(OutputColumn("row number", "left", run.left_schema.names[-1]),))
         return cls(run, schema)
 
@@ -163,20 +127,10 @@ class ArrowAnswer:
 
 @dataclass(frozen=True)
 class FrameAnswer:
-    """The answer as a table of the left input's library.
+    """The result as a table of the left input's library.
 
-    Attributes
-    ----------
-    join
-        The join, as it was asked for.
-    run
-        The join to run: it gives numbers of rows.
-    left, right
-        The tables; right is None if it is of another library.
-    schema
-        Of its rows.
-    fields
-        Those of the columns that do not come by number.
+    `join` is the requested join; `run` returns row numbers. `right` is None if it is of another library. `schema` is
+    that of `run`; `fields` are the columns without row numbers.
     """
 
     join: Resolved
@@ -188,31 +142,25 @@ class FrameAnswer:
 
     @classmethod
     def of(cls, join: Resolved, given: Schemas, left: Frame, right: Frame | None, right_number: str | None) -> Self:
-        """Return the answer of a join of a frame, and another table whose rows may have numbers, of given schemas.
-
-        Raises
-        ------
-        SchemaError
-            If the library has no type for a column.
-        """
-        theirs = right if type(right) is type(left) else None
+        """Return the result of a join of a frame and another table, whose rows may have numbers."""
+        right_frame = right if type(right) is type(left) else None
         numbered = with_numbers(join, left.table.schema.names[-1], right_number)
         numbers = [_number(numbered, "left")]
-        if theirs is not None and any(column.side == "right" for column in join.output):
+        if right_frame is not None and any(column.side == "right" for column in join.output):
             numbers.append(_number(numbered, "right"))
         others = [
             column
             for column in join.output
-            if (column.filled_from is not None if column.side == "left" else theirs is None)
+            if (column.filled_from is not None if column.side == "left" else right_frame is None)
         ]
         names = [column.name for column in others] + [each.name for each in join.aggregates]
         described = join.given_back(*given)
         fields = pa.schema([described.field(name) for name in names])
         run = replace(numbered, output=(*numbers, *others))
-        ours = given[0].append(_number_field(left.table.schema.names[-1]))
-        other = given[1] if right_number is None else given[1].append(_number_field(right_number))
-        answer = cls(join, run, left, theirs, run.given_back(ours, other), fields)
-        # Types that the library has not are found before anything is read.
+        left_schema = given[0].append(_number_field(left.table.schema.names[-1]))
+        right_schema = given[1] if right_number is None else given[1].append(_number_field(right_number))
+        answer = cls(join, run, left, right_frame, run.given_back(left_schema, right_schema), fields)
+        # Unsupported types raise before any row is read.
         answer.table([])
         return answer
 
@@ -235,7 +183,7 @@ def _number_field(name: str) -> pa.Field:
 
 
 def _number(join: Resolved, side: Side) -> OutputColumn:
-    """Return the output column that has the number of a side's row."""
+    """Return the output column with a side's row number."""
     schema = join.left_schema if side == "left" else join.right_schema
     return OutputColumn(free_name(join.output_schema.names, f"{side} row"), side, schema.names[-1])
 

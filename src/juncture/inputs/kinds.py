@@ -1,4 +1,4 @@
-"""What a user may pass as a table, and which engine that asks for."""
+"""Kinds of input tables, and the engine that they need."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from juncture.planner.decision import Engine
 Kind = Literal["arrow", "path", "spark"]
 
 ACCEPTED = (
-    "Expected a Spark DataFrame; a path to files (a file, folder, glob or list of them); or a table that speaks "
-    "Arrow: pyarrow (a dataset too), Polars, pandas, DuckDB, or an iterable of pyarrow.RecordBatch."
+    "Expected a Spark DataFrame, a path (file, folder, glob or list of them), or a table: pyarrow (also a dataset), "
+    "Polars, pandas, DuckDB, or an iterable of pyarrow.RecordBatch."
 )
 
 _ONE_COLUMN = {
@@ -24,20 +24,14 @@ _ONE_COLUMN = {
     ("pyarrow", "Array"): "pyarrow.table({name: …})",
     ("pyarrow", "ChunkedArray"): "pyarrow.table({name: …})",
 }
-"""What is one column without being a table, and what makes a table of it."""
+"""Classes of single columns, and the call that converts them to a table."""
 
 _TABLES = (("polars", "LazyFrame"), ("pyarrow.dataset", "Dataset"), ("pyarrow.dataset", "Scanner"))
-"""Tables that neither speak Arrow's interface nor can be iterated."""
+"""Classes of tables without Arrow's stream interface and without iteration."""
 
 
 def kind_of(table: object, side: str) -> Kind:
-    """Tell what kind of input this is.
-
-    Raises
-    ------
-    SpecError
-        If it is none that a join can read.
-    """
+    """Return the kind of an input, or raise if it is not a table."""
     if isinstance(table, Files):
         return "path"
     if is_path(table):
@@ -45,11 +39,12 @@ def kind_of(table: object, side: str) -> Kind:
         return "path"
     if is_spark_frame(table):
         return "spark"
-    for (package, name), mend in _ONE_COLUMN.items():
+    for (package, name), conversion in _ONE_COLUMN.items():
         if is_from(table, package, name):
             raise SpecError(
-                f"The {side} table is a {type_name(table)}, which is one column and not a table. Make a table of it "
-                f"with {mend}."
+                f"The {side} table is a {type_name(table)}, which is a single column. Expected a table. Convert it "
+                f"with {conversion}.",
+                name="JN-TABLE-KIND",
             )
     if (
         isinstance(table, Iterable)
@@ -57,72 +52,54 @@ def kind_of(table: object, side: str) -> Kind:
         or any(is_from(table, *of) for of in _TABLES)
     ):
         return "arrow"
-    raise SpecError(f"The {side} table is a {type_name(table)}, which cannot be read as a table. {ACCEPTED}")
+    raise SpecError(f"The {side} table is a {type_name(table)}, which is not a table. {ACCEPTED}", name="JN-TABLE-KIND")
 
 
 def _check_paths(paths: Sequence[Any], side: str) -> None:
-    """Refuse a path without a name, which would be the working directory.
-
-    Raises
-    ------
-    SpecError
-        If there is one.
-    """
+    """Refuse an empty path, which would be the working directory."""
     for path in paths:
         if not os.fspath(path).strip():
             raise SpecError(
-                f"A path of the {side} table is {os.fspath(path)!r}, which names nothing. Expected a Parquet file, a "
-                "folder ('.' for the working directory), a glob or a URI."
+                f"The {side} table has the empty path {os.fspath(path)!r}. Expected a file, a folder ('.' for the "
+                "working directory), a glob or a URI.",
+                name="JN-ARGUMENT-VALUE",
             )
 
 
 def is_spark_frame(table: object) -> bool:
-    """Tell a Spark DataFrame, classic or Connect, without importing Spark."""
+    """Return whether this is a Spark DataFrame, classic or Connect, without importing Spark."""
     module = sys.modules.get("pyspark.sql")
     return module is not None and isinstance(table, module.DataFrame)
 
 
 def is_stream(table: object) -> bool:
-    """Tell a streaming DataFrame, classic or Connect, whose rows have no end."""
+    """Return whether this is a streaming DataFrame, classic or Connect."""
     return is_spark_frame(table) and bool(getattr(table, "isStreaming", False))
 
 
 def choose_engine(left: object, right: object, spark: object | None) -> Engine:
-    """Return the engine that the inputs ask for.
-
-    Parameters
-    ----------
-    left, right
-        The inputs. Paths go with either engine.
-    spark
-        A Spark session, which asks for Spark where the inputs are paths.
-
-    Raises
-    ------
-    PlanError
-        If one input lives in Spark and the other in this process.
-    """
+    """Return the engine for two inputs. Paths run on either engine; with a Spark session, on Spark."""
     kinds = {"left": kind_of(left, "left"), "right": kind_of(right, "right")}
     in_spark = [side for side, kind in kinds.items() if kind == "spark"]
     in_process = [side for side, kind in kinds.items() if kind == "arrow"]
     if in_process and (in_spark or spark is not None):
-        other = f"the {in_spark[0]} one is a Spark DataFrame" if in_spark else "spark= is given"
+        other = f"the {in_spark[0]} table is a Spark DataFrame" if in_spark else "spark= is set"
         table = left if in_process[0] == "left" else right
         raise PlanError(
-            f"The {in_process[0]} table is a {type_name(table)} in this process, while {other}. A join runs in one "
-            "place: turn it into a Spark DataFrame with spark.createDataFrame(…), or bring the other here with "
-            ".toArrow()."
+            f"The {in_process[0]} table is a {type_name(table)} in this process, but {other}. Expected both inputs on "
+            "one engine. Convert it with spark.createDataFrame(…), or convert the Spark DataFrame with .toArrow().",
+            name="JN-INPUT-ENGINES",
         )
     return "spark" if in_spark or spark is not None else "local"
 
 
 def is_from(table: object, package: str, name: str) -> bool:
-    """Tell whether a table is of a class of a package, without importing the package."""
+    """Return whether a table is of a class of a package, without importing the package."""
     module = sys.modules.get(package)
     return module is not None and isinstance(table, getattr(module, name))
 
 
 def type_name(table: object) -> str:
-    """Return what an error calls the type of a table."""
+    """Return the type of a table for messages."""
     kind = type(table)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__.partition('.')[0]}.{kind.__name__}"

@@ -1,4 +1,4 @@
-"""pandas DataFrames in a join: their columns as Arrow, and their rows taken by pandas itself."""
+"""pandas DataFrames as inputs: columns as Arrow, rows selected by pandas."""
 
 from __future__ import annotations
 
@@ -35,29 +35,17 @@ _NULLABLE: dict[pa.DataType, Any] = {
     pa.float32(): pd.Float32Dtype(),
     pa.float64(): pd.Float64Dtype(),
 }
-"""The types of pandas that have a mark of their own for a missing value."""
+"""pandas types with their own missing value."""
 
 _OWN_TYPE = ("count", "count_distinct", "list")
-"""Aggregates whose type has nothing to do with how the column writes nulls."""
+"""Aggregates whose type does not depend on how the column represents nulls."""
 
 
 class PandasFrame:
-    """A DataFrame.
+    """A pandas DataFrame.
 
-    NaN in a NumPy column and in one of objects is pandas' mark for a missing value, so it is null as Arrow. Columns of
-    nullable and of Arrow's types tell the two apart.
-
-    Parameters
-    ----------
-    frame
-        The DataFrame.
-    side
-        Which table of the join it is. The levels of the left one's index are columns too, if their names are.
-
-    Raises
-    ------
-    SchemaError
-        If a column has a name that is not text, one that is another's too, or values that Arrow has no type for.
+    NaN in NumPy and object columns is null in Arrow. Nullable and Arrow types distinguish NaN from null. Named index
+    levels of the left table are columns, too.
     """
 
     def __init__(self, frame: pd.DataFrame, side: Side) -> None:
@@ -79,7 +67,7 @@ class PandasFrame:
         self.table = pa.table(arrays).replace_schema_metadata(metadata)
 
     def joined(self, right: PandasFrame | None, rows: Joined) -> pd.DataFrame:
-        """Return the rows of a join whose left table this is, as a DataFrame."""
+        """Return the rows of a join as a DataFrame."""
         columns: dict[str, Values] = {}
         for column in rows.join.output:
             name = column.name
@@ -101,17 +89,17 @@ class PandasFrame:
         index = self._index(rows)
         for name, values in columns.items():
             if values.dtype == object:
-                # pandas would look what the objects are, and make another type of some.
+                # Otherwise pandas infers another type from the objects.
                 columns[name] = pd.Series(values, index, dtype=object, copy=False)
         return pd.DataFrame(columns, index=index, copy=False)
 
     def beside(self, tables: list[pd.DataFrame]) -> pd.DataFrame:
-        """Return tables that have as many rows and the same index, beside one another."""
+        """Concatenate tables of the same length and index horizontally."""
         joined: pd.DataFrame = pd.concat(tables, axis="columns")
         return joined
 
     def _index(self, rows: Joined) -> pd.Index[Any]:
-        """Return the labels of rows: those of the left rows, unless these are the usual ones, which begin anew."""
+        """Return the index of the result: the left labels, or a new default index if the left has the default."""
         index = self._frame.index
         if isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None:
             return pd.RangeIndex(len(rows.left))
@@ -130,18 +118,13 @@ class PandasFrame:
 
 
 def _names(frame: pd.DataFrame, side: Side) -> list[str]:
-    """Return the names of the columns.
-
-    Raises
-    ------
-    SchemaError
-        If one is no text, or two are equal.
-    """
+    """Return the column names, which must be unique strings."""
     for name in frame.columns:
         if not isinstance(name, str):
             raise SchemaError(
-                f"The {side} table has a column named {name!r} ({type(name).__name__}). Columns are named by text in a "
-                "join: rename them first, such as with table.columns = [str(name) for name in table.columns]."
+                f"The {side} table has a column named {name!r} ({type(name).__name__}). Expected strings as column "
+                "names. Rename them, for example with table.columns = [str(name) for name in table.columns].",
+                name="JN-COLUMN-NAME",
             )
     names = [str(name) for name in frame.columns]
     check_columns(pa.schema([(name, pa.null()) for name in names]), (), argument="", side=side)
@@ -149,35 +132,30 @@ def _names(frame: pd.DataFrame, side: Side) -> list[str]:
 
 
 def _as_arrow(column: pd.Series[Any], name: str, side: Side) -> pa.Array | pa.ChunkedArray:
-    """Return a column as Arrow.
-
-    Raises
-    ------
-    SchemaError
-        If Arrow has no type for it.
-    """
+    """Return a column as Arrow."""
     dtype = column.dtype
     values = np.asarray(column) if isinstance(dtype, pd.SparseDtype) else _native(_values(column))
     try:
         array = pa.array(values, from_pandas=True)
-        # Arrow can do next to nothing with dictionaries of extension types, such as the intervals of pandas.cut.
+        # Arrow supports few operations on dictionaries of extension types, such as the intervals of pandas.cut.
         is_hard = pat.is_dictionary(array.type) and isinstance(array.type.value_type, pa.BaseExtensionType)
         return array.dictionary_decode() if is_hard else array
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise SchemaError(
-            f"The {side} column {name!r} of pandas type {dtype} has values that no one type of Arrow holds: {error}. "
-            f"Give it one type before the join, such as with table[{name!r}].astype(str), or leave it out."
+            f"The {side} column {name!r} of pandas type {dtype} has values without a common Arrow type: {error}. "
+            f"Convert it, for example with table[{name!r}].astype(str), or drop it.",
+            name="JN-LIBRARY-TYPE",
         ) from error
 
 
 def _values(column: pd.Series[Any] | pd.Index[Any]) -> Values:
-    """Return a column as the array that it is: of NumPy, or of pandas for all types that NumPy has not."""
+    """Return a column as an array: of NumPy, or of pandas for types that NumPy lacks."""
     dtype = column.dtype
     return column.to_numpy() if isinstance(dtype, np.dtype) and dtype.kind not in "mM" else column.array
 
 
 def _native(values: Values) -> Values:
-    """Return values in this machine's order of bytes, in which alone Arrow and pandas can work on them."""
+    """Return values in native byte order, the only one that Arrow and pandas compute with."""
     dtype = values.dtype
     if isinstance(dtype, np.dtype) and not dtype.isnative:
         return values.astype(dtype.newbyteorder("="))
@@ -185,24 +163,7 @@ def _native(values: Values) -> Values:
 
 
 def _rows_of(values: Values, rows: Ints, filling: pa.ChunkedArray | None = None, name: str = "") -> Values:
-    """Return values by the numbers of their rows; where these are negative, from what fills them or missing.
-
-    Parameters
-    ----------
-    values
-        The values.
-    rows
-        The numbers.
-    filling
-        A column as long as the rows.
-    name
-        What an error calls the column.
-
-    Raises
-    ------
-    DataError
-        If what fills the column has no place in its order.
-    """
+    """Select values by row number. Negative numbers take from `filling` (as long as `rows`), or are missing."""
     lacking = rows < 0
     if not lacking.any():
         return _taken(values, rows)
@@ -217,22 +178,22 @@ def _rows_of(values: Values, rows: Ints, filling: pa.ChunkedArray | None = None,
 
 
 def _taken(values: Values, rows: Ints) -> Values:
-    """Return values by the numbers of their rows, none of which is negative."""
+    """Select values by row number, none of them negative."""
     return _taken_of_arrow(values, rows) if _is_untaken(values.dtype) else values.take(rows)
 
 
 def _is_untaken(dtype: object) -> bool:
-    """Tell Arrow's types of which it takes no rows, or other ones where the dictionaries of chunks differ."""
+    """Return whether Arrow cannot select rows of a type, or would change it where dictionaries of chunks differ."""
     return isinstance(dtype, pd.ArrowDtype) and working_type(dtype.pyarrow_dtype, nested=True) != dtype.pyarrow_dtype
 
 
 def _taken_of_arrow(values: Values, rows: Ints) -> Values:
-    """Return values of such a type by the numbers of their rows, missing where these are negative."""
+    """Select values of such a type by row number, missing where it is negative."""
     return pd.arrays.ArrowExtensionArray(_arrow_rows(pa.chunked_array(pa.array(values)), rows))
 
 
 def _arrow_rows(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
-    """Return rows of a column of any type by their numbers, null where these are negative."""
+    """Select rows of a column of any type by number, null where it is negative."""
     wanted = working_type(column.type, nested=True)
     plain = pa.chunked_array([converted(chunk, wanted) for chunk in column.chunks], wanted)
     schema = pa.schema([("", column.type)])
@@ -241,14 +202,14 @@ def _arrow_rows(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
 
 
 def _with_missing(values: Values, rows: Ints) -> Values:
-    """Return values by the numbers of their rows, missing where they are negative, in a type that tells these apart."""
+    """Select values by row number, missing where it is negative, in a type that can represent missing values."""
     if _is_untaken(values.dtype):
         return _taken_of_arrow(values, rows)
     lacking = rows < 0
     inner = getattr(values.dtype, "subtype", values.dtype)
     if isinstance(inner, np.dtype) and inner.kind in "iubO":
         plain = _native(np.asarray(values))
-        # In place of what is missing any value will do.
+        # Missing values need any valid row number.
         taken = plain[np.where(lacking, 0, rows)] if len(plain) else np.zeros(len(rows), plain.dtype)
         if plain.dtype.kind == "O":
             taken[lacking] = None
@@ -265,30 +226,16 @@ def _concatenated(own: Values, others: Values) -> Values:
 
 
 def _has_own_null(values: Values | None) -> bool:
-    """Tell values of the types of pandas that have a mark of their own for missing numbers."""
+    """Return whether values have a pandas type with its own missing value."""
     dtype = None if values is None else values.dtype
     return isinstance(dtype, pd.ArrowDtype) or any(dtype == nullable for nullable in _NULLABLE.values())
 
 
 def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Values:
-    """Return a column of Arrow's.
+    """Return an Arrow column as pandas values.
 
-    Parameters
-    ----------
-    column
-        The column.
-    like
-        Values whose type holds those of the column. None for the usual one: NumPy's, and for whole numbers and truth
-        values of which some are missing pandas' own.
-    name
-        What an error calls the column.
-
-    Raises
-    ------
-    SchemaError
-        If pandas has no type for it.
-    DataError
-        If a value is not among the ordered categories of the type.
+    `like` has the wanted type. With None, the type is NumPy's, or a nullable pandas type for integers and booleans with
+    nulls.
     """
     dtype: Any = None if like is None else like.dtype
     if isinstance(dtype, pd.ArrowDtype):
@@ -297,32 +244,33 @@ def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Value
         dtype = _NULLABLE[column.type]
     if hasattr(dtype, "__from_arrow__") and not isinstance(dtype, pd.DatetimeTZDtype):
         if column.null_count and type(dtype) is pd.IntervalDtype:
-            # Of whole numbers none is missing.
+            # Intervals of integers cannot represent missing ends.
             return _with_missing(_as_pandas(column.drop_null(), like, name), _places(column))
         return dtype.__from_arrow__(column)
     if isinstance(dtype, pd.CategoricalDtype):
         return _as_categories(column, dtype, name)
     objects = isinstance(dtype, np.dtype) and dtype.kind == "O"
     if objects and pat.is_nested(column.type) and not _has_arrays(like):
-        # Of lists pandas would make arrays.
+        # pandas would convert lists to arrays.
         return pd.Series(column.to_pylist(), dtype=object).to_numpy()
     if column.null_count and column.type in _NULLABLE and not pat.is_floating(column.type) and not objects:
         return _NULLABLE[column.type].__from_arrow__(column)
     try:
         plain = without_runs(column)
-        # Without a chunk, Arrow ends the process for some types.
+        # Arrow crashes on columns without chunks for some types.
         plain = plain if plain.num_chunks else pa.chunked_array([pa.nulls(0, plain.type)])
         series = plain.to_pandas(integer_object_nulls=True)
     except (pa.ArrowException, TypeError, ValueError, NotImplementedError) as error:
         raise SchemaError(
-            f"The column {name!r} of type {column.type} has no type in pandas, which the left table is of: {error}. "
-            "Cast or drop it, or pass the left table as Arrow: pyarrow.Table.from_pandas(…)."
+            f"The column {name!r} of type {column.type} has no type in pandas, the library of the left table: "
+            f"{error}. Cast or drop it, or pass the left table as Arrow: pyarrow.Table.from_pandas(…).",
+            name="JN-LIBRARY-TYPE",
         ) from error
     return _values(series if dtype is None or series.dtype == dtype else series.astype(dtype))
 
 
 def _places(column: pa.ChunkedArray) -> Ints:
-    """Return the place of each value among those that are not null, and -1 for null."""
+    """Return the position of each value among the non-null values, and -1 for null."""
     there = column.is_valid().to_numpy()
     return np.where(there, np.cumsum(there) - 1, -1)
 
@@ -332,27 +280,21 @@ def _has_arrays(values: Values | None) -> bool:
 
 
 def _as_categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype, name: str) -> pd.Categorical:
-    """Return a column as categories, with those that a type has first.
-
-    Raises
-    ------
-    SchemaError
-        If the column is of nested values.
-    DataError
-        If the type is ordered, and the column has others.
-    """
+    """Return a column as categories, with the categories of a type first."""
     if pat.is_nested(plain_type(column.type)):
         raise SchemaError(
-            f"The left column {name!r} is a category, and a right row without a match would put a value of type "
-            f"{plain_type(column.type)} there, which pandas takes for none. Cast it to object first."
+            f"The left column {name!r} is a category, which cannot contain values of type {plain_type(column.type)} "
+            "of unmatched right rows. Cast it to object.",
+            name="JN-LIBRARY-TYPE",
         )
     series = column.to_pandas()
     values = pd.Categorical(series).remove_unused_categories()
     added = [value for value in values.categories if value not in dtype.categories]
     if added and dtype.ordered:
         raise DataError(
-            f"The left column {name!r} is an ordered category, and a right row without a match would put {added[0]!r} "
-            "there, which has no place in its order. Add it to the categories first, or make the category unordered."
+            f"The left column {name!r} is an ordered category without {added[0]!r}, the value of an unmatched right "
+            "row. Add it to the categories, or make the category unordered.",
+            name="JN-LIBRARY-VALUE",
         )
     categories = dtype.categories.append(pd.Index(added, dtype=values.categories.dtype)) if added else dtype.categories
     return pd.Categorical(series.astype(object), categories=categories, ordered=bool(dtype.ordered))

@@ -1,4 +1,4 @@
-"""Polars DataFrames in a join: their columns as Arrow, and their rows taken by Polars itself."""
+"""Polars DataFrames as inputs: columns as Arrow, rows selected by Polars."""
 
 from __future__ import annotations
 
@@ -22,24 +22,11 @@ _UNKNOWN = {
     "UInt128": "UInt64, or to Decimal(38, 0)",
     "Object": "a type of Polars' own",
 }
-"""Types that Arrow does not have, and what to cast them to."""
+"""Types that Arrow lacks, and the types to cast them to."""
 
 
 class PolarsFrame:
-    """A DataFrame.
-
-    Parameters
-    ----------
-    frame
-        The DataFrame.
-    side
-        Which table of the join it is.
-
-    Raises
-    ------
-    SchemaError
-        If a column is of a type that Arrow does not have.
-    """
+    """A Polars DataFrame."""
 
     def __init__(self, frame: pl.DataFrame, side: Side) -> None:
         self._frame = frame
@@ -50,19 +37,19 @@ class PolarsFrame:
         )
 
     def joined(self, right: PolarsFrame | None, rows: Joined) -> pl.DataFrame:
-        """Return the rows of a join whose left table this is, as a DataFrame."""
+        """Return the rows of a join as a DataFrame."""
         join = rows.join
-        ours = _rows_of(self._frame, rows.left)
-        theirs = None if right is None or rows.right is None else _rows_of(right._frame, rows.right)
+        left_rows = _rows_of(self._frame, rows.left)
+        right_rows = None if right is None or rows.right is None else _rows_of(right._frame, rows.right)
         columns = []
         for column in join.output:
             if column.side == "left":
                 is_own = column.source in self._frame.columns
-                values = ours[column.source] if is_own else _as_polars(rows.columns, column.name)
+                values = left_rows[column.source] if is_own else _as_polars(rows.columns, column.name)
                 if is_own and column.filled_from is not None and (rows.left < 0).any():
                     values = _filled(values, rows.left, _as_polars(rows.columns, column.name))
-            elif theirs is not None:
-                values = theirs[column.source]
+            elif right_rows is not None:
+                values = right_rows[column.source]
             else:
                 values = _as_polars(rows.columns, column.name)
             columns.append(values.alias(column.name))
@@ -74,29 +61,24 @@ class PolarsFrame:
         return pl.DataFrame(columns)
 
     def beside(self, tables: list[pl.DataFrame]) -> pl.DataFrame:
-        """Return tables that have as many rows, beside one another."""
+        """Concatenate tables of the same length horizontally."""
         return pl.concat(tables, how="horizontal")
 
 
 def _check_type(name: str, dtype: pl.DataType, side: Side) -> None:
-    """Refuse types that Arrow does not have.
-
-    Raises
-    ------
-    SchemaError
-        With a type to cast to.
-    """
+    """Refuse types that Arrow lacks."""
     for leaf in _leaves(dtype):
         kind = type(leaf).__name__
         if kind in _UNKNOWN:
             raise SchemaError(
-                f"The {side} column {name!r} is of Polars' type {dtype}, and Arrow has no {kind}. Cast it to "
-                f"{_UNKNOWN[kind]} first, or leave it out."
+                f"The {side} column {name!r} of Polars type {dtype} has no Arrow type. Cast it to {_UNKNOWN[kind]}, "
+                "or drop it.",
+                name="JN-LIBRARY-TYPE",
             )
 
 
 def _leaves(dtype: Any) -> Iterator[pl.DataType]:
-    """Yield the types of the values in a type."""
+    """Yield the innermost types of a type."""
     inner = [field.dtype for field in dtype.fields] if isinstance(dtype, pl.Struct) else [getattr(dtype, "inner", None)]
     nested = [each for each in inner if each is not None]
     if not nested:
@@ -106,7 +88,7 @@ def _leaves(dtype: Any) -> Iterator[pl.DataType]:
 
 
 def _rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
-    """Return rows of a frame by their numbers; nulls where these are negative."""
+    """Select rows of a frame by number, null where it is negative."""
     if len(rows) == frame.height and bool((rows == np.arange(len(rows))).all()):
         return frame
     numbers = pl.Series(pa.array(rows, mask=rows < 0))
@@ -114,61 +96,43 @@ def _rows_of(frame: pl.DataFrame, rows: Ints) -> pl.DataFrame:
 
 
 def _filled(values: pl.Series, rows: Ints, filling: pl.Series) -> pl.Series:
-    """Return values, with others in rows that have no number, and the type of these where there was none.
-
-    Raises
-    ------
-    DataError
-        If one of these is not among the categories.
-    """
+    """Replace values at negative row numbers. A column of the null type takes the type of `filling`."""
     if values.dtype == pl.Null:
         values = values.cast(filling.dtype)
     try:
         others = filling.cast(values.dtype)
     except pl.exceptions.InvalidOperationError as error:
         raise DataError(
-            f"The left column {filling.name!r} is of type {values.dtype}, and a right row without a match would put a "
-            f"value there that this does not have: {_first_line(error)}. Cast both columns to one type first."
+            f"The left column {filling.name!r} of type {values.dtype} cannot contain a value of an unmatched right "
+            f"row: {_first_line(error)}. Cast both columns to one type.",
+            name="JN-LIBRARY-VALUE",
         ) from error
     return values.zip_with(pl.Series(rows >= 0), others)
 
 
 def _as_polars(table: pa.Table, name: str) -> pl.Series:
-    """Return a column of an Arrow table.
-
-    Raises
-    ------
-    SchemaError
-        If Polars has no type for it.
-    DataError
-        If its type in Polars does not hold its values.
-    """
+    """Return a column of an Arrow table."""
     field = table.schema.field(name)
     try:
         column = without_runs(table.column(name))
         field = field.with_type(column.type)
         if _is_unreadable(field.type):
-            raise pl.exceptions.ComputeError("its reader of Arrow does not know it")
-        # Of a whole table's types it does not tell those that it cannot read, but panics.
+            raise pl.exceptions.ComputeError("Polars cannot read this Arrow type")
+        # Unsupported types raise for a single column, but panic for a whole table.
         pl.Series(pa.nulls(0, field.type))
         for chunk in column.chunks:
             _check_seconds(chunk, name)
         return pl.DataFrame(pa.Table.from_arrays([column], schema=pa.schema([field])))[name]
     except (pl.exceptions.PolarsError, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
-            f"The column {name!r} of type {field.type} has no type in Polars, which the left table is of: "
-            f"{_first_line(error)}. Cast or drop it, or pass the left table as Arrow, by .to_arrow()."
+            f"The column {name!r} of type {field.type} has no type in Polars, the library of the left table: "
+            f"{_first_line(error)}. Cast or drop it, or pass the left table as Arrow, with .to_arrow().",
+            name="JN-LIBRARY-TYPE",
         ) from error
 
 
 def _check_seconds(array: pa.Array, name: str) -> None:
-    """See that times in seconds are some in milliseconds, the coarsest that Polars has: it would wrap around.
-
-    Raises
-    ------
-    DataError
-        If they are not.
-    """
+    """Refuse times in seconds that overflow milliseconds, the coarsest unit of Polars, which would wrap around."""
     data_type = array.type
     if pat.is_dictionary(data_type):
         _check_seconds(array.dictionary, name)
@@ -183,8 +147,10 @@ def _check_seconds(array: pa.Array, name: str) -> None:
             array.cast(pa.timestamp("ms", data_type.tz) if pat.is_timestamp(data_type) else pa.duration("ms"))
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"The column {name!r} holds times in seconds that are beyond all in milliseconds, the coarsest that "
-                "Polars has, which the left table is of. Drop it, or pass the left table as Arrow, by .to_arrow()."
+                f"The column {name!r} of type {data_type} has times beyond the range of milliseconds, the coarsest "
+                "unit of Polars, the library of the left table. Drop it, or pass the left table as Arrow, with "
+                ".to_arrow().",
+                name="JN-LIBRARY-VALUE",
             ) from error
 
 
@@ -193,7 +159,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _is_unreadable(data_type: pa.DataType) -> bool:
-    """Tell types that Polars' reader of Arrow does not survive."""
+    """Return whether Polars panics when it reads an Arrow type."""
     if pat.is_dictionary(data_type):
         return _is_unreadable(data_type.value_type)
     if pat.is_timestamp(data_type) and data_type.tz is not None:

@@ -1,4 +1,4 @@
-"""Tables of this process, read as Arrow: held in memory, or batch by batch."""
+"""Tables of this process as Arrow: in memory, or batch by batch."""
 
 from __future__ import annotations
 
@@ -17,34 +17,30 @@ from juncture.inputs.kinds import ACCEPTED, is_from, type_name
 from juncture.spec.schema import Side
 
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
-"""How much of a dataset is read before it is asked for: less than Arrow would, because memory is limited."""
+"""Batches of a dataset that are read ahead: fewer than Arrow's default, because memory is limited."""
 
 
 def unchanged(answer: Any) -> Any:
-    """Return an answer as it is."""
+    """Return a result as it is."""
     return answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Given:
-    """An input as Arrow.
+    """An input table as Arrow.
 
     Attributes
     ----------
-    schema
-        The columns that a join may name.
     number
-        A column besides that numbers the rows, last in the table; None if there is none.
-    table
-        The rows, if they are in memory.
-    batches
-        Otherwise yields them.
+        The column with row numbers, last in the table and not in `schema`; None if there is none.
+    table, batches
+        The rows: in memory, or a function that yields them.
     is_stream
-        Whether they can be had only once.
+        Whether rows can be read only once.
     frame
-        The table as its library has it, if that takes rows itself.
+        The table of a library that selects its own rows.
     as_given
-        Makes of an answer, in Arrow or that library's tables, what the input was: a lazy table, or a relation.
+        Converts a result, in Arrow or that library's frame, to the input's own type: a lazy table, or a relation.
     """
 
     schema: pa.Schema
@@ -57,15 +53,7 @@ class Given:
 
 
 def read_table(table: Any, side: Side) -> Given:
-    """Return an in-process input as Arrow. A stream is not read yet, but for its first batch if its schema is there.
-
-    Raises
-    ------
-    SpecError
-        If an iterable yields something else than record batches.
-    SchemaError
-        If a column is of a type that Arrow does not have.
-    """
+    """Return an in-process input as Arrow. Of an iterable, the first batch is read for its schema."""
     if is_from(table, "pandas", "DataFrame"):
         from juncture.inputs.pandas import PandasFrame
 
@@ -79,7 +67,7 @@ def read_table(table: Any, side: Side) -> Given:
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     if is_from(table, "duckdb", "DuckDBPyRelation"):
-        # As a stream it would keep its connection busy, which may be the other table's too.
+        # Streaming would block the connection, which the other table may use, too.
         return replace(_of_table(table.to_arrow_table()), as_given=AsRelation(table))
     if isinstance(table, pa.Table):
         return _of_table(table)
@@ -95,17 +83,13 @@ def read_table(table: Any, side: Side) -> Given:
 
 
 def _stream(table: Any, side: Side) -> pa.RecordBatchReader:
-    """Return what speaks Arrow's interface of streams as one.
-
-    Raises
-    ------
-    SpecError
-        If it streams something else than rows.
-    """
+    """Return an object with Arrow's stream interface as a reader of batches."""
     try:
         return pa.RecordBatchReader.from_stream(table)
     except pa.ArrowInvalid as error:
-        raise SpecError(f"The {side} table is a {type_name(table)} and no table: {error}. {ACCEPTED}") from error
+        raise SpecError(
+            f"The {side} table is a {type_name(table)}, which is not a table: {error}. {ACCEPTED}", name="JN-TABLE-KIND"
+        ) from error
 
 
 def _of_frame(frame: Frame) -> Given:
@@ -115,7 +99,7 @@ def _of_frame(frame: Frame) -> Given:
 
 
 def _of_table(table: pa.Table) -> Given:
-    """Return a table; one without columns gets a number for each row, because slices of it would not know how many."""
+    """Return a table. Without columns, it gets row numbers, because its slices would lose their number of rows."""
     if table.schema.names:
         return Given(schema=table.schema, table=table)
     number = free_name((), "row number")
@@ -124,7 +108,7 @@ def _of_table(table: pa.Table) -> Given:
 
 
 def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> Given:
-    """Return a stream; without columns its rows get numbers, as those of a table."""
+    """Return a stream. Without columns, it gets row numbers."""
     if schema.names:
         return Given(schema=schema, batches=batches, is_stream=is_stream)
     number = free_name((), "row number")
@@ -137,25 +121,21 @@ def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch
 
 
 def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a dataset.
-
-    Raises
-    ------
-    DataError
-        If they cannot be read.
-    """
+    """Yield the rows of a dataset."""
     try:
         yield from dataset.scanner(**_READ_AHEAD).to_reader()
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"The {side} table is a dataset that cannot be read: {error}") from error
+        raise DataError(
+            f"The {side} table is a dataset that cannot be read: {error}", name="JN-FILE-DAMAGED"
+        ) from error
 
 
 def _of_iterable(batches: Iterator[Any], side: Side) -> Given:
-    """Return a stream of record batches, whose schema is the first one's."""
+    """Return a stream of record batches with the schema of the first one."""
     first = next(batches, None)
     if not isinstance(first, pa.RecordBatch):
-        got = "nothing, so that its columns are unknown" if first is None else f"a {type_name(first)}"
-        raise SpecError(f"The {side} table is an iterable whose first item is {got}. {ACCEPTED}")
+        got = "missing, so its columns are unknown" if first is None else f"a {type_name(first)}"
+        raise SpecError(f"The {side} table is an iterable whose first item is {got}. {ACCEPTED}", name="JN-TABLE-KIND")
     schema = first.schema
 
     def checked() -> Iterator[pa.RecordBatch]:
@@ -166,14 +146,18 @@ def _of_iterable(batches: Iterator[Any], side: Side) -> Given:
 
 
 def _checked(batches: Iterable[Any], schema: pa.Schema, side: Side) -> Iterator[pa.RecordBatch]:
-    """Yield batches, as long as they are some of one schema."""
+    """Yield batches, and raise if one has another schema."""
     for batch in batches:
         if not isinstance(batch, pa.RecordBatch):
-            raise SpecError(f"The {side} table is an iterable that yields a {type_name(batch)} too. {ACCEPTED}")
+            raise SpecError(
+                f"The {side} table is an iterable that also contains a {type_name(batch)}. {ACCEPTED}",
+                name="JN-TABLE-KIND",
+            )
         if batch.schema.names != schema.names or batch.schema.types != schema.types:
             raise SchemaError(
-                f"The {side} table is an iterable whose batches differ: one has the columns {_columns(batch.schema)}, "
-                f"where the first has {_columns(schema)}. Cast them to one schema first."
+                f"The {side} table is an iterable of batches with different columns: {_columns(batch.schema)} after "
+                f"{_columns(schema)}. Cast all batches to one schema.",
+                name="JN-INPUT-SCHEMA",
             )
         yield batch
 
