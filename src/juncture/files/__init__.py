@@ -1,1 +1,1 @@
-"""Files that are not Parquet, and files that are written: formats, text as typed columns, and places for outputs."""
+"""Text and Arrow files, output files, and file formats."""

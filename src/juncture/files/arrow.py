@@ -1,4 +1,4 @@
-"""Files and streams of Arrow."""
+"""Arrow files and streams."""
 
 from __future__ import annotations
 
@@ -13,30 +13,22 @@ from juncture.files.formats import ARROW_START
 
 
 def arrow_schema(files: Sequence[Path]) -> pa.Schema:
-    """Return the schema that files of Arrow share.
-
-    Raises
-    ------
-    DataError
-        If one cannot be read, or has another schema than the first.
-    """
+    """Return the schema that Arrow files share."""
     first: pa.Schema | None = None
     for file in files:
         with _opened(file) as (schema, _):
             first = schema if first is None else first
             if not schema.equals(first):
-                raise DataError(f"{file} has the columns {schema}, where {files[0]} has {first}.")
+                raise DataError(
+                    f"The file {str(file)!r} has the columns {schema}, but {str(files[0])!r} has {first}. Expected "
+                    "the same columns in all files of a table. Write one of them again, or exclude it.",
+                    name="JN-FILE-COLUMNS",
+                )
     return first
 
 
 def arrow_rows(files: Sequence[Path]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of files of Arrow.
-
-    Raises
-    ------
-    DataError
-        If one cannot be read.
-    """
+    """Yield the rows of Arrow files."""
     for file in files:
         with _opened(file) as (_, batches):
             yield from batches
@@ -55,4 +47,8 @@ def _opened(file: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
                 stream = pa.ipc.open_stream(source)
                 yield stream.schema, iter(stream)
     except pa.ArrowException as error:
-        raise DataError(f"{file} cannot be read as Arrow: {error}.") from error
+        raise DataError(
+            f"The file {str(file)!r} cannot be read as Arrow: {error}. Write it again, or set its format with "
+            "--format or format=.",
+            name="JN-FILE-DAMAGED",
+        ) from error

@@ -1,4 +1,4 @@
-"""Formats of files: by name, by ending, or by how a file begins."""
+"""File formats: by name, by extension, or by the first bytes."""
 
 from __future__ import annotations
 
@@ -25,41 +25,37 @@ _ENDINGS: dict[str, Format] = {
     ".arrow": "arrow",
     ".feather": "arrow",
 }
-"""What the ending of a name says of a file's format."""
+"""Formats by file extension."""
 
 ARROW_START = b"ARROW1"
-"""How a file of Arrow begins, other than a stream."""
+"""First bytes of an Arrow file; Arrow streams have none."""
 
 COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
-"""The endings of compressed files, and how these begin."""
+"""First bytes of compressed files, by file extension."""
 
 
 def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[Path] = ()) -> Format:
-    """Return a file's format, by its ending or that of the files inside of it, else by name; Parquet for a folder.
+    """Return the format of a file or folder: by extension, else `named`, else Parquet for a folder.
 
-    The name comes last, since it may be that of several inputs, of which some say themselves what they are.
-
-    Raises
-    ------
-    SpecError
-        If neither says which.
+    `inside` are files of a folder. `named` is considered last because it may be meant for another of several inputs.
     """
     if not path.strip():
-        raise SpecError(f"{argument} {path!r} names nothing. Expected a file, a folder or a glob.")
+        raise SpecError(f"{argument} {path!r} is empty. Expected a file, a folder or a glob.", name="JN-ARGUMENT-VALUE")
     if named is not None:
         check_choice("--format", named, FORMATS)
-    by_name = (found for found in map(format_by_name, (Path(path), *inside)) if found is not None)
+    by_name = (each for each in map(format_by_name, (Path(path), *inside)) if each is not None)
     known = next(by_name, None) or next((each for each in FORMATS if each == named), None)
     if known or Path(path).is_dir():
         return known or "parquet"
     raise SpecError(
-        f"{argument} {path} has an ending that says nothing of its format. Expected one of {', '.join(_ENDINGS)}; "
-        f"or pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}."
+        f"{argument} {path} has no extension of a known format. Expected one of {', '.join(_ENDINGS)}. Rename it, or "
+        f"pass --format {', '.join(FORMATS[:-1])} or {FORMATS[-1]}.",
+        name="JN-FILE-FORMAT",
     )
 
 
 def format_by_name(path: Path) -> Format | None:
-    """Return the format that the ending of a name says, but for that of a compression, or None if it says none.
+    """Return the format of a file extension, ignoring compression extensions, or None.
 
     Examples
     --------
@@ -71,7 +67,7 @@ def format_by_name(path: Path) -> Format | None:
 
 
 def format_of_start(start: bytes) -> Format:
-    r"""Return the format of what has no name, by how it begins: CSV if by nothing else.
+    r"""Return the format of content by its first bytes; CSV by default.
 
     Examples
     --------
@@ -80,7 +76,7 @@ def format_of_start(start: bytes) -> Format:
     """
     if start.startswith(b"PAR1"):
         return "parquet"
-    # A stream of Arrow begins with a length that no text has, a file with a name.
+    # An Arrow stream starts with a length that no text has, an Arrow file with a magic string.
     if start.startswith((b"\xff\xff\xff\xff", ARROW_START)):
         return "arrow"
     if start.lstrip()[:1] in (b"{", b"["):

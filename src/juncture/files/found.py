@@ -1,4 +1,4 @@
-"""Files of any format that a path of this machine leads to."""
+"""Files of any format at a local path."""
 
 from __future__ import annotations
 
@@ -11,41 +11,33 @@ if TYPE_CHECKING:
     from juncture.runtime.paths import FoundFile
 
 WILDCARDS = frozenset("*?[")
-"""What makes a glob of a path."""
+"""Characters that make a path a glob."""
 
 
 def files_of(path: str, what: str) -> list[FoundFile]:
-    """Return the files that a path of this machine stands for, as `juncture.runtime.paths.listed` finds them.
-
-    Parameters
-    ----------
-    path
-        A file, a folder or a glob.
-    what
-        What an error calls it.
-
-    Raises
-    ------
-    DataError
-        If there are none, or they are those of a Delta, Iceberg or Hudi table.
-    """
+    """Return the files at a local path or glob. `what` is its name in messages."""
     if "://" in path:
         raise DataError(
-            f"The {what} {path.partition('?')[0]} is a URI, by which Parquet files alone are read. Copy it to this "
-            "machine, or write Parquet."
+            f"The {what} {path.partition('?')[0]} is a URI, but only Parquet files can be read from a URI. Copy it to "
+            "this machine, or write Parquet.",
+            name="JN-FILE-REMOTE",
         )
     is_there = Path(path).exists()
     files = list["FoundFile"]()
     if is_there or not WILDCARDS.isdisjoint(path):
-        # Loaded when there may be a file: that there is none is said at once.
+        # Imported late, so that a missing file is reported without importing Arrow.
         from juncture.runtime.paths import listed
 
         files = listed(path, lambda _: True)
     if not files:
-        raise DataError(f"The {what} {path} {'is a folder without files' if is_there else 'does not exist'}.")
+        raise DataError(
+            f"The {what} {path} {'is a folder without files' if is_there else 'does not exist'}. Expected a file, a "
+            "folder of files, or a glob.",
+            name="JN-FILE-MISSING",
+        )
     return files
 
 
 def paths_of(path: str, what: str) -> list[Path]:
-    """Return the same as paths."""
+    """Return the files at a local path or glob as paths."""
     return [Path(file.path) for file in files_of(path, what)]

@@ -1,4 +1,4 @@
-"""Files that a command writes: they appear whole or not at all."""
+"""Output files of commands, which appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,53 +16,50 @@ _DATA_SUFFIXES = (".parquet", ".csv", ".tsv", ".json", ".ndjson", ".jsonl", ".ar
 
 
 def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) -> None:
-    """Refuse a place to write to, before any work is done.
+    """Refuse an output path that cannot be written, before any work is done.
 
-    Parameters
-    ----------
-    target
-        The file or folder to write.
-    overwrite
-        Whether it may exist already. A folder that holds anything but data files is never replaced.
-    inputs
-        Files and folders that are read, none of which it may be, lie in or hold.
-
-    Raises
-    ------
-    PlanError
-        If it exists, is no data, is or holds an input, has no folder to lie in, or is a URI.
+    With `overwrite` it may exist, but a folder with other files than data files, or an input, is never replaced.
     """
     if re.match(r"[A-Za-z][\w+.-]+:/", str(target)):
-        raise PlanError(f"{target} is a URI. Expected a file or folder of this machine: write there, and copy it.")
+        raise PlanError(
+            f"{target} is a URI. Expected a file or folder of this machine. Write there, then copy it.",
+            name="JN-OUTPUT-LOCAL",
+        )
     if not target.parent.is_dir():
-        raise PlanError(f"{target} cannot be written, since there is no folder {target.parent}. Make it first.")
+        raise PlanError(
+            f"{target} cannot be written, because the folder {target.parent} does not exist. Create it, or pass "
+            "another path.",
+            name="JN-OUTPUT-FOLDER",
+        )
     if not (target.exists() or target.is_symlink()):
         return
     if not overwrite:
-        raise PlanError(f"{target} exists. Pass --overwrite to replace it, or another -o.")
+        raise PlanError(f"{target} exists. Pass --overwrite to replace it, or another -o.", name="JN-OUTPUT-EXISTS")
     place = target.resolve()
     for path in map(Path.resolve, inputs):
         if place == path or path in place.parents:
-            raise PlanError(f"{target} is an input of the join, so it is not replaced. Pass another -o.")
+            raise PlanError(
+                f"{target} is an input of the join, so it is not replaced. Pass another -o.", name="JN-OUTPUT-INPUT"
+            )
         if place in path.parents:
-            raise PlanError(f"{target} holds an input of the join, so it is not replaced. Pass another -o.")
+            raise PlanError(
+                f"{target} contains an input of the join, so it is not replaced. Pass another -o.",
+                name="JN-OUTPUT-INPUT",
+            )
     other = next((path for path in _files(target) if not _is_data(path)), None)
     if other is not None:
         raise PlanError(
-            f"{target} holds {other.relative_to(target)}, which is no output of a join, so it is not replaced. "
-            "Pass another -o."
+            f"{target} contains {other.relative_to(target)}, which is not an output of a join, so it is not replaced. "
+            "Pass another -o.",
+            name="JN-OUTPUT-EXISTS",
         )
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Give a temporary name beside a file or folder, whose content takes its place if the block succeeds.
+    """Yield a temporary path beside a file or folder, and move it to that path if the block succeeds.
 
-    Yields
-    ------
-    Path
-        Where to write, in the same folder, so that the last step is a rename. Gone afterwards, however the block
-        ends.
+    Both are in the same folder, so the move is an atomic rename.
     """
     token = secrets.token_hex(4)
     fresh = target.with_name(f".{target.name}.{token}.new")
@@ -83,7 +80,7 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """Yield the files of a folder, at any depth; none of a file."""
+    """Yield the files of a folder, at any depth; none for a file."""
     return (path for path in folder.rglob("*") if not path.is_dir()) if folder.is_dir() else iter(())
 
 

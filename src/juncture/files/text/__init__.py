@@ -1,1 +1,1 @@
-"""CSV and JSON, turned into Parquet on the way in and out of Parquet on the way out."""
+"""CSV and JSON files: type inference, reading and writing."""

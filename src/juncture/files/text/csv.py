@@ -1,4 +1,4 @@
-"""Slices of CSV: what types their columns have, and their rows."""
+"""Slices of CSV: their column types and rows."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ import pyarrow.types as pat
 from juncture.errors import DataError
 from juncture.files.text.numbers import numbers_of
 from juncture.files.text.options import TextOptions
-from juncture.files.text.types import Found
+from juncture.files.text.types import ColumnType
 
 
 def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
-    """Return the names of the columns, from the first slice of a file.
-
-    Raises
-    ------
-    DataError
-        If it names a column twice.
-    """
+    """Return the column names, from the first slice of a file."""
     first = csv.open_csv(
         BytesIO(data),
         read_options=csv.ReadOptions(autogenerate_column_names=not options.has_header),
@@ -33,15 +27,19 @@ def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
     names = list(first.schema.names)
     for name, times in Counter(names).items():
         if times > 1:
-            raise DataError(f"{path} has {times} columns called {name!r}. Rename all but one, or pass --no-header.")
+            raise DataError(
+                f"The file {str(path)!r} has {times} columns named {name!r}. Rename all but one of them, or pass "
+                "--no-header.",
+                name="JN-COLUMN-DUPLICATE",
+            )
     return names
 
 
-def types_in(data: bytes, names: Sequence[str], options: TextOptions, *, has_header: bool) -> dict[str, Found]:
-    """Return what is known of each column by one slice."""
+def types_in(data: bytes, names: Sequence[str], options: TextOptions, *, has_header: bool) -> dict[str, ColumnType]:
+    """Return the column types that one slice needs."""
     fixed = _fixed(names, options)
     table = _parsed(data, names, options, fixed, has_header=has_header)
-    found: dict[str, Found] = {}
+    found: dict[str, ColumnType] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
         found[field.name] = field.type
         if pat.is_timestamp(field.type) and field.name not in fixed:
@@ -60,7 +58,7 @@ def read(data: bytes, names: Sequence[str], schema: pa.Schema, options: TextOpti
 
 
 def _fixed(names: Sequence[str], options: TextOptions) -> dict[str, pa.DataType]:
-    """Return the types of the columns for which none is to be found out."""
+    """Return the types of the columns that are not inferred."""
     given = {name: options.types[name] for name in names if name in options.types}
     if not options.is_all_text:
         return given
@@ -91,7 +89,7 @@ def _parsed(
 
 
 def _microseconds(column: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of times in microseconds if that loses nothing."""
+    """Return a timestamp type in microseconds if it is lossless."""
     try:
         return column.cast(pa.timestamp("us", column.type.tz)).type
     except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Slices of JSON: what types their columns have, and their rows."""
+"""Slices of JSON: their column types and rows."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ import pyarrow.types as pat
 
 from juncture.files.text.numbers import Numbers, numbers_of
 from juncture.files.text.options import TextOptions
-from juncture.files.text.types import Found
+from juncture.files.text.types import ColumnType
 
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
-"""What has to be in a text for a whole number in it not to be a float, exactly."""
+"""Integers with fewer digits are exact as floats."""
 
 _BLOCK = 1 << 20
-"""Characters that are read at once of a list."""
+"""Characters of a list that are read at once."""
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number as written."""
 
 
-def types_in(data: bytes, options: TextOptions) -> dict[str, Found]:
-    """Return what is known of each column by one slice."""
+def types_in(data: bytes, options: TextOptions) -> dict[str, ColumnType]:
+    """Return the column types that one slice needs."""
     table = ndjson.read_json(BytesIO(data))
     texts = _parsed(data, {name: pa.string() for name in _texts(table.schema)})
-    found: dict[str, Found] = {}
+    found: dict[str, ColumnType] = {}
     for field in table.schema:
         name, kind = field.name, field.type
         if name in options.types:
@@ -52,7 +52,7 @@ def types_in(data: bytes, options: TextOptions) -> dict[str, Found]:
 
 
 def read(data: bytes, schema: pa.Schema) -> pa.Table:
-    """Return the rows of a slice. Arrow drops the zones of times, so these are read as text and converted here."""
+    """Return the rows of a slice. Times are parsed as text and cast here: Arrow's JSON reader drops their zones."""
     types = {
         field.name: pa.string() if pat.is_timestamp(field.type) or pat.is_date(field.type) else field.type
         for field in schema
@@ -61,13 +61,7 @@ def read(data: bytes, schema: pa.Schema) -> pa.Table:
 
 
 def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield the objects of a list, each as a line, without holding the list.
-
-    Raises
-    ------
-    ValueError
-        If it is no list of objects, one after the other.
-    """
+    """Yield the objects of a list, each as a line, without loading the list into memory."""
     decoder, text = json.JSONDecoder(), TextIOWrapper(stream, encoding="utf-8")
     rest, is_first = text.read(_BLOCK).lstrip().removeprefix("["), True
     while True:
@@ -84,7 +78,7 @@ def lines_of(stream: IO[bytes]) -> Iterator[bytes]:
             continue
         if not isinstance(value, dict) or (start == 0 and not is_first):
             raise ValueError(f"expected a list of objects, got {rest[:40]!r}")
-        # Within strings, the ends of lines are written as \n: those that are left are between the parts.
+        # Line ends within strings are escaped as \n, so the remaining ones are between tokens.
         yield rest[start:end].replace("\n", " ").replace("\r", " ").encode() + b"\n"
         rest, is_first = rest[end:], False
 
@@ -96,7 +90,7 @@ def _after_blanks(text: str, start: int) -> int:
 
 
 def _parsed(data: bytes, types: dict[str, pa.DataType]) -> pa.Table:
-    """Return columns of given types, and no others."""
+    """Return columns with these types, and no others."""
     return ndjson.read_json(
         BytesIO(data),
         parse_options=ndjson.ParseOptions(
@@ -110,19 +104,13 @@ def _texts(schema: pa.Schema) -> list[str]:
 
 
 def _holds_floats(data_type: pa.DataType) -> bool:
-    """Tell whether there are floats within lists or objects."""
+    """Return whether lists or objects contain floats."""
     inner = [data_type.field(each).type for each in range(data_type.num_fields)] if pat.is_nested(data_type) else []
     return any(pat.is_floating(each) or _holds_floats(each) for each in inner)
 
 
 def _numbers(data: bytes, floats: list[str], nested: list[str]) -> dict[str, Numbers]:
-    """Return what is known of columns of numbers, from how they are written.
-
-    Raises
-    ------
-    ValueError
-        If a number within a list or an object would change.
-    """
+    """Return what columns of numbers need, from their text. Numbers within lists or objects that would change raise."""
     texts: dict[str, list[str | None]] = {name: [] for name in floats}
     for line in data.splitlines():
         if line.strip():
@@ -140,16 +128,14 @@ def _check_numbers(value: Any, name: str) -> None:
             _LONG_NUMBER.search(value.encode())
             and not numbers_of(pa.chunked_array([pa.array([str(value)])])).fits_floats
         ):
-            raise ValueError(
-                f"the column {name!r} holds the number {value} within, which would change; write it as text"
-            )
+            raise ValueError(f"the nested number {value} in column {name!r} has no exact type; write it as text")
     elif isinstance(value, list | dict):
         for each in value.values() if isinstance(value, dict) else value:
             _check_numbers(each, name)
 
 
 def _time_type(texts: pa.ChunkedArray) -> pa.DataType:
-    """Return the type of dates or times if all texts are such, and of text otherwise."""
+    """Return a date or timestamp type if all texts have it, else text."""
     first = next((value.as_py() for chunk in texts.chunks for value in chunk.drop_null()[:1]), "")
     if not (first[:4].isdigit() and first[4:5] == "-"):
         return texts.type

@@ -1,8 +1,7 @@
-"""What a column of written numbers needs, so that no digit of a whole number changes.
+"""The type of a column of written numbers, without changing a digit of a whole number.
 
-A parser that takes what fits for 64 bits and all else for floats makes equals of 12345678901234567890123 and …124, and
-of 00123 and 123. So each slice of a column is measured, what was measured is added up over all slices, and only then
-does the column get its type.
+A parser that uses 64-bit integers and otherwise floats makes 12345678901234567890123 and …124 equal, and 00123 and 123.
+So each slice of a column is measured, the measures are combined, and then the column gets its type.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ import pyarrow.compute as pc
 
 _DIGITS_MAX = 38
 _DIGITS_OF_FLOATS = 15
-"""Any whole number of so many digits is a float, exactly."""
+"""Integers with at most this number of digits are exact as floats."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """What is known of the numbers of a column.
+    """Measures of the numbers of a column.
 
     Attributes
     ----------
     fits_integers
-        Whether all are whole numbers of 64 bits.
+        All are 64-bit integers.
     fits_floats
-        Whether all whole numbers among them are floats too, exactly.
+        All integers among them are exact as floats.
     is_plain
-        Whether none has an exponent, and none is infinite or no number.
+        None has an exponent, is infinite or NaN.
     starts_with_zero
-        Whether one has a zero before its first digit, as codes have it.
+        One has a leading zero, like a code.
     whole_digits, fraction_digits
-        The most digits before and after the point.
+        The maximum number of digits before and after the decimal point.
     """
 
     fits_integers: bool = True
@@ -45,7 +44,7 @@ class Numbers:
     fraction_digits: int = 0
 
     def __or__(self, other: Numbers) -> Numbers:
-        """Return what is known of the numbers of both."""
+        """Return the measures of the numbers of both."""
         return Numbers(
             fits_integers=self.fits_integers and other.fits_integers,
             fits_floats=self.fits_floats and other.fits_floats,
@@ -57,7 +56,7 @@ class Numbers:
 
     @property
     def type(self) -> pa.DataType:
-        """The type that holds all of them; text where none does without a change.
+        """The type that represents all of them exactly, or text.
 
         Examples
         --------
@@ -77,13 +76,7 @@ class Numbers:
 
 
 def numbers_of(texts: pa.ChunkedArray) -> Numbers:
-    """Return what is known of written numbers.
-
-    Parameters
-    ----------
-    texts
-        The numbers as text, each of which is one, or null.
-    """
+    """Measure numbers given as text, each a valid number or null."""
     texts = pc.ascii_trim_whitespace(texts.drop_null())
     if not len(texts):
         return Numbers()
@@ -108,13 +101,13 @@ def numbers_of(texts: pa.ChunkedArray) -> Numbers:
 
 
 def _fits(wholes: pa.ChunkedArray) -> tuple[bool, bool]:
-    """Tell whether written whole numbers are all integers of 64 bits, and whether all are floats, exactly."""
+    """Return whether integers given as text are all 64-bit integers, and whether all are exact as floats."""
     try:
         integers = pc.cast(pc.ascii_ltrim(wholes, characters="+"), pa.int64()).to_numpy()
     except pa.ArrowInvalid:
         return False, all(_is_float(text) for text in pc.unique(wholes).to_pylist())
     floats = integers.astype(np.float64)
-    # The greatest ones become 2^63, which is no integer of 64 bits.
+    # The greatest integers round to 2^63, which is not a 64-bit integer.
     return True, bool(np.array_equal(np.where(floats < 2.0**63, floats, 0).astype(np.int64), integers))
 
 

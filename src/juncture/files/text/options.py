@@ -1,4 +1,4 @@
-"""How text is to be read: what a user says of it beside its format."""
+"""Options for reading text files."""
 
 from __future__ import annotations
 
@@ -32,22 +32,20 @@ _TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """How text is to be read.
+    """Options for reading text files.
 
     Attributes
     ----------
     nulls
-        What stands for null in CSV, beside an empty field without quotes.
+        Texts that mean null in CSV, besides an empty unquoted field.
     delimiter
-        The character between two fields of CSV.
+        The CSV delimiter, one character.
     has_header
-        Whether the first line of CSV names the columns, which are ``f0``, ``f1`` and so on otherwise.
+        Whether the first CSV line has the column names. Otherwise they are ``f0``, ``f1`` and so on.
     types
-        The types of columns that are not to be found out.
+        Types of columns that are not inferred.
     is_all_text
-        Whether columns of CSV are text where no type is given.
-    found
-        Columns whose types are found out all the same.
+        Whether CSV columns without a type in `types` are text, except those in `found`, which are inferred.
     """
 
     nulls: Sequence[str] = ()
@@ -59,12 +57,7 @@ class TextOptions:
 
 
 def column_type(text: str, *, argument: str) -> pa.DataType:
-    """Return the type that a name of Spark's SQL stands for.
-
-    Raises
-    ------
-    SpecError
-        If there is none of that name.
+    """Return the Arrow type of a Spark SQL type name.
 
     Examples
     --------
@@ -74,37 +67,44 @@ def column_type(text: str, *, argument: str) -> pa.DataType:
     DataType(int64)
     """
     name = text.strip().lower()
-    found = re.fullmatch(r"(?:decimal|numeric)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?", name)
-    if found:
-        precision, scale = int(found[1] or 10), int(found[2] or 0)
+    decimal = re.fullmatch(r"(?:decimal|numeric)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?", name)
+    if decimal:
+        precision, scale = int(decimal[1] or 10), int(decimal[2] or 0)
         if not (1 <= precision <= _DIGITS_MAX and scale <= precision):
-            raise SpecError(f"{argument} {text!r} does not exist: a decimal has 1 to {_DIGITS_MAX} digits in all.")
+            raise SpecError(
+                f"{argument} {text!r} is not a valid decimal. Expected 1 to {_DIGITS_MAX} digits, and at most as many "
+                "after the point, such as decimal(30, 2).",
+                name="JN-TYPE-NAME",
+            )
         return pa.decimal128(precision, scale)
     if name not in _TYPES:
-        raise SpecError(f"{argument} {text!r} is no type. Expected one of {', '.join(_TYPES)}, decimal(30, 0).")
+        raise SpecError(
+            f"{argument} {text!r} is not a type. Expected one of {', '.join(_TYPES)}, decimal(30, 0).",
+            name="JN-TYPE-NAME",
+        )
     return _TYPES[name]
 
 
 def column_types(texts: Sequence[str] | None, *, argument: str) -> dict[str, pa.DataType]:
-    """Return the types of columns that were given as ``COLUMN=TYPE``.
-
-    Raises
-    ------
-    SpecError
-        If one of them has another form, or a column has two types.
+    """Parse column types in the form ``COLUMN=TYPE``.
 
     Examples
     --------
     >>> column_types(["id=string", "a=b=double"], argument="--type")
     {'id': DataType(string), 'a=b': DataType(double)}
     """
-    found: dict[str, pa.DataType] = {}
+    types: dict[str, pa.DataType] = {}
     for text in texts or ():
-        # Types have no equals sign, columns may.
+        # Column names may contain an equals sign, types do not.
         column, _, name = text.rpartition("=")
         if not column:
-            raise SpecError(f"{argument} {text!r} names no column and type. Expected something like id=decimal(30,0).")
-        if column in found:
-            raise SpecError(f"{argument} names {column!r} twice. Give it one type.")
-        found[column] = column_type(name, argument=argument)
-    return found
+            raise SpecError(
+                f"{argument} {text!r} is not a column and a type. Expected COLUMN=TYPE, such as id=decimal(30,0).",
+                name="JN-ARGUMENT-VALUE",
+            )
+        if column in types:
+            raise SpecError(
+                f"{argument} {column!r} has two types. Expected one type per column.", name="JN-ARGUMENT-VALUE"
+            )
+        types[column] = column_type(name, argument=argument)
+    return types

@@ -1,8 +1,7 @@
-"""Text files, turned into Parquet.
+"""Text files with inferred types, converted to Arrow or Parquet.
 
-The engines read Parquet only. A text file goes through here once, slice by slice, so that a column has one type
-however long the file is and whichever engine joins it. Reading takes two passes: the first finds a type for each
-column that all of its values fit, the second converts. Memory holds one slice.
+Files are read in slices, in two passes: the first infers for each column a type that fits all its values, the second
+converts. So a column has the same type for any file size and engine. Memory holds one slice.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ import pyarrow.parquet as pq
 from juncture.errors import DataError
 from juncture.files.text import csv, json
 from juncture.files.text.options import TextOptions
-from juncture.files.text.types import Found, TextFormat, as_text, joined, schema_of
+from juncture.files.text.types import ColumnType, TextFormat, as_text, joined, schema_of
 from juncture.runtime.partitions import Value
 
 Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
-"""The columns that folders stand for, and their values for each file."""
+"""Partition columns, and their values for each file."""
 
 _PEEK_BYTES = 1024
 
@@ -31,7 +30,7 @@ SLICE_BYTES = 64 * 1024 * 1024
 """Bytes of text that are parsed at once."""
 
 SAMPLE_BYTES = 1 << 20
-"""Bytes of each file that tell the types of its columns, where they are to be known beforehand."""
+"""Bytes of each file from which `sampled_schema` infers types."""
 
 _NO_PARTITIONS: Partitions = pa.schema([]), ()
 
@@ -45,34 +44,16 @@ def read_text(
     partitions: Partitions = _NO_PARTITIONS,
     advance: Callable[[int], object] = lambda _: None,
 ) -> None:
-    """Convert text files of the same columns into one Parquet file.
+    """Convert text files with the same columns to one Parquet file. Compression is detected by extension.
 
-    Parameters
-    ----------
-    paths
-        Files, compressed ones by their ending (``.gz``, ``.bz2``, ``.zst``).
-    text_format
-        ``"csv"``, or ``"json"`` for one object per line, or a list of objects.
-    target
-        The file to write.
-    options
-        What a user says of the text.
-    partitions
-        Columns besides, with a value for each file.
-    advance
-        Called with the number of bytes that were read since the last call; each byte is read twice.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be parsed, or files have different columns.
+    `advance` is called with the number of bytes since the last call; each byte is read twice.
 
     Notes
     -----
-    Times without a zone stay so; times with a zone or an offset become UTC. They get microseconds, or nanoseconds
-    where a value needs them. No digit of a whole number changes: numbers beyond 64 bits are decimals, and those that
-    start with a zero are text. A column without a value has the type of nulls, which any other type goes with. A
-    column of CSV whose values have no type in common is text; in JSON, which tells numbers from text, it is an error.
+    Times without a zone stay so; times with a zone or offset become UTC. They have microseconds, or nanoseconds if a
+    value needs them. No digit of an integer changes: integers beyond 64 bits are decimals, and integers with leading
+    zeros are text. A column without values has the null type. A CSV column without a common type is text; in JSON,
+    which distinguishes numbers from text, it is an error.
     """
     options = options or TextOptions()
     schema = text_schema(paths, text_format, options, partitions, advance)
@@ -88,21 +69,25 @@ def text_schema(
     partitions: Partitions = _NO_PARTITIONS,
     advance: Callable[[int], object] = lambda _: None,
 ) -> pa.Schema:
-    """Return the schema of text files, which all of their values fit, with the columns that their folders stand for.
-
-    Takes and raises what `read_text` does.
-    """
-    found: dict[str, Found] | None = None
+    """Infer the schema of text files, including partition columns. All values fit it."""
+    types: dict[str, ColumnType] | None = None
     for each in _slices(paths, text_format, options):
-        theirs = _types_in(each, text_format, options)
-        found = theirs if found is None else joined(found, theirs, text_format, each.path)
+        slice_types = _types_in(each, text_format, options)
+        types = slice_types if types is None else joined(types, slice_types, text_format, each.path)
         advance(len(each.data))
-    if found is None:
-        raise DataError(f"{paths[0]} is empty, so its columns are not known.")
-    schema, (extra, _) = schema_of(found, text_format, paths), partitions
+    if types is None:
+        raise DataError(
+            f"The file {str(paths[0])!r} is empty, so its columns are unknown. Write a header, or exclude the file.",
+            name="JN-FILE-EMPTY",
+        )
+    schema, (extra, _) = schema_of(types, text_format, paths), partitions
     both = sorted(set(schema.names) & set(extra.names))
     if both:
-        raise DataError(f"{paths[0]} has the column {both[0]!r}, which a folder stands for too. Rename one of them.")
+        raise DataError(
+            f"The file {str(paths[0])!r} has the column {both[0]!r}, but a folder in its path also defines it. Rename "
+            "the column or the folder.",
+            name="JN-PARTITION-NAME",
+        )
     return pa.schema([*schema, *extra])
 
 
@@ -114,7 +99,7 @@ def text_rows(
     partitions: Partitions = _NO_PARTITIONS,
     advance: Callable[[int], object] = lambda _: None,
 ) -> Iterator[pa.Table]:
-    """Yield the rows of text files in the schema that `text_schema` has found, slice by slice."""
+    """Yield the rows of text files in the schema of `text_schema`, slice by slice."""
     extra, values = partitions
     of_file = dict(zip(paths, values, strict=True)) if extra.names else {}
     inside = pa.schema(list(schema)[: len(schema) - len(extra)])
@@ -127,22 +112,12 @@ def text_rows(
 
 
 def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: TextOptions | None = None) -> pa.Schema:
-    """Return the schema that the beginnings of text files tell of. A column without a value there is text.
+    """Infer the schema of text files from the start of each file. Columns without values there are text.
 
-    Where the files are headers alone, columns have Arrow's null type, which is comparable with any.
-
-    Parameters
-    ----------
-    paths, text_format, options
-        As for `read_text`.
-
-    Raises
-    ------
-    DataError
-        If one cannot be parsed, or files have different columns.
+    If the files have headers only, columns have Arrow's null type, which compares with any type.
     """
     options = options or TextOptions()
-    found: dict[str, Found] | None = None
+    types: dict[str, ColumnType] | None = None
     has_rows = False
     for path in paths:
         data = _beginning(path, text_format)
@@ -151,16 +126,19 @@ def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: Text
         has_rows |= text_format == "json" or not options.has_header or len(data.strip().splitlines()) > 1
         names = () if text_format == "json" else _header_of(data, options, path)
         each = _Slice(path=path, data=data, names=names, has_header=options.has_header)
-        theirs = _types_in(each, text_format, options)
-        found = theirs if found is None else joined(found, theirs, text_format, path)
-    if found is None:
-        raise DataError(f"{paths[0]} is empty, so its columns are not known.")
-    schema = schema_of(found, text_format, paths)
+        slice_types = _types_in(each, text_format, options)
+        types = slice_types if types is None else joined(types, slice_types, text_format, path)
+    if types is None:
+        raise DataError(
+            f"The file {str(paths[0])!r} is empty, so its columns are unknown. Write a header, or exclude the file.",
+            name="JN-FILE-EMPTY",
+        )
+    schema = schema_of(types, text_format, paths)
     return as_text(schema) if has_rows else schema
 
 
 def _beginning(path: Path, text_format: TextFormat) -> bytes:
-    """Return whole lines from the beginning of a file; of a list of objects, as many as fit."""
+    """Return complete lines from the start of a file; of a list, complete objects."""
     with _parsing(path, text_format), pa.input_stream(str(path), compression="detect") as stream:
         data = bytes(stream.read(SAMPLE_BYTES))
     if text_format == "json" and data.lstrip()[:1] == b"[":
@@ -173,7 +151,7 @@ def _beginning(path: Path, text_format: TextFormat) -> bytes:
 
 
 def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield as many lines as make a sample."""
+    """Yield lines up to the size of a sample."""
     size = 0
     for line in lines:
         yield line
@@ -184,7 +162,7 @@ def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Slice:
-    """A piece of a file that ends with a line; the names of its columns and whether they stand in it, for CSV."""
+    """A piece of a file that ends with a line. For CSV: the column names, and whether the first line has them."""
 
     path: Path
     data: bytes
@@ -204,7 +182,7 @@ def _slices(paths: Sequence[Path], text_format: TextFormat, options: TextOptions
 
 
 def _pieces(path: Path, text_format: TextFormat) -> Iterator[bytes]:
-    """Yield a text in pieces that end with a line; the objects of a list, each as one."""
+    """Yield a text in pieces that end with a line; each object of a list is a line."""
     with pa.input_stream(str(path), compression="detect") as stream:
         is_list = text_format == "json" and stream.read(_PEEK_BYTES).lstrip()[:1] == b"["
     with _parsing(path, text_format), pa.input_stream(str(path), compression="detect") as stream:
@@ -221,7 +199,7 @@ def _slices_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
             if newline:
                 yield lines + newline
     if (rest := b"".join(held)).strip():
-        # A header without an end is none to Arrow.
+        # Arrow ignores a header without a line end.
         yield rest if rest.endswith(b"\n") else rest + b"\n"
 
 
@@ -230,7 +208,7 @@ def _header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
         return csv.header_of(data, options, path)
 
 
-def _types_in(each: _Slice, text_format: TextFormat, options: TextOptions) -> dict[str, Found]:
+def _types_in(each: _Slice, text_format: TextFormat, options: TextOptions) -> dict[str, ColumnType]:
     with _parsing(each.path, text_format):
         if text_format == "csv":
             return csv.types_in(each.data, each.names, options, has_header=each.has_header)
@@ -246,15 +224,13 @@ def _rows_of(each: _Slice, text_format: TextFormat, schema: pa.Schema, options: 
 
 @contextmanager
 def _parsing(path: Path, text_format: TextFormat) -> Iterator[None]:
-    """Say which file it is that cannot be parsed.
-
-    Raises
-    ------
-    DataError
-        If it cannot.
-    """
+    """Add the file to parse errors."""
     try:
         yield
     except (pa.ArrowInvalid, ValueError) as error:
         form = "CSV with a header" if text_format == "csv" else "JSON with one object per line, or a list of objects"
-        raise DataError(f"{path} cannot be read as {form}: {error}.") from error
+        raise DataError(
+            f"The file {str(path)!r} cannot be read as {form}: {error}. Correct it, or set its format with --format "
+            "or format=.",
+            name="JN-FILE-DAMAGED",
+        ) from error

@@ -1,4 +1,4 @@
-"""The type of a column, put together from what each slice of it holds."""
+"""The type of a text column, combined from the types of its slices."""
 
 from __future__ import annotations
 
@@ -15,67 +15,59 @@ from juncture.spec.schema import TIME_UNITS
 
 TextFormat = Literal["csv", "json"]
 
-Found: TypeAlias = pa.DataType | Numbers
-"""What is known of a column: a type, or what its numbers need."""
+ColumnType: TypeAlias = pa.DataType | Numbers
+"""The type of a column, or measures of its numbers."""
 
 
 def joined(
-    ours: Mapping[str, Found], theirs: Mapping[str, Found], text_format: TextFormat, path: Path
-) -> dict[str, Found]:
-    """Return what is known of each column after one more slice. JSON may leave columns out; CSV names them all.
-
-    Raises
-    ------
-    DataError
-        If the slice has other columns, or values that have no type in common with those before.
-    """
+    before: Mapping[str, ColumnType], new: Mapping[str, ColumnType], text_format: TextFormat, path: Path
+) -> dict[str, ColumnType]:
+    """Return the column types after one more slice. JSON objects may omit columns; CSV files have the same header."""
     if text_format == "csv":
-        if list(ours) != list(theirs):
+        if list(before) != list(new):
             raise DataError(
-                f"{path} has the columns {', '.join(theirs)}, where the files before it have {', '.join(ours)}. Files "
-                "that are read as one table need the same header."
+                f"The file {str(path)!r} has the columns {', '.join(new)}, but the files before it have "
+                f"{', '.join(before)}. Expected the same header in all files of a table. Read them as separate tables, "
+                "or write them again.",
+                name="JN-FILE-COLUMNS",
             )
-        return {name: _common(ours[name], theirs[name]) for name in ours}
-    known = dict(ours)
-    for name, found in theirs.items():
+        return {name: _common(before[name], new[name]) for name in before}
+    known = dict(before)
+    for name, found in new.items():
         old = known.get(name, found)
         if len({_json_kind(old), _json_kind(found)} - {"null"}) > 1:
             raise DataError(
-                f"{path} has values of type {_type(found)} in the column {name!r}, which held {_type(old)} before. A "
-                "column needs values of one type, or null."
+                f"The file {str(path)!r} has {_type(found)} values in column {name!r}, which has {_type(old)} values "
+                "before. Expected values of one type, or null. Write the values in one type.",
+                name="JN-FILE-COLUMNS",
             )
         known[name] = _common(old, found)
     return known
 
 
-def schema_of(found: Mapping[str, Found], text_format: TextFormat, paths: Sequence[Path]) -> pa.Schema:
-    """Return the schema of a table, after all slices.
-
-    Raises
-    ------
-    DataError
-        If numbers of JSON have no type that holds them all.
-    """
+def schema_of(found: Mapping[str, ColumnType], text_format: TextFormat, paths: Sequence[Path]) -> pa.Schema:
+    """Return the schema of a table, after all slices."""
     for name, each in found.items():
         if text_format == "json" and isinstance(each, Numbers) and pat.is_string(each.type):
             raise DataError(
-                f"{paths[0]} has numbers in the column {name!r} that no type holds without a change. Write them as "
-                f"text, in quotes, or say which type is meant: --type '{name}=double'."
+                f"The file {str(paths[0])!r} has numbers in column {name!r} that no type represents exactly. Write "
+                f"them as text, in quotes, or set a type: --type '{name}=double'.",
+                name="JN-NUMBER-PRECISION",
             )
     return pa.schema([(name, _type(each)) for name, each in found.items()])
 
 
 def as_text(schema: pa.Schema) -> pa.Schema:
-    """Return a schema whose columns without a value, which have no type, are text."""
+    """Return a schema with text in place of the null type, for columns without values."""
     return pa.schema([each.with_type(pa.string()) if pat.is_null(each.type) else each for each in schema])
 
 
-def _type(found: Found) -> pa.DataType:
+def _type(found: ColumnType) -> pa.DataType:
     return found.type if isinstance(found, Numbers) else found
 
 
-def _json_kind(found: Found) -> str:
-    """Return what JSON itself would call values of a type: unlike CSV, it tells numbers from text."""
+def _json_kind(found: ColumnType) -> str:
+    """Return the JSON kind of a type. Unlike CSV, JSON distinguishes numbers from text."""
     if isinstance(found, Numbers) or pat.is_decimal(found):
         return "number"
     if pat.is_nested(found):
@@ -85,31 +77,31 @@ def _json_kind(found: Found) -> str:
     return "number" if pat.is_integer(found) or pat.is_floating(found) else "text"
 
 
-def _common(ours: Found, theirs: Found) -> Found:
-    """Return what is known of the values of both, which are text if nothing else holds them."""
-    if isinstance(ours, Numbers) and isinstance(theirs, Numbers):
-        return ours | theirs
-    if isinstance(ours, Numbers) or isinstance(theirs, Numbers):
-        other = theirs if isinstance(ours, Numbers) else ours
-        return (ours if other is theirs else theirs) if pat.is_null(other) else pa.string()
-    return _common_type(ours, theirs)
+def _common(before: ColumnType, new: ColumnType) -> ColumnType:
+    """Return the type of the values of both, or text."""
+    if isinstance(before, Numbers) and isinstance(new, Numbers):
+        return before | new
+    if isinstance(before, Numbers) or isinstance(new, Numbers):
+        other = new if isinstance(before, Numbers) else before
+        return (before if other is new else new) if pat.is_null(other) else pa.string()
+    return _common_type(before, new)
 
 
-def _common_type(ours: pa.DataType, theirs: pa.DataType) -> pa.DataType:
-    """Return the narrowest type that holds the values of both, which is text if nothing else does."""
-    if ours == theirs or pat.is_null(theirs):
-        return ours
-    if pat.is_null(ours):
-        return theirs
-    if {ours, theirs} == {pa.int64(), pa.float64()}:
+def _common_type(before: pa.DataType, new: pa.DataType) -> pa.DataType:
+    """Return the narrowest type for the values of both, or text."""
+    if before == new or pat.is_null(new):
+        return before
+    if pat.is_null(before):
+        return new
+    if {before, new} == {pa.int64(), pa.float64()}:
         return pa.float64()
-    if pat.is_date(theirs):
-        ours, theirs = theirs, ours
-    if pat.is_date(ours) and pat.is_timestamp(theirs) and theirs.tz is None:
-        return theirs
-    if pat.is_timestamp(ours) and pat.is_timestamp(theirs) and ours.tz == theirs.tz:
-        return max(ours, theirs, key=lambda data_type: TIME_UNITS.index(data_type.unit))
-    if pat.is_nested(ours):
-        fields = (pa.schema([pa.field("", data_type)]) for data_type in (ours, theirs))
+    if pat.is_date(new):
+        before, new = new, before
+    if pat.is_date(before) and pat.is_timestamp(new) and new.tz is None:
+        return new
+    if pat.is_timestamp(before) and pat.is_timestamp(new) and before.tz == new.tz:
+        return max(before, new, key=lambda data_type: TIME_UNITS.index(data_type.unit))
+    if pat.is_nested(before):
+        fields = (pa.schema([pa.field("", data_type)]) for data_type in (before, new))
         return pa.unify_schemas(list(fields), promote_options="permissive").field(0).type
     return pa.string()

@@ -1,4 +1,4 @@
-"""Rows, written as CSV, JSON lines, Arrow or Parquet, to a file or a pipe."""
+"""Rows written as CSV, JSON lines, Arrow or Parquet, to a file or a pipe."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from juncture.files.formats import Format
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
 _ROWS = 64 * 1024
-"""Rows that are written at once."""
+"""Rows per written batch."""
 
 
 def write_rows(
@@ -33,25 +33,10 @@ def write_rows(
     ending: str = "",
     advance: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Write a table, or the Parquet files of a folder, and return the number of rows.
+    """Write a table, stream, or Parquet file or folder, and return the number of rows.
 
-    Parameters
-    ----------
-    table
-        A table, a stream of batches, or a Parquet file or folder.
-    row_format
-        What to write: ``"json"`` is one object per line; ``"arrow"`` is a stream in a pipe, and a file in a file.
-    target
-        A file or a pipe.
-    ending
-        The ending that a file will have, which says whether text in it is compressed.
-    advance
-        Called with the number of rows that were written since the last call.
-
-    Raises
-    ------
-    DataError
-        If CSV cannot hold a column's type.
+    `ending` is the final file extension, which decides the compression of text. `advance` is called with the number of
+    rows since the last call. ``"arrow"`` is the stream format in a pipe, and the file format in a file.
     """
     schema, batches = _batches(table)
     if row_format in ("csv", "tsv"):
@@ -124,7 +109,9 @@ def _check_flat(schema: pa.Schema) -> None:
     for field in schema:
         if pat.is_nested(field.type):
             raise DataError(
-                f"CSV cannot hold the column {field.name!r} of type {field.type}. Write Parquet, Arrow or JSON instead."
+                f"The column {field.name!r} of type {field.type} cannot be written as CSV. Write Parquet, Arrow or "
+                "JSON instead.",
+                name="JN-OUTPUT-TYPE",
             )
 
 
@@ -139,7 +126,7 @@ def _batches(table: pa.Table | pa.RecordBatchReader | Path) -> tuple[pa.Schema, 
 
 
 def _lines(batch: pa.RecordBatch) -> str:
-    """Return one object per line. Times go through Arrow's own text, since Python has no nanoseconds."""
+    """Return one object per line. Times are formatted by Arrow, because Python has no nanoseconds."""
     columns = []
     for column in batch.columns:
         if pat.is_temporal(column.type):
@@ -153,5 +140,5 @@ def _lines(batch: pa.RecordBatch) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold of a value: bytes as base64, decimals and nested times as text."""
+    """Return a value that JSON lacks as text: bytes as base64, decimals and nested times as they print."""
     return base64.b64encode(value).decode("ascii") if isinstance(value, bytes) else str(value)
