@@ -1,1 +1,1 @@
-"""What a join may use: threads, memory, spilling, sources of rows, sorting."""
+"""Resources of a join: threads, memory, spilling, sources of rows, sorting."""

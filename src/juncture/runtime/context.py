@@ -14,21 +14,7 @@ from juncture.runtime.threads import Threads
 
 @dataclass(frozen=True)
 class JoinContext:
-    """What a join may use, made once where it begins and handed down as one argument.
-
-    Attributes
-    ----------
-    threads
-        Who works.
-    memory
-        How much may be held, and which parts of the work have reserved how much of it.
-    spill
-        Where to put what does not fit.
-    progress
-        Progress callback.
-    in_order
-        Whether rows have to come in the order of the left ones.
-    """
+    """The resources of a join, created once at its start. `in_order` requires rows in the order of the left rows."""
 
     threads: Threads
     memory: MemoryBudget
@@ -37,7 +23,7 @@ class JoinContext:
     in_order: bool = True
 
     def alone(self) -> JoinContext:
-        """Return the same for work that one thread does by itself: others may be waiting for it, or busy."""
+        """Return the context with one thread, for a task that runs in parallel with others."""
         return replace(self, threads=Threads(1))
 
     def quiet(self) -> JoinContext:
@@ -45,11 +31,11 @@ class JoinContext:
         return replace(self, progress=Progress())
 
     def within(self, memory: MemoryBudget) -> JoinContext:
-        """Return the same for a part of the join that may hold what was reserved for it."""
+        """Return the context for a part of the join with reserved memory."""
         return replace(self, memory=memory)
 
     def streaming(self, share: float) -> JoinContext:
-        """Return the same with a share of the memory reserved for rows under way, which threads keep to."""
+        """Return the context with a share of the memory reserved for rows in flight, which limits its threads."""
         rows = self.memory.reserve("rows under way", share)
         return replace(self, threads=self.threads.within(rows.total_bytes))
 
@@ -62,18 +48,9 @@ def join_context(
     in_order: bool = True,
     report: Report | None = None,
 ) -> Iterator[JoinContext]:
-    """Yield what a join may use; in the end its threads are gone and its spill folder removed.
+    """Yield the resources of a join. At the end, its threads are stopped and its spill folder is removed.
 
-    Parameters
-    ----------
-    threads
-        How many; by default one for each core that this process may use.
-    memory_bytes
-        How much may be held.
-    in_order
-        Whether rows have to come in the order of the left ones.
-    report
-        Called from the calling thread as the join goes on.
+    `threads` defaults to the available cores. `report` is called from the calling thread.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Batches sorted by an integer column: in memory as far as they fit, and beyond that cut on disk by ranges of it."""
+"""Batches sorted by an integer column: in memory if they fit, otherwise partitioned by value ranges on disk."""
 
 from __future__ import annotations
 
@@ -22,40 +22,28 @@ _log = logging.getLogger(__name__)
 
 _RANGES_LEAST, _RANGES_MOST = 16, 256
 _PIECE_BYTES = 1 << 15
-"""What is worth a piece of a file of its own."""
+"""The minimum size of a separate piece of a file."""
 
 _BYTES_MOST = 1 << 30
-"""Arrow's strings hold less than twice as much in one piece."""
+"""Arrow's string arrays are limited to less than twice this size."""
 
 _MORE = 2.0
-"""Ranges are not all of one size."""
+"""Factor for more ranges than the average size requires, because sizes vary."""
 
 _SAMPLED = 16
-"""How many values of each piece are sampled, to estimate how those of a range are spread."""
+"""Sampled values per piece, to estimate the distribution within a range."""
 
 _BATCH_ROWS = 1 << 16
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 
 
 class ExternalSorter:
-    """Sorts batches by one of their columns, stably.
+    """Sorts batches stably by a column of 64-bit integers without nulls. All memory of `context` is used.
 
-    Parameters
-    ----------
-    schema, column
-        Of the batches; the column holds integers of 64 bits, none of them null.
-    context
-        What may be used, all of whose memory is for what is sorted.
-    sample
-        Values that are spread about as those of the column; by default those of the first rows.
-
-    Notes
-    -----
-    What does not fit is cut into ranges at quantiles of the sample and written, and then read and sorted range by
-    range: no run has to be merged with others, so that threads sort side by side. Rows are written once if the
-    sample was right, and those of a range that got too many of them once more, cut at quantiles of their own (Vitter,
-    Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970). What fits
-    is never written.
+    Batches that fit are sorted in memory. Otherwise rows are partitioned into ranges at quantiles of `sample` (default:
+    the first rows) and written; then ranges are read and sorted in parallel, without merging. Rows are written once if
+    the sample is representative; rows of ranges that are too large are partitioned and written again (Vitter,
+    Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970).
     """
 
     def __init__(
@@ -68,22 +56,16 @@ class ExternalSorter:
         self._schema = schema
         self._position = schema.get_field_index(column)
         memory_bytes = context.memory.total_bytes
-        # A group of rows on its way to the disk is there three times: as it came, in order, and encoded.
+        # A group of rows that is written exists three times: as read, in order, and encoded.
         self._group_bytes = max(_PIECE_BYTES, min(memory_bytes // (3 * context.threads.at_once), _BYTES_MOST))
-        # A range on its way back is there twice, and one more is being handed out.
+        # A range that is read exists twice, and the consumer has another one.
         self._range_bytes = max(1, min(memory_bytes // (2 * context.threads.at_once + 1), _BYTES_MOST))
         self._context = context
         self._alone = context.alone()
         self._sample = sample
 
     def sort(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Take all batches, and return an iterator over their rows in order.
-
-        Raises
-        ------
-        StateError
-            If there is no room to spill.
-        """
+        """Consume all batches, and return an iterator over their rows in order."""
         batches = iter(batches)
         held: list[pa.RecordBatch] = []
         size = 0
@@ -100,11 +82,11 @@ class ExternalSorter:
 
     @property
     def _most_ranges(self) -> int:
-        """How many pieces of a group of rows are worth being written."""
+        """The maximum number of pieces of a group of rows that are worth writing."""
         return max(_RANGES_LEAST, min(_RANGES_MOST, self._group_bytes // _PIECE_BYTES))
 
     def _cut(self, batches: Iterable[pa.RecordBatch], whole: _Range, count: int) -> tuple[SpillFile, list[_Range]]:
-        """Write rows to a file, with separate pieces for each of about that many ranges."""
+        """Write rows to a file, with separate pieces for each of about `count` ranges."""
         file = self._context.spill.file(self._schema)
         _log.debug("Sorting by way of the disk: rows are cut into about %d ranges", count)
         edges = whole.edges(count)
@@ -131,12 +113,12 @@ class ExternalSorter:
         return file, ranges
 
     def _some(self, piece: pa.RecordBatch) -> Ints:
-        """Return some values of a piece, without holding the others."""
+        """Return a sample of a piece's values, as a copy so that the piece can be freed."""
         values = self._values(piece)
         return values[:: -(-len(values) // _SAMPLED)].copy()
 
     def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-        """Bring batches together that are worth being cut together."""
+        """Group batches that are partitioned together."""
         held: list[pa.RecordBatch] = []
         size = 0
         for batch in batches:
@@ -167,10 +149,10 @@ class ExternalSorter:
         return self._sorted(list(file.read_some(one.pieces)), self._alone)
 
     def _read_large(self, file: SpillFile, one: _Range) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a range in order that does not fit beside others."""
+        """Yield the rows of a range in order that does not fit beside other ranges."""
         pieces = file.read_some(one.pieces)
         if one.first == one.last:
-            # Rows of one value have kept the order in which they came.
+            # Rows with one value are still in input order.
             for group in self._groups(pieces):
                 yield from _slices(joined_batches(group), _BATCH_ROWS)
         elif one.size_bytes <= self._context.threads.count * self._range_bytes:
@@ -196,7 +178,7 @@ class ExternalSorter:
 
 @dataclass
 class _Range:
-    """Rows whose values are from one to another, it included, in pieces on disk."""
+    """Rows with values from `first` to `last`, inclusive, in pieces on disk."""
 
     first: int
     last: int
@@ -205,12 +187,12 @@ class _Range:
     sample: list[Ints] = field(default_factory=list)
 
     def edges(self, count: int) -> Ints:
-        """Return where to cut this range into parts with about equally many rows.
+        """Return the values that split this range into parts with about equally many rows.
 
-        A value that has more rows than that gets a range of its own.
+        A value with more rows than that gets its own range.
         """
         ordered = np.sort(np.concatenate(self.sample))
-        # With three ranges or more, either two of their edges differ or one value is met again: a range gets narrower.
+        # With at least three ranges, two edges differ or a value repeats, so every recursion narrows the range.
         count = max(count, 3)
         quantiles = ordered[len(ordered) * np.arange(1, count) // count]
         values, times = np.unique(quantiles, return_counts=True)
@@ -220,7 +202,7 @@ class _Range:
 
 
 def _together(ranges: Iterable[_Range], size_most: int) -> Iterator[_Range]:
-    """Bring neighbours together as far as they fit."""
+    """Merge neighbouring ranges while they fit."""
     held: _Range | None = None
     for each in ranges:
         if held is None:
@@ -239,7 +221,7 @@ def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def _one_after_the_other(held: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches that are held, letting go of each, and then the others."""
+    """Yield buffered batches, releasing each, then the others."""
     held.reverse()
     while held:
         yield held.pop()

@@ -1,4 +1,4 @@
-"""The schema that Parquet files of one table share: columns by name, in types that are one in Parquet."""
+"""The schema that Parquet files of one table share: columns by name, with types that are equal in Parquet."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WIDTHS = (
     ((pat.is_binary, pat.is_large_binary, pat.is_binary_view), pa.binary(), pa.large_binary()),
     ((pat.is_date32, pat.is_date64), pa.date32(), pa.date32()),
 )
-"""Types that are one in Parquet: the group, its plain type, and its wide type."""
+"""Groups of types that are equal in Parquet, with their plain and their wide type."""
 
 _LISTS = (pat.is_list, pat.is_large_list, pat.is_list_view, pat.is_large_list_view)
 
@@ -25,19 +25,9 @@ _LISTS = (pat.is_list, pat.is_large_list, pat.is_list_view, pat.is_large_list_vi
 def joined_schema(
     files: Sequence[FoundFile], schemas: Sequence[pa.Schema], *, union_by_name: bool = False
 ) -> pa.Schema:
-    """Return the schema of all rows of some files, at least one, in the order of the first file's columns.
+    """Return the schema of the rows of files, at least one, in the column order of the first file.
 
-    Parameters
-    ----------
-    files, schemas
-        The files, with the schema of each.
-    union_by_name
-        Whether a file may lack columns that others have.
-
-    Raises
-    ------
-    DataError
-        If a file lacks a column and may not, or has it in another type.
+    With `union_by_name`, files may lack columns of other files.
     """
     alike: list[tuple[pa.Schema, list[str]]] = []
     for file, schema in zip(files, schemas, strict=True):
@@ -70,17 +60,18 @@ def joined_schema(
         fields.append(field.with_nullable(True) if lacking else field)
     if differences:
         raise DataError(
-            f"The Parquet files of one table need the same columns, of the same types: {'; '.join(differences)}. "
-            "Write a file again, or leave it out. Read them as juncture.Files(…, union_by_name=True) for null where a "
-            "file lacks a column."
+            f"The Parquet files of one table have different columns: {'; '.join(differences)}. Expected the same "
+            "columns with the same types. Write or exclude a file, or pass juncture.Files(…, union_by_name=True) to "
+            "fill missing columns with null.",
+            name="JN-FILE-COLUMNS",
         )
     return pa.schema(fields, schemas[0].metadata)
 
 
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """Return a type for the values of two types that are one in Parquet, or None if they are not.
+    """Return a type for the values of two types that are equal in Parquet, or None.
 
-    They differ by a note that Arrow leaves in a file, which other libraries leave out or write otherwise.
+    Such types differ only in Arrow's metadata in a file, which other libraries omit or write differently.
 
     Examples
     --------
@@ -99,20 +90,20 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pat.is_timestamp(one) and pat.is_timestamp(other) and one.unit == other.unit and one.tz and other.tz:
         return pa.timestamp(one.unit, "UTC")
     if pat.is_decimal(one) and pat.is_decimal(other) and (one.precision, one.scale) == (other.precision, other.scale):
-        # Beyond 38 digits there is but one type.
+        # Beyond 38 digits, there is only decimal256.
         return pa.decimal128(one.precision, one.scale)
     return _common_nested(one, other)
 
 
 def _common_nested(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    ours, theirs = _parts(one), _parts(other)
+    one_parts, other_parts = _parts(one), _parts(other)
     if one.id != other.id and not (_are(one, _LISTS) and _are(other, _LISTS)):
         return None
-    if not ours or [name for name, _ in ours] != [name for name, _ in theirs]:
+    if not one_parts or [name for name, _ in one_parts] != [name for name, _ in other_parts]:
         return None
     if pat.is_fixed_size_list(one) and one.list_size != other.list_size:
         return None
-    types = [common_type(left, right) for (_, left), (_, right) in zip(ours, theirs, strict=True)]
+    types = [common_type(left, right) for (_, left), (_, right) in zip(one_parts, other_parts, strict=True)]
     if any(each is None for each in types):
         return None
     wide = next((each for each in (one, other) if pat.is_large_list(each) or pat.is_large_list_view(each)), one)
@@ -121,7 +112,7 @@ def _common_nested(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 
 def _parts(data_type: pa.DataType) -> list[tuple[str, pa.DataType]]:
-    """Return the names and types of what values of a nested type consist of; names of items mean nothing."""
+    """Return the names and types of the parts of a nested type. Names of list items are ignored."""
     if pat.is_struct(data_type):
         return [(field.name, field.type) for field in data_type]
     if pat.is_map(data_type):
@@ -134,5 +125,5 @@ def _are(data_type: pa.DataType, kinds: Sequence[Callable[[pa.DataType], bool]])
 
 
 def _nullable(data_type: pa.DataType) -> pa.DataType:
-    """Return a type in which nulls may occur at any depth."""
+    """Return a type that allows nulls at any depth."""
     return with_fields(data_type, lambda field: field.with_type(_nullable(field.type)).with_nullable(True))

@@ -1,4 +1,4 @@
-"""What Parquet files say of themselves: their columns, their row groups, the least and the greatest values."""
+"""Footers of Parquet files: columns, row groups, and minimum and maximum values."""
 
 from __future__ import annotations
 
@@ -22,26 +22,16 @@ from juncture.runtime.paths import FoundFile
 from juncture.runtime.threads import Threads
 
 INT96_UNIT = "us"
-"""In what the deprecated 96-bit timestamps are read, as Spark does: in nanoseconds they would end in 2262."""
+"""The unit of deprecated 96-bit timestamps, as in Spark. Nanoseconds would end in 2262."""
 
 _TAIL_BYTES = 1 << 16
-"""How much of the end of a file is read first, most often with all of the footer."""
+"""Bytes at the end of a file that are read first. They usually include the whole footer."""
 _LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True)
 class Footer:
-    """What a Parquet file says of itself.
-
-    Attributes
-    ----------
-    schema
-        Of its rows.
-    metadata
-        Of its row groups.
-    digest
-        Identifies this footer.
-    """
+    """The footer of a Parquet file: schema, metadata, and a digest that identifies it."""
 
     schema: pa.Schema
     metadata: pq.FileMetaData
@@ -49,69 +39,53 @@ class Footer:
 
     @cached_property
     def int96(self) -> frozenset[str]:
-        """The columns that hold 96-bit timestamps, at any depth."""
+        """The columns with 96-bit timestamps, at any depth."""
         leaves = (self.metadata.schema.column(number) for number in range(len(self.metadata.schema)))
         paths = [leaf.path.split(".") for leaf in leaves if leaf.physical_type == "INT96"]
-        # A name may have dots itself: what is not a column does no harm.
+        # A name may contain dots, so all prefixes are included. Prefixes that are not columns have no effect.
         return frozenset(name for path in paths for name in accumulate(path, "{}.{}".format))
 
 
 @contextmanager
 def opened(file: FoundFile, row_group: int | None = None) -> Iterator[pa.NativeFile]:
-    """Open a file, if it is still the one that was found, and name it in errors of reading it, or a row group of it.
-
-    Raises
-    ------
-    DataError
-        If it has changed or gone since, may not be read, or is damaged.
-    """
+    """Open an unchanged file, and name it, with its row group, in read errors."""
     try:
         with file.filesystem.open_input_file(file.path) as content:
             check_unchanged(file)
             yield content
     except FileNotFoundError as error:
-        raise changed(file.path, "is not there any more") from error
+        raise changed(file.path, "was removed") from error
     except PermissionError as error:
         raise DataError(
-            f"The Parquet file {file.path!r} may not be read: {error}. Grant the right to read it, or leave it out."
+            f"The Parquet file {file.path!r} cannot be read: {error}. Grant permission to read it, or exclude it.",
+            name="JN-FILE-ACCESS",
         ) from error
     except (pa.ArrowException, OSError) as error:
         check_unchanged(file)
         what = "The" if row_group is None else f"Row group {row_group} of the"
         raise DataError(
-            f"{what} Parquet file {file.path!r} cannot be read, it may be cut off or damaged: {error}. Write it again, "
-            "or leave it out."
+            f"{what} Parquet file {file.path!r} cannot be read, and may be truncated or damaged: {error}. Write it "
+            "again, or exclude it.",
+            name="JN-FILE-DAMAGED",
         ) from error
 
 
 def changed(path: str, how: str = "has changed") -> DataError:
-    """Return the error to raise where a file is not the one that a join was planned with."""
-    return DataError(f"The file {path!r} {how} since the join was planned. Plan it again.")
+    """Return the error for a file that is not the planned one."""
+    return DataError(f"The file {path!r} {how} since the join was planned. Plan it again.", name="JN-FILE-CHANGED")
 
 
 def check_unchanged(file: FoundFile) -> None:
-    """Refuse a file that is another one by now.
-
-    Raises
-    ------
-    DataError
-        If it is, or has gone.
-    """
+    """Refuse a file that has changed since planning."""
     info = file.filesystem.get_file_info(file.path)
     if info.type == pa.fs.FileType.NotFound:
-        raise changed(file.path, "is not there any more")
+        raise changed(file.path, "was removed")
     if (info.size, info.mtime_ns) != (file.size_bytes, file.mtime_ns):
         raise changed(file.path)
 
 
 def read_footers(files: Sequence[FoundFile]) -> list[Footer]:
-    """Read the footers of files, at least one, and nothing else.
-
-    Raises
-    ------
-    DataError
-        If one cannot be read.
-    """
+    """Read only the footers of files, at least one."""
     with Threads(min(8, len(files))) as threads:
         return list(threads.map(_footer, files))
 
@@ -129,12 +103,12 @@ def _footer(file: FoundFile) -> Footer:
 
 
 def path_of(metadata: pq.FileMetaData, number: int) -> str:
-    """Return the path of a column of a file, whose parts are the names of nested fields."""
+    """Return the path of a file's column, whose parts are the names of nested fields."""
     return str(metadata.schema.column(number).path)
 
 
 def column_of(path: str, names: Container[str]) -> str:
-    """Return the column to which a path within a file belongs, by the names of all columns, which may have dots.
+    """Return the column of a path within a file. Column names may contain dots.
 
     Examples
     --------
@@ -152,19 +126,19 @@ def is_coded(data_type: pa.DataType) -> bool:
 
 
 def extent_of(statistics: pq.Statistics, column: pq.ParquetColumnSchema, data_type: pa.DataType) -> pa.Array | None:
-    """Return a column chunk's statistics as values of its type; None for types in which they may be wrong.
+    """Return a column chunk's minimum and maximum in its type; None for types whose statistics may be wrong.
 
-    Those of strings may be cut off by the writer, and are limits then that no value of the chunk has.
+    Those of strings may be truncated by the writer. Then they are bounds, not values of the chunk.
     """
     if pat.is_signed_integer(data_type):
         return array_of(np.array([statistics.min, statistics.max], f"i{data_type.bit_width // 8}"), data_type)
     if pat.is_float32(data_type) or pat.is_float64(data_type):
         return array_of(np.array([statistics.min, statistics.max], f"f{data_type.bit_width // 8}"), data_type)
     if pat.is_date32(data_type):
-        # As integers, because Python's dates end in 9999.
+        # As integers, because Python's dates end in year 9999.
         return array_of(np.array([statistics.min_raw, statistics.max_raw], np.int32), data_type)
     if pat.is_timestamp(data_type) and column.physical_type == "INT64":
-        # As integers, because datetimes would cut nanoseconds off.
+        # As integers, because datetimes would truncate nanoseconds.
         unit = json.loads(column.logical_type.to_json()).get("timeUnit")
         units = {"milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
         if unit not in units:

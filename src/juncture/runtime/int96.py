@@ -1,4 +1,4 @@
-"""The deprecated 96-bit timestamps of Parquet, which count nanoseconds, and are read in microseconds."""
+"""Deprecated 96-bit timestamps of Parquet, which have nanoseconds but are read in microseconds."""
 
 from __future__ import annotations
 
@@ -18,25 +18,9 @@ _ROWS = 1 << 16
 def check_whole_micros(
     content: pa.NativeFile, metadata: pq.FileMetaData, row_group: int, columns: Sequence[str], path: str
 ) -> None:
-    """Refuse a row group with 96-bit timestamps that are finer than microseconds, which would be cut off.
+    """Refuse a row group with 96-bit timestamps finer than microseconds, which would be truncated.
 
-    Parameters
-    ----------
-    content, metadata
-        The file and its footer.
-    row_group, columns
-        What of it.
-    path
-        The file's name.
-
-    Raises
-    ------
-    DataError
-        If a value has a fraction of a microsecond.
-
-    Notes
-    -----
-    Arrow detects it only in nanoseconds, which wrap around beyond 2262: both units then show different times.
+    Arrow detects this only in nanoseconds, which wrap around beyond 2262. There, both units have different times.
     """
     readers = [
         pq.ParquetFile(content, metadata=metadata, coerce_int96_timestamp_unit=unit, pre_buffer=False)
@@ -51,9 +35,10 @@ def check_whole_micros(
                 valid = validity(nanos)
                 if (lost if valid is None else lost & valid).any():
                     raise DataError(
-                        f"The column {name!r} of the Parquet file {path!r} holds timestamps of 96 bits that are finer "
-                        "than microseconds, in which they are read. Write it with timestamps of 64 bits in "
-                        "nanoseconds instead."
+                        f"The column {name!r} of the Parquet file {path!r} has 96-bit timestamps finer than "
+                        "microseconds, the unit in which they are read. Write it with 64-bit timestamps in "
+                        "nanoseconds.",
+                        name="JN-INT96-PRECISION",
                     )
 
 

@@ -1,7 +1,6 @@
-"""Folders of Delta, Iceberg and Hudi tables, whose Parquet files include deleted rows.
+"""Folders of Delta, Iceberg and Hudi tables, which cannot be read as Parquet files.
 
-Such a table has a log beside its files, which says which of them count: rows that were deleted or overwritten are still
-in the others. Their readers follow the log. Nothing here does.
+Their Parquet files include deleted and overwritten rows. Only a log beside the files lists the current ones.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from juncture.runtime.stores import uri_of
 
 @dataclass(frozen=True)
 class _Format:
-    """A format of tables: what users call it, what Spark does, and how Python reads a table in a folder."""
+    """A table format: its title, its name in Spark, and the Python call that reads a folder."""
 
     title: str
     name: str
@@ -31,38 +30,26 @@ _HUDI = _Format("Hudi", "hudi", "hudi.HudiTableBuilder.from_base_uri({folder!r})
 _ICEBERG = _Format("Iceberg", "iceberg", "pyiceberg.catalog.load_catalog(…).load_table(…).scan().to_arrow()")
 
 _LOGS = {"_delta_log": _DELTA, ".hoodie": _HUDI}
-"""The folders that hold a log."""
+"""Folders with a log."""
 _METADATA, _METADATA_ENDINGS = "metadata", (".metadata.json", ".metadata.json.gz")
-"""The folder in which Iceberg keeps what it knows of a table, and how its files end."""
+"""Iceberg's metadata folder, and the endings of its files."""
 
 
 def check_folders(filesystem: pyarrow.fs.FileSystem, folders: Iterable[str]) -> None:
-    """Refuse folders that are of a table, or within one.
-
-    Raises
-    ------
-    DataError
-        If one is, which says what reads the table.
-    """
+    """Refuse folders that belong to such a table."""
     checked = set[str]()
     for folder in folders:
         for each in _with_parents(folder):
             if each in checked:
                 break
             checked.add(each)
-            # Who may read a folder need not be allowed to look at those above it.
+            # Parent folders may be unreadable.
             with suppress(OSError):
                 _check_folder(filesystem, each)
 
 
 def check_listing(filesystem: pyarrow.fs.FileSystem, infos: Iterable[pyarrow.fs.FileInfo]) -> None:
-    """Refuse what was listed, at any depth, if a table is among it.
-
-    Raises
-    ------
-    DataError
-        If one is, which says what reads the table.
-    """
+    """Refuse listed files, at any depth, that belong to such a table."""
     for info in infos:
         path = PurePosixPath(info.path)
         folder = path if info.type == pyarrow.fs.FileType.Directory else path.parent
@@ -82,7 +69,7 @@ def _check_folder(filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
 
 
 def _with_parents(folder: str) -> Iterator[str]:
-    """Yield a folder and those above it, but not the one without a name that holds all buckets."""
+    """Yield a folder and its parents, except the nameless root of all buckets."""
     path = PurePosixPath(folder)
     yield from (str(each) for each in (path, *path.parents) if each.name)
 
@@ -90,8 +77,9 @@ def _with_parents(folder: str) -> Iterator[str]:
 def _refusal(table: _Format, folder: str, filesystem: pyarrow.fs.FileSystem) -> DataError:
     folder = uri_of(folder, filesystem)
     return DataError(
-        f"{folder!r} is the folder of {'an' if table is _ICEBERG else 'a'} {table.title} table, whose Parquet files "
-        "also hold deleted and overwritten rows. Expected plain Parquet files. Read the table with "
+        f"The path {folder!r} is {'an' if table is _ICEBERG else 'a'} {table.title} table, whose Parquet files "
+        "include deleted and overwritten rows. Expected plain Parquet files. Read the table with "
         f"{table.call.format(folder=folder)}, or on Spark with spark.read.format({table.name!r}).load({folder!r}), "
-        "and pass the result."
+        "and pass the result.",
+        name="JN-LAKE-TABLE",
     )

@@ -1,4 +1,4 @@
-"""How much memory a join may hold, and how much the process has held."""
+"""Memory budgets of joins, and memory use of the process."""
 
 from __future__ import annotations
 
@@ -13,36 +13,31 @@ from pathlib import Path
 import pyarrow as pa
 
 LEAST_MEMORY_BYTES = 64 * 10**6
-"""The smallest budget that there is work to be done in: some batches of each side, and of the output."""
+"""The minimum budget: some batches of each side, and of the output."""
 
 MEMORY_BYTES = 4 << 30
-"""How much a join on disk may hold unless the caller says otherwise."""
+"""The default budget of a join on disk."""
 
 UNDER_WAY_SHARE = 1 / 4
-"""What rows that stream past others, which are held in memory, may take of it."""
+"""The share of memory for rows that are streamed past buffered rows."""
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where a container's limit stands, by version of its control groups."""
+"""Files with a container's memory limit, of control groups version 2 and 1."""
 
 _SHARE = 0.6
 _ROUNDING = 1e-9
 
 
 class MemoryBudget:
-    """How much a join, or a part of it, may hold, and what its parts have reserved of that.
+    """The memory of a join or a part of it, and the shares that its parts have reserved.
 
-    Reservations are a plan, which the parts keep to by what they hold at once; they are not counted by the byte.
-
-    Parameters
-    ----------
-    total_bytes
-        How much there is.
+    Reservations are a plan: each part limits what it buffers at once. Allocations are not counted.
 
     Examples
     --------
     >>> budget = MemoryBudget(1_000)
-    >>> held = budget.reserve("left rows", 1 / 2)
-    >>> held.total_bytes, budget.reserved
+    >>> part = budget.reserve("left rows", 1 / 2)
+    >>> part.total_bytes, budget.reserved
     (500, {'left rows': 500})
     >>> budget.release()
     >>> budget.reserved
@@ -57,35 +52,35 @@ class MemoryBudget:
 
     @property
     def reserved(self) -> dict[str, int]:
-        """How many bytes each part has reserved, by what it holds."""
+        """The reserved bytes of each part, by name."""
         return {name: part.total_bytes for name, part in self._parts.items()}
 
     def reserve(self, name: str, share: float) -> MemoryBudget:
-        """Take a share of the whole for a part of the work, which may divide it further.
+        """Reserve a share of the whole for a part of the work, which may divide it further.
 
-        Work that is done again takes its reservation again, under the same name.
+        A repeated reservation of the same name replaces the previous one.
         """
-        taken = sum(other for held, other in self._shares.items() if held != name) + share
+        taken = sum(other for part_name, other in self._shares.items() if part_name != name) + share
         assert taken <= 1 + _ROUNDING, f"{name} requests more than is left: {self._shares}"
         self._shares[name] = share
         self._parts[name] = part = MemoryBudget(max(1, int(self.total_bytes * share)))
         return part
 
     def hold(self, size_bytes: int) -> bool:
-        """Count bytes that are held from now on, and return whether they fit; those that do not are not counted."""
+        """Count bytes as used if they fit, and return whether they do."""
         if self._held_bytes + size_bytes > self.total_bytes:
             return False
         self._held_bytes += size_bytes
         return True
 
     def release(self) -> None:
-        """Give back all that was reserved: what comes next is another part of the work."""
+        """Release all reservations, before the next phase of the work."""
         self._parts.clear()
         self._shares.clear()
 
 
 def release_unused() -> None:
-    """Give back to the system what allocators keep of blocks that were let go; of Arrow's own, what this thread did."""
+    """Return freed memory to the system: of the C library, and of Arrow's allocator for this thread."""
     pa.default_memory_pool().release_unused()
     trim = _trim()
     if trim is not None:
@@ -94,7 +89,7 @@ def release_unused() -> None:
 
 @cache
 def _trim() -> Callable[[int], int] | None:
-    """Return the C library's own way to do so, which GNU's has."""
+    """Return glibc's function that returns freed memory, or None."""
     if sys.platform != "linux":
         return None
     trim: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
@@ -102,21 +97,21 @@ def _trim() -> Callable[[int], int] | None:
 
 
 def memory_limit_bytes() -> int:
-    """Return the memory of this machine, or what a container allows of it."""
+    """Return the memory of this machine, or the limit of its container."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         try:
             text = Path(path).read_text(encoding="ascii").strip()
         except OSError:
             continue
-        # Without a limit there stands "max".
+        # Without a limit, the file contains "max".
         if text.isdigit():
             limits.append(int(text))
     return min(limits)
 
 
 def default_budget_bytes() -> int:
-    """Return the default memory limit of a join, which leaves room for other programs."""
+    """Return the default memory limit of a join, which keeps memory for other programs."""
     return int(memory_limit_bytes() * _SHARE)
 
 
@@ -129,5 +124,5 @@ def peak_memory_bytes() -> int:
     for line in status.splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
-    # Counts what the parent held when it started this process, too.
+    # Includes the parent's memory at the time of the fork.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -1,4 +1,4 @@
-"""Columns in the names of folders: what ``year=2026/month=1`` says of the files within."""
+"""Partition columns in folder names, such as ``year=2026/month=1``."""
 
 from __future__ import annotations
 
@@ -14,33 +14,29 @@ from juncture.runtime.paths import FoundFile
 Value = int | str | None
 
 NULL_NAME = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null in the name of a folder."""
+"""The folder name of null."""
 
 _INT32 = range(-(1 << 31), 1 << 31)
 
 
 def partitions_of(files: Sequence[FoundFile]) -> tuple[pa.Schema, list[tuple[Value, ...]]]:
-    """Return the columns that the folders of some files, at least one, stand for, and their values for each file.
+    """Return the partition columns of files, at least one, and their values for each file.
 
-    A column is of 32-bit integers where all its values are whole numbers of that size, and of text otherwise.
-
-    Raises
-    ------
-    DataError
-        If two files have different columns, or a name cannot be read.
+    A column has 32-bit integers if all its values are such, and text otherwise.
     """
     texts = [partition_of(file) for file in files]
     names = list(texts[0])
-    for file, found in zip(files, texts, strict=True):
-        if list(found) != names:
+    for file, partition in zip(files, texts, strict=True):
+        if list(partition) != names:
             raise DataError(
-                f"The names of the folders of {file.path!r} stand for {_listed(found)}, and those of "
-                f"{files[0].path!r} for {_listed(names)}. All files of one table need the same columns: move one, "
-                "or leave it out."
+                f"The folders of {file.path!r} define {_listed(partition)}, but the folders of {files[0].path!r} "
+                f"define {_listed(names)}. Expected the same partition columns for all files of a table. Move or "
+                "exclude a file.",
+                name="JN-FILE-COLUMNS",
             )
     fields, columns = [], []
     for name in names:
-        column = [found[name] for found in texts]
+        column = [partition[name] for partition in texts]
         known = [text for text in column if text is not None]
         whole = bool(known) and all(re.fullmatch("-?[0-9]+", text) and int(text) in _INT32 for text in known)
         fields.append(pa.field(name, pa.int32() if whole else pa.string()))
@@ -50,14 +46,8 @@ def partitions_of(files: Sequence[FoundFile]) -> tuple[pa.Schema, list[tuple[Val
 
 
 def partition_of(file: FoundFile) -> dict[str, str | None]:
-    """Return the columns that the folders of a file stand for, each with its value as text.
-
-    Raises
-    ------
-    DataError
-        If two folders stand for one column, or a name is not UTF-8 once it is decoded.
-    """
-    found: dict[str, str | None] = {}
+    """Return the partition columns of a file, each with its value as text."""
+    values: dict[str, str | None] = {}
     for folder in file.folders:
         name, separator, value = folder.partition("=")
         if not (name and separator):
@@ -66,15 +56,18 @@ def partition_of(file: FoundFile) -> dict[str, str | None]:
             name, text = unquote(name, errors="strict"), unquote(value, errors="strict")
         except UnicodeDecodeError as error:
             raise DataError(
-                f"The folder {folder!r} of {file.path!r} stands for a column, and its name is not UTF-8 once its "
-                f"escapes are decoded: {error}. Rename it."
+                f"The folder {folder!r} of {file.path!r} defines a column whose decoded name is not UTF-8: {error}. "
+                "Rename the folder.",
+                name="JN-PARTITION-NAME",
             ) from error
-        if name in found:
+        if name in values:
             raise DataError(
-                f"Two folders of {file.path!r} stand for the column {name!r}. Expected one: rename the other."
+                f"The folders of {file.path!r} define the column {name!r} twice. Expected one folder per column. "
+                "Rename one of them.",
+                name="JN-PARTITION-NAME",
             )
-        found[name] = None if value == NULL_NAME else text
-    return found
+        values[name] = None if value == NULL_NAME else text
+    return values
 
 
 def _listed(names: Sequence[str] | dict[str, str | None]) -> str:

@@ -1,4 +1,4 @@
-"""Which files a path leads to: a file, all those of a folder or glob, or what a URI names."""
+"""The files at a path: a file, or the files of a folder, glob or URI."""
 
 from __future__ import annotations
 
@@ -20,21 +20,15 @@ _SUFFIXES = (".parquet", ".parq", ".pq")
 _WILDCARDS = frozenset("*?[")
 
 IsData = Callable[[str], bool]
-"""Returns whether a file of a folder belongs to the table, by its name."""
+"""Returns whether a file in a folder belongs to the table, by its name."""
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file, as it was when it was found.
+    """A file with its size and modification time at listing, by which changes are detected.
 
-    Attributes
-    ----------
-    path, filesystem
-        Where it is.
-    size_bytes, mtime_ns
-        Its size and its time of modification. The file has changed if either differs.
-    base
-        The folder that was named: that of a file, a folder itself, or what comes before the first wildcard of a glob.
+    `base` is the folder below which folder names are partition columns: the parent of a single file, a folder itself,
+    or the part of a glob before its first wildcard.
     """
 
     path: str
@@ -45,7 +39,7 @@ class FoundFile:
 
     @property
     def folders(self) -> tuple[str, ...]:
-        """The names of the folders from the one that was named down to the file."""
+        """The names of the folders from `base` down to the file."""
         return PurePosixPath(self.path).relative_to(self.base).parts[:-1]
 
 
@@ -55,13 +49,7 @@ def is_parquet(name: str) -> bool:
 
 
 def files_of(path: str) -> list[FoundFile]:
-    """Return the Parquet files that a path leads to, those of a folder or glob by name, each once.
-
-    Raises
-    ------
-    DataError
-        If there are none, or `listed` raises it.
-    """
+    """Return the Parquet files at a path, each once; those of a folder or glob by name."""
     files = listed(path)
     if not files:
         raise _nothing(path)
@@ -69,19 +57,10 @@ def files_of(path: str) -> list[FoundFile]:
 
 
 def listed(path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
-    """Return the files that a path leads to, if there are any.
+    """Return the files at a path, or an empty list.
 
-    Parameters
-    ----------
-    path
-        A file, a folder, a glob, or a URI that `pyarrow.fs` knows, which may be a glob too; ``?`` begins its options.
-    is_data
-        Which files of a folder count. One that is named, or that a glob matches, always does.
-
-    Raises
-    ------
-    DataError
-        If some cannot be listed, a link among them leads nowhere, or they are those of a Delta, Iceberg or Hudi table.
+    The path is a file, folder, glob or URI of `pyarrow.fs`, whose options follow ``?``. `is_data` selects files in
+    folders; files that are named or match a glob are always included.
     """
     try:
         return listed_on(*_place(path), is_data)
@@ -90,7 +69,7 @@ def listed(path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
 
 
 def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
-    """Return the files that a path within a filesystem leads to, as `listed` does."""
+    """Return the files at a path within a filesystem, as `listed`."""
     is_local = isinstance(filesystem, pa.fs.LocalFileSystem)
     kind = filesystem.get_file_info(path).type
     base, matches = path, [path]
@@ -99,7 +78,7 @@ def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parq
     elif kind == pa.fs.FileType.NotFound and not _WILDCARDS.isdisjoint(path):
         base, pattern = _split(path)
         matches = sorted(_matched_here(base, pattern) if is_local else _matched(filesystem, base, pattern))
-    # A match may lie within another.
+    # A match may be inside another match.
     files = list(dict.fromkeys(file for match in matches for file in _expanded(filesystem, match, is_data)))
     lake_tables.check_folders(filesystem, _folders([base, *matches], files, with_links=is_local))
     infos = filesystem.get_file_info(files)
@@ -107,13 +86,7 @@ def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parq
 
 
 def kind_at(path: str) -> pa.fs.FileType:
-    """Return what is at a path or URI.
-
-    Raises
-    ------
-    DataError
-        If that is unknown.
-    """
+    """Return the kind of file at a path or URI."""
     try:
         filesystem, inner = _place(path)
         return filesystem.get_file_info(inner).type
@@ -122,13 +95,7 @@ def kind_at(path: str) -> pa.fs.FileType:
 
 
 def file_at(path: str) -> FoundFile | None:
-    """Return the file of a path or URI, or None if there is none.
-
-    Raises
-    ------
-    DataError
-        If that is unknown.
-    """
+    """Return the file at a path or URI, or None."""
     try:
         filesystem, inner = _place(path)
         info = filesystem.get_file_info(inner)
@@ -142,31 +109,32 @@ def file_at(path: str) -> FoundFile | None:
 def _place(path: str) -> tuple[pa.fs.FileSystem, str]:
     """Return the filesystem of a path or URI, and the path within it."""
     if "://" in path:
-        # Brackets are no part of a URI, but of globs.
+        # Brackets are invalid in a URI, but are glob characters.
         filesystem, inner = pa.fs.FileSystem.from_uri(path.replace("[", "%5B").replace("]", "%5D"))
         return filesystem, inner
     return pa.fs.LocalFileSystem(), str(Path(path).expanduser())
 
 
 def _nothing(path: str) -> DataError:
-    """Return the error to raise where a path leads to no Parquet file."""
+    """Return the error for a path without Parquet files."""
     try:
         filesystem, inner = _place(path)
         kind = filesystem.get_file_info(inner).type
         check_bucket(path, filesystem, inner)
     except (pa.ArrowException, OSError) as error:
         return unreadable(path, error)
-    reason = "nothing is there" if _WILDCARDS.isdisjoint(inner) else "the glob matches none"
+    reason = "does not exist" if _WILDCARDS.isdisjoint(inner) else "is a glob without matches"
     if kind == pa.fs.FileType.Directory:
-        reason = "the folder holds none"
+        reason = "is a folder without Parquet files"
     return DataError(
-        f"The path {shown(path)!r} leads to no Parquet file: {reason}. Expected a file, a folder that holds "
-        f"{_SUFFIXES[0]} files, or a glob that matches some."
+        f"The path {shown(path)!r} {reason}. Expected a Parquet file, a folder with {_SUFFIXES[0]} files, or a glob "
+        "that matches some.",
+        name="JN-FILE-MISSING",
     )
 
 
 def _expanded(filesystem: pa.fs.FileSystem, path: str, is_data: IsData) -> list[str]:
-    """Return a file itself, and of a folder the data files in it."""
+    """Return a file itself, or the data files of a folder."""
     kind = filesystem.get_file_info(path).type
     is_local = isinstance(filesystem, pa.fs.LocalFileSystem)
     if kind == pa.fs.FileType.File:
@@ -179,21 +147,21 @@ def _expanded(filesystem: pa.fs.FileSystem, path: str, is_data: IsData) -> list[
 
 
 def _split(pattern: str) -> tuple[str, tuple[str, ...]]:
-    """Return what comes before the first wildcard of a glob, and the names after it."""
+    """Return the part of a glob before its first wildcard, and the names after it."""
     parts = PurePosixPath(pattern).parts
     base = tuple(takewhile(_WILDCARDS.isdisjoint, parts))
     return str(PurePosixPath(*base)) if base else "", parts[len(base) :]
 
 
 def _matched_here(base: str, pattern: Sequence[str]) -> Iterator[str]:
-    """Yield the files and folders of this machine that a glob matches."""
+    """Yield the local files and folders that a glob matches."""
     for match in Path(base).glob(str(PurePosixPath(*pattern))):
         if not any(map(_is_hidden, match.relative_to(base).parts)):
             yield str(match)
 
 
 def _matched(filesystem: pa.fs.FileSystem, folder: str, pattern: Sequence[str]) -> Iterator[str]:
-    """Yield the files and folders elsewhere that a glob matches, folder by folder, so that no others are listed."""
+    """Yield the remote files and folders that a glob matches. Only matching folders are listed."""
     name, *rest = pattern
     if name == "**":
         for each in (folder, *_folders_within(filesystem, folder)):
@@ -216,9 +184,9 @@ def _folders_within(filesystem: pa.fs.FileSystem, folder: str) -> Iterator[str]:
 
 
 def _folders(named: Sequence[str], files: Sequence[str], *, with_links: bool) -> set[str]:
-    """Return the folders that were named or lead to files; of files that a folder holds those alone that links do."""
-    found = set(files)
-    folders = {PurePosixPath(path).parent if path in found else PurePosixPath(path) for path in named}
+    """Return the folders that were named or contain named files; of files inside folders, only the targets of links."""
+    paths = set(files)
+    folders = {PurePosixPath(path).parent if path in paths else PurePosixPath(path) for path in named}
     if not with_links:
         return set(map(str, folders))
     folders |= {PurePosixPath(file).parent for file in files}
@@ -228,7 +196,7 @@ def _folders(named: Sequence[str], files: Sequence[str], *, with_links: bool) ->
 
 
 def _inside(folder: Path, is_data: IsData, above: tuple[Path, ...] = ()) -> Iterator[str]:
-    """Yield the data files of a folder of this machine at any depth, through links too, except back into itself."""
+    """Yield the data files of a local folder at any depth, following links except cycles."""
     real = folder.resolve()
     if real in above:
         return
@@ -245,7 +213,7 @@ def _inside(folder: Path, is_data: IsData, above: tuple[Path, ...] = ()) -> Iter
 
 
 def _listed(filesystem: pa.fs.FileSystem, folder: str, is_data: IsData) -> Iterator[str]:
-    """Yield the data files of a folder elsewhere at any depth."""
+    """Yield the data files of a remote folder at any depth."""
     root = PurePosixPath(filesystem.get_file_info(folder).path)
     infos = filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True))
     lake_tables.check_listing(filesystem, infos)
@@ -256,19 +224,15 @@ def _listed(filesystem: pa.fs.FileSystem, folder: str, is_data: IsData) -> Itera
 
 
 def _check_link(path: Path) -> None:
-    """Refuse a link to what is not there, whose rows would be lost without a word.
-
-    Raises
-    ------
-    DataError
-        If it is one.
-    """
+    """Refuse a broken link, whose rows would be missing silently."""
     if path.is_symlink() and not path.exists():
         raise DataError(
-            f"{str(path)!r} is a link to {str(path.readlink())!r}, which does not exist. Correct or remove the link."
+            f"The path {str(path)!r} is a link to {str(path.readlink())!r}, which does not exist. Correct or remove "
+            "the link.",
+            name="JN-FILE-MISSING",
         )
 
 
 def _is_hidden(name: str) -> bool:
-    """Return whether a name is hidden, such as Spark's markers; not a partition folder whose column has such a name."""
+    """Return whether a name is hidden, such as Spark's markers. Partition folders are not hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)

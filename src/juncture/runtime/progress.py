@@ -12,26 +12,24 @@ from functools import partial
 _log = logging.getLogger(__name__)
 
 Report = Callable[[str, int, int], None]
-"""Called with a phase, how much of it is done, and how much there is."""
+"""Called with a phase, its completed work, and its total work."""
 
 Advance = Callable[[int, int], None]
-"""Called with how much of one phase is done, and how much there is."""
+"""Called with the completed and total work of one phase."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """A span of time in which a join did one thing.
+    """A time span in which a join did one thing.
 
     Attributes
     ----------
     name
-        What it did: ``"inputs"`` (open them, and keep a stream so that it can be read again), ``"left"`` and
-        ``"right"`` (work through the rows of a side), ``"payload"`` (fetch columns of matched rows), ``"output"``
-        (give out the last rows); on Spark ``"stage 7"`` and so on, which may run at once, or ``"query"`` (all of them).
+        ``"inputs"`` (open them, and spool streams), ``"left"`` and ``"right"`` (process the rows of a side),
+        ``"payload"`` (fetch columns of matched rows), ``"output"`` (return the last rows). On Spark, ``"stage 7"`` and
+        so on, which may overlap, or ``"query"`` (all of them).
     start_s
-        When it began, in seconds from the start of the join.
-    seconds
-        How long it took.
+        Seconds from the start of the join.
     """
 
     name: str
@@ -40,20 +38,15 @@ class Phase:
 
 
 class Progress:
-    """Records phases from progress reports: each report names what the time since the last one was spent on.
-
-    Parameters
-    ----------
-    report
-        Progress callback, or None.
+    """Records phases from progress reports. Each report names the phase of the time since the previous one.
 
     Examples
     --------
-    >>> told = []
-    >>> progress = Progress(lambda *told_now: told.append(told_now))
+    >>> reports = []
+    >>> progress = Progress(lambda *report: reports.append(report))
     >>> advance = progress.of("left")
     >>> advance(5, 10)
-    >>> told, [phase.name for phase in progress.phases]
+    >>> reports, [phase.name for phase in progress.phases]
     ([('left', 5, 10)], ['left'])
     """
 
@@ -64,12 +57,12 @@ class Progress:
         self.phases: list[Phase] = []
 
     def of(self, phase: str) -> Advance:
-        """Return what to call with how much of a phase is done, and how much there is."""
+        """Return the progress callback of a phase."""
         return partial(self._advance, phase)
 
     @contextmanager
     def during(self, phase: str) -> Iterator[Advance]:
-        """Yield the same for a block of code, whose end the phase lasts to."""
+        """Yield the progress callback of a phase, which ends with the block."""
         began = time.perf_counter()
         try:
             yield self.of(phase)
@@ -78,7 +71,7 @@ class Progress:
             _log.debug("Phase %s took %.3f s", phase, time.perf_counter() - began)
 
     def extend(self, phase: str) -> None:
-        """Note that a phase has taken all time until now."""
+        """Record that a phase took all time until now."""
         start_s, self.seconds = self.seconds, time.perf_counter() - self._began
         if self.phases and self.phases[-1].name == phase:
             start_s = self.phases.pop().start_s

@@ -1,4 +1,4 @@
-"""Rows that carry their number through a join, so that pieces of it may be done in any order and be sorted at last."""
+"""Rows that carry their number through a join, so that pieces run in any order and are sorted at the end."""
 
 from __future__ import annotations
 
@@ -22,17 +22,7 @@ _SAMPLED = 1 << 10
 
 
 class NumberedSource(Source):
-    """A source of plain values, whatever their encoding, with a column that numbers the rows.
-
-    Parameters
-    ----------
-    source
-        The rows.
-    schema
-        The columns to have, of plain types, the number last.
-    first
-        The number of the first row.
-    """
+    """A source with plain types and a last column with row numbers, which start at `first`."""
 
     def __init__(self, source: Source, schema: pa.Schema, first: int) -> None:
         self.schema = schema
@@ -44,7 +34,7 @@ class NumberedSource(Source):
         """Yield the rows of a part."""
         number = self.schema.names[-1]
         place = int(self.bounds[part]) + self._first
-        # Batches without columns would have no rows either.
+        # Batches without columns lose their number of rows.
         names = [name for name in columns if name != number] or self._source.schema.names[:1]
         for batch in self._source.read(part, names):
             arrays = {name: plain(batch.column(name)) for name in names}
@@ -53,26 +43,18 @@ class NumberedSource(Source):
             yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take in memory."""
+        """Return the estimated size of columns in memory."""
         number = self.schema.names[-1]
         return self._source.plain_bytes_of([name for name in columns if name != number]) + 8 * self.num_rows
 
 
 @dataclass(frozen=True)
 class NumberedJoin(Generic[Join]):
-    """A join of numbered rows: right numbers go on where left ones end.
+    """A join of numbered rows. Right numbers follow the left ones.
 
-    Its output has the number in a column of its own: that of the left row or, of a right row without a match, its own.
-    So an answer that is sorted by it, stably, is in the order that a join has to have.
-
-    Attributes
-    ----------
-    join
-        The join of the numbered sides. Their schemas hold only columns that are needed, in plain types.
-    output
-        The schema of the answer without the number.
-    left, right
-        The numbered sides.
+    The result has a column with the number of the left row or, for unmatched right rows, of the right row. Sorting by
+    it stably gives the output order of the join. Schemas of `join` have only needed columns, with plain types; `output`
+    is the schema of the result without the number.
     """
 
     join: Join
@@ -110,7 +92,7 @@ class NumberedJoin(Generic[Join]):
 
     @property
     def sample(self) -> npt.NDArray[np.int64]:
-        """Numbers as they may be spread in the output: half of them of right rows, where these come without a match."""
+        """Row numbers distributed as in the output: half of them of right rows if unmatched right rows are kept."""
         left_rows = self.left.num_rows
         places = np.arange(_SAMPLED) / _SAMPLED
         numbers = [places * left_rows]
@@ -119,11 +101,11 @@ class NumberedJoin(Generic[Join]):
         return np.concatenate(numbers).astype(np.int64)
 
     def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield rows of the output without their number, in the types that they have to have."""
+        """Yield output rows without their number, in the output types."""
         try:
             arrays = [encoded(batch.column(field.name), field.type) for field in self.output]
         except pa.ArrowInvalid:
-            # A dictionary of small indices holds the values of few rows.
+            # Small dictionary indices limit the number of values, so the batch is split.
             middle = batch.num_rows // 2
             if not middle:
                 raise
@@ -133,13 +115,13 @@ class NumberedJoin(Generic[Join]):
             yield pa.RecordBatch.from_arrays(arrays, schema=self.output)
 
     def numbers_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-        """Return the numbers of rows of a numbered side, or of the output."""
+        """Return the row numbers of a numbered side or of the output."""
         numbers: npt.NDArray[np.int64] = raw_values(batch.column(self.number), np.int64)
         return numbers
 
 
 def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
-    """Return the columns of a side that are needed, with their plain types, and the number."""
+    """Return the needed columns of a side with plain types, and the row number."""
     schema = join.left_schema if side == "left" else join.right_schema
     needed = join.needed(side)
     fields = [(field.name, _plain_type(field.type)) for field in schema if field.name in needed]
@@ -147,5 +129,5 @@ def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
 
 
 def _plain_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type that `plain` makes of a type."""
+    """Return the type of `plain` arrays of a type."""
     return plain(nulls(0, data_type)).type

@@ -1,4 +1,4 @@
-"""Sides that are read from end to end within what may be held."""
+"""Sources processed from start to end within a memory limit."""
 
 from __future__ import annotations
 
@@ -26,28 +26,11 @@ def read_through(
     made_bytes: int = 0,
     in_order: bool = True,
 ) -> Iterator[Result]:
-    """Yield what is made of each batch of a source.
+    """Yield the result of `make` for each batch of a source, called with its first row number and the batch.
 
-    Parameters
-    ----------
-    source
-        Whose rows.
-    make
-        Given the number of the first row of a batch, and the batch.
-    context
-        Whose threads work: each reads a part, as far as these fit into the room that they have. Otherwise they make one
-        batch each at a time: if these need not come in order, each reads a part, batch by batch; if they do, one thread
-        reads ahead.
-    phase
-        What progress calls this.
-    columns
-        Which to read; by default all.
-    coded
-        Those to be read as dictionaries where they are.
-    made_bytes
-        What is made of a row, where that is more than the row.
-    in_order
-        Whether the batches have to come in order.
+    If as many parts as tasks fit in memory, each thread processes a part. Otherwise threads process single batches: in
+    order, with one thread reading ahead, or with one part per thread if `in_order` is False. `coded` columns are read
+    as dictionaries where possible. `made_bytes` is the size of a result per row, if greater than the row.
     """
     names = source.schema.names if columns is None else columns
 
@@ -70,17 +53,17 @@ def read_through(
         made = chain.from_iterable(threads.map(made_of, threads.ahead(batches(part))) for part in parts)
     else:
         made = threads.mix(made_of, map(batches, parts))
-    advance, done, told = context.progress.of(phase), 0, 1
+    advance, done, reported = context.progress.of(phase), 0, 1
     for rows, results in made:
         yield from results
         done += rows
-        if (finished := int(np.searchsorted(source.bounds, done, "right"))) > told:
+        if (finished := int(np.searchsorted(source.bounds, done, "right"))) > reported:
             advance(done, source.num_rows)
-            told = finished
+            reported = finished
 
 
 def _fit_at_once(source: Source, names: Sequence[str], made_bytes: int, context: JoinContext) -> bool:
-    """Return whether as many parts as there are tasks at once fit: each as it was read, and what is made of it."""
+    """Return whether as many parts as concurrent tasks fit, each as read and with its results."""
     if context.threads.room_bytes is None:
         return True
     rows = max(source.part_rows, default=0)

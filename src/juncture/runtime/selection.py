@@ -1,4 +1,4 @@
-"""Some rows or parts of a source, as a source of their own."""
+"""Selected rows or parts of a source, as a source."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ Rows = npt.NDArray[np.integer]
 
 
 class SelectedSource(Source):
-    """Some rows of a source. Parts without any of them are never read.
-
-    Parameters
-    ----------
-    source
-        Whose rows.
-    rows
-        Which, ascending.
-    """
+    """Rows of a source, by ascending row number. Parts without selected rows are not read."""
 
     def __init__(self, source: Source, rows: Rows) -> None:
         self.schema = source.schema
@@ -36,7 +28,7 @@ class SelectedSource(Source):
         self.part_rows = [end - first for first, end in self._edges]
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part that are wanted."""
+        """Yield the selected rows of a part."""
         first, end = self._edges[part]
         place = int(self._source.bounds[self._parts[part]])
         for batch in self._source.read(self._parts[part], columns, coded):
@@ -55,21 +47,13 @@ class SelectedSource(Source):
 
 
 def _places(rows: Rows, bounds: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """Return how many rows there are below each bound."""
-    # All rows would be copied to compare them with numbers of another width.
+    """Return the number of rows below each bound."""
+    # With equal widths, NumPy does not copy all rows.
     return np.searchsorted(rows, bounds.astype(rows.dtype))
 
 
 class SomeParts(Source):
-    """Some parts of a source.
-
-    Parameters
-    ----------
-    source
-        Whose parts.
-    parts
-        Which, ascending.
-    """
+    """Parts of a source, by ascending part number."""
 
     def __init__(self, source: Source, parts: Sequence[int]) -> None:
         self.schema = source.schema

@@ -1,4 +1,4 @@
-"""Sort rows into groups of equal key, ascending by ``on`` within each, with all threads whatever the keys."""
+"""Sort rows by key and ``on`` in parallel, independent of the distribution of keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 
 ROWS_MOST = 1 << 29
-"""The most rows that are sorted at once: positions are 32-bit integers."""
+"""The maximum number of rows of a sort, because positions are 32-bit integers."""
 
 _SLICE_LEAST = 1 << 16
 _DIGIT_BITS = 8
@@ -30,7 +30,7 @@ class Slots:
     Attributes
     ----------
     on
-        The code of each slot, and `WINDOW` spare items.
+        The ``on`` code of each slot, and `WINDOW` spare items.
     rows
         The row of each slot.
     starts
@@ -46,40 +46,29 @@ class Slots:
 
     @property
     def key_count(self) -> int:
-        """The number of groups, empty ones included."""
+        """The number of groups, including empty ones."""
         return len(self.starts) - 1
 
     def ranges(self, context: JoinContext) -> list[tuple[int, int, int]]:
-        """Cut the slots into ranges for threads: first slot, end, and the group of the first."""
+        """Split the slots into ranges for threads: first slot, end, and group of the first slot."""
         ranges = slices(len(self), 4 * context.threads.count, least=_SLICE_LEAST)
         groups = np.searchsorted(self.starts, [first for first, _ in ranges], "right") - 1
         return [(first, end, int(group)) for (first, end), group in zip(ranges, groups, strict=True) if end > first]
 
     def group_ranges(self, context: JoinContext) -> list[tuple[int, int]]:
-        """Cut the groups into ranges of about as many slots."""
+        """Split the groups into ranges with about equally many slots."""
         edges = {0, self.key_count, *(group for _, _, group in self.ranges(context))}
         ordered = sorted(edges)
         return list(pairwise(ordered))
 
 
 def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, context: JoinContext) -> Slots:
-    """Sort rows by key and ``on``, stably.
-
-    Parameters
-    ----------
-    keys, on
-        Key code and ``on`` code of all rows.
-    rows
-        The rows to sort; at most `ROWS_MOST`.
-    key_count
-        The number of key codes.
-    context
-        What the join may use.
+    """Sort `rows` (at most `ROWS_MOST`) by key and ``on``, stably. `keys` and `on` are codes of all rows.
 
     Notes
     -----
-    A pass of 3 ns a row for each byte in which ``on`` codes differ, and for each byte of the key codes; none where the
-    rows are sorted already. Needs 36 bytes a row while it runs, and leaves 12.
+    Takes 3 ns per row for each byte in which ``on`` codes differ and each byte of the key codes, or nothing if rows are
+    sorted. Uses 36 bytes per row while it runs, and 12 for the result.
     """
     extent = _extent(on, rows, context)
     if extent.bits + (key_count - 1).bit_length() <= _WORD_BITS:
@@ -93,7 +82,7 @@ def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, context: JoinCo
 
 @dataclass(frozen=True)
 class _Extent:
-    """What is known of the values of some rows: the least, how many bits others are greater by, whether they ascend."""
+    """The minimum of some values, the bits of the differences from it, and whether the values ascend."""
 
     least: int
     bits: int
@@ -107,16 +96,16 @@ def _extent(values: Ints, rows: Rows, context: JoinContext) -> _Extent:
 
     if len(rows) == 0:
         return _Extent(0, 0, True)
-    found = list(context.threads.map(ends, slices(len(rows), len(rows), least=_SLICE_LEAST)))
-    least, greatest = min(least for least, _, _ in found), max(greatest for _, greatest, _ in found)
-    in_order = all(before[1] <= after[0] for before, after in pairwise(found))
-    return _Extent(least, (greatest - least).bit_length(), in_order and all(ascends for _, _, ascends in found))
+    parts = list(context.threads.map(ends, slices(len(rows), len(rows), least=_SLICE_LEAST)))
+    least, greatest = min(least for least, _, _ in parts), max(greatest for _, greatest, _ in parts)
+    in_order = all(before[1] <= after[0] for before, after in pairwise(parts))
+    return _Extent(least, (greatest - least).bit_length(), in_order and all(ascends for _, _, ascends in parts))
 
 
 def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Extent, context: JoinContext) -> Slots:
-    """Sort rows by key and ``on`` as one code, whose last bits say how far ``on`` is from the least.
+    """Sort rows by key and ``on`` as one code, whose last bits are the difference of ``on`` from the minimum.
 
-    So the rows are looked up once, in their own order, and neither for the key after that nor for the sorted ``on``.
+    Rows are looked up only once, in their own order.
     """
     least, bits = extent.least, extent.bits
     codes = np.empty(len(rows), np.uint64)
@@ -139,12 +128,10 @@ def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Exte
 
 
 def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
-    """Return the order of rows by several numbers each, the most significant first; equal rows keep their order.
+    """Return the stable order of rows by several integer keys, the most significant first.
 
-    Notes
-    -----
-    A pass of 3 ns a row for each byte that distinguishes the values of all keys. As many keys as 64 bits hold are
-    sorted by as one code.
+    Takes 3 ns per row for each byte that distinguishes the values of all keys. Keys that fit in 64 bits together are
+    sorted as one code.
     """
     rows = np.arange(len(keys[0]), dtype=np.int32)
     codes, held_bits = np.zeros(0, np.uint64), 0
@@ -152,7 +139,7 @@ def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
         offsets = _offsets(key)
         bits = int(offsets.max(initial=0)).bit_length()
         if bits == 0 or (number == 0 and kernels.is_ascending(offsets)):
-            # The rows are in this order already, and stay so among those that are equal by other keys.
+            # The rows are in this order already, and stable sorts by other keys preserve it.
             continue
         if held_bits + bits > _WORD_BITS:
             _, rows = _sorted(_gather(codes, rows, context).view(np.uint64), rows, context)
@@ -165,7 +152,7 @@ def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
 
 
 def _offsets(codes: Ints) -> Words:
-    """Return how far codes are from the least, which leaves few bytes in which they differ."""
+    """Return the differences of codes from their minimum, which differ in few bytes."""
     if len(codes) == 0:
         return codes.view(np.uint64)
     # Unsigned differences are exact for any two codes.
@@ -173,7 +160,7 @@ def _offsets(codes: Ints) -> Words:
 
 
 def _gather(values: npt.NDArray[np.generic], rows: Rows, context: JoinContext, spare: int = 0) -> npt.NDArray[np.int64]:
-    """Return the values of some rows, with some zeros at the end."""
+    """Return the values of rows, followed by `spare` zeros."""
     gathered = np.empty(len(rows) + spare, values.dtype)
     gathered[len(rows) :] = 0
 
@@ -185,7 +172,7 @@ def _gather(values: npt.NDArray[np.generic], rows: Rows, context: JoinContext, s
 
 
 def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 0) -> tuple[Words, Rows]:
-    """Return the codes in order, and their rows; the bits before the first one are in order already."""
+    """Return the codes in order, and their rows. Bits below `first_bit` are in order already."""
     if kernels.is_ascending(codes):
         return codes, rows
     bits = int(codes.max()).bit_length()
@@ -200,7 +187,7 @@ def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 
         context.threads.run(count, range(len(parts)))
         if (counts.sum(axis=0) == len(codes)).any():
             continue
-        # An item goes behind all of smaller digits, and those of its digit in the slices before its own.
+        # An item follows all items with smaller digits, and items with its digit in earlier slices.
         before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
         offsets = np.ascontiguousarray(before.reshape(kernels.DIGITS, len(parts)).T)
 

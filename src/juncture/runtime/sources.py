@@ -1,7 +1,7 @@
-"""Tables that can be read again, part by part and from any thread: Arrow tables and Parquet files.
+"""Sources: tables that any thread can read repeatedly, part by part. Arrow tables and Parquet files.
 
-A *source* is cut into *parts*: row groups of Parquet files, slices of a table. Its rows are numbered from 0 in the
-order of the parts, and all that a join remembers of a row is this number.
+A part is a row group of a Parquet file or a slice of a table. Rows are numbered from 0 in the order of parts, and a
+join identifies a row by this number.
 """
 
 from __future__ import annotations
@@ -39,71 +39,51 @@ from juncture.runtime.partitions import Value, partitions_of
 from juncture.runtime.paths import FoundFile, files_of
 
 BATCH_ROWS = 1 << 20
-"""The most rows that are decoded at once."""
+"""The maximum number of rows that are decoded at once."""
 
 _BATCH_BYTES = 8 << 20
-"""About how much is decoded at once, at most: from some size on, every block is mapped anew, and cleared first."""
+"""The approximate maximum size of a decoded batch. Larger blocks are mapped and cleared for each allocation."""
 _BATCHES_OF_MEMORY = 32
 _PIECE_BYTES = 1 << 18
-"""How much of a large column chunk is read at once."""
+"""Bytes of a large column chunk that are read at once."""
 _CODED_BYTES_MOST = 6.0
-"""Encoded bytes of a string up to which it is worth reading as a dictionary."""
+"""Maximum encoded bytes per string of columns that are read as dictionaries."""
 _PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _ASSUMED_VALUE_BYTES = 16
 _SLICE_ROWS = 1 << 18
 
 
 class Source(ABC):
-    """A table that can be read again and again, in parts, by several threads at once.
-
-    Attributes
-    ----------
-    schema
-        Of the rows.
-    part_rows
-        The number of rows of each part.
-    """
+    """A table that several threads can read repeatedly, part by part."""
 
     schema: pa.Schema
     part_rows: Sequence[int]
 
     @abstractmethod
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part, a million at a time at most.
+        """Yield the rows of a part in batches of at most a million rows, with these columns in this order.
 
-        Parameters
-        ----------
-        part
-            Which part.
-        columns
-            Which columns, in this order.
-        coded
-            Those that may come dictionary-encoded, if that is cheaper to read.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
+        Columns in `coded` may be dictionary-encoded if that is cheaper to read.
         """
 
     @abstractmethod
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take in memory."""
+        """Return the estimated size of columns in memory."""
 
     def plain_bytes_of(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes the values of some columns take once they are decoded."""
+        """Return the estimated size of decoded columns."""
         return self.bytes_of(columns)
 
     def within(self, _memory: MemoryBudget, /) -> Self:
-        """Return the same rows in batches that suit what may be held, if they have to be decoded."""
+        """Return the source with batches that fit the memory, if it decodes them."""
         return self
 
     def extent(self, _part: int, _column: str, /) -> pa.Array | None:
-        """Return the least and the greatest value of a column in a part, if that is known without reading it."""
+        """Return the minimum and maximum of a column in a part if known without reading, else None."""
         return None
 
     def ends(self, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, if that is known without reading it."""
+        """Return the minimum and maximum of a column if known without reading, else None."""
         extents = [self.extent(part, column) for part in range(len(self.part_rows))]
         known = [extent for extent in extents if extent is not None]
         if not known or len(known) < len(extents):
@@ -112,11 +92,11 @@ class Source(ABC):
         return pa.array([ends["min"], ends["max"]], known[0].type)
 
     def nulls(self, _column: str, /) -> int | None:
-        """Return how many values of a column are null, if that is known without reading it."""
+        """Return the number of nulls in a column if known without reading, else None."""
         return None
 
     def is_declared_sorted(self, _column: str, /) -> bool:
-        """Return whether the writer of the rows declared that they ascend by a column."""
+        """Return whether the writer declared the rows ascending by a column."""
         return False
 
     @cached_property
@@ -126,18 +106,12 @@ class Source(ABC):
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.bounds[-1])
 
 
 class TableSource(Source):
-    """An Arrow table in memory.
-
-    Attributes
-    ----------
-    table
-        The table.
-    """
+    """An Arrow table in memory."""
 
     def __init__(self, table: pa.Table) -> None:
         self.schema = table.schema
@@ -151,11 +125,11 @@ class TableSource(Source):
         yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the bytes that the columns take."""
+        """Return the size of the columns."""
         return int(self.table.select(columns).nbytes)
 
     def nulls(self, column: str, /) -> int | None:
-        """Return how many values of a column are null."""
+        """Return the number of nulls in a column."""
         return int(self.table.column(column).null_count)
 
 
@@ -168,23 +142,11 @@ class _RowGroup:
 class ParquetSource(Source):
     """Parquet files: each row group is a part.
 
-    Parameters
-    ----------
-    paths
-        Files, folders (all their Parquet files, at any depth), globs, or URIs that `pyarrow.fs` knows. Files come in
-        the order of the paths, those of a folder or glob by name. Folders within, or wildcards for them, that are named
-        like ``year=2026`` stand for columns, which come last.
-    union_by_name
-        Whether files may lack columns that others have, which are null there.
+    Paths are files, folders (with all their Parquet files at any depth), globs, or URIs of `pyarrow.fs`. Files are in
+    the order of paths; files of a folder or glob are sorted by name. Partition folders such as ``year=2026`` define
+    columns, which are last. With `union_by_name`, files may lack columns of other files.
 
-    Raises
-    ------
-    DataError
-        If there is no file, one cannot be read, or has other columns than the first.
-
-    Notes
-    -----
-    Opening reads the footers only. Reading decodes one row group at a time in each thread, a million rows at once.
+    Opening reads only the footers. Reading decodes one row group per thread, at most a million rows at once.
     """
 
     def __init__(self, paths: Sequence[str], *, union_by_name: bool = False) -> None:
@@ -195,8 +157,9 @@ class ParquetSource(Source):
         for name in partition.names:
             if name in schema.names:
                 raise DataError(
-                    f"The folders of {files[0].path!r} stand for the column {name!r}, which the file has too. Rename "
-                    "the folders, or leave the column out of the files."
+                    f"The file {files[0].path!r} has the column {name!r}, but a folder in its path also defines it. "
+                    "Rename the folder, or remove the column from the files.",
+                    name="JN-PARTITION-NAME",
                 )
         schema = pa.schema([*schema, *partition], schema.metadata)
         self._open(files, footers, schema, [dict(zip(partition.names, each, strict=True)) for each in values])
@@ -209,7 +172,7 @@ class ParquetSource(Source):
         partitions: Sequence[Mapping[str, Value]],
         row_groups: Sequence[Sequence[int]] | None = None,
     ) -> None:
-        """Set the files, with their footers, the values that their folders stand for, and which row groups to read."""
+        """Set the files, their footers and partition values, and the row groups to read."""
         self._batch_bytes = _BATCH_BYTES
         self._converted: Mapping[str, pa.DataType] = {}
         self._repetitive = dict[str, bool]()
@@ -230,7 +193,7 @@ class ParquetSource(Source):
         return self._batches(part, columns, coded, self._batch_rows(columns), _PIECE_BYTES if is_large else 0)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the bytes of the columns' encoded, uncompressed pages."""
+        """Return the size of the columns' encoded, uncompressed pages."""
         names, wanted = set(self.schema.names), set(columns)
         total = 0
         for group in self._groups:
@@ -242,50 +205,50 @@ class ParquetSource(Source):
         return total
 
     def plain_bytes_of(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes the values of the columns take once they are decoded, by footers alone.
+        """Return the estimated size of decoded columns, from footers only.
 
-        A frequent string is written once. Its size is then estimated from the lengths of the least and the greatest.
+        Repeated strings are stored once. Their size is estimated from the lengths of the minimum and maximum.
         """
         return sum(self._plain_bytes[name] for name in dict.fromkeys(columns))
 
     @cached_property
     def _plain_bytes(self) -> dict[str, int]:
-        found = dict.fromkeys(self._stored.names, 0)
+        sizes = dict.fromkeys(self._stored.names, 0)
         for group in self._groups:
             metadata = self._metadata(group)
             for number in range(metadata.num_columns):
                 column = metadata.column(number)
-                name = column_of(column.path_in_schema, found)
-                found[name] += max(column.total_uncompressed_size, column.num_values * _value_bytes(column))
+                name = column_of(column.path_in_schema, sizes)
+                sizes[name] += max(column.total_uncompressed_size, column.num_values * _value_bytes(column))
             for name, value in self._partitions[group.file].items():
-                found[name] += metadata.num_rows * (4 + len(value) if isinstance(value, str) else 4)
-        return found
+                sizes[name] += metadata.num_rows * (4 + len(value) if isinstance(value, str) else 4)
+        return sizes
 
     def _batch_rows(self, columns: Sequence[str]) -> int:
-        """Return how many rows to decode at once, fewer of wide ones."""
+        """Return the number of rows to decode at once, fewer for wide rows."""
         row_bytes = self.plain_bytes_of(columns) // max(self.num_rows, 1)
         return max(1, min(BATCH_ROWS, self._batch_bytes // max(row_bytes, 1)))
 
     def within(self, memory: MemoryBudget, /) -> Self:
-        """Return the same, decoded in batches that suit what may be held."""
+        """Return the source with batches that fit the memory."""
         smaller = copy(self)
         smaller._batch_bytes = min(_BATCH_BYTES, memory.total_bytes // _BATCHES_OF_MEMORY)
         return smaller
 
     def converted(self, types: Mapping[str, pa.DataType]) -> Self:
-        """Return the same with some columns in other types of the same values."""
+        """Return the source with columns in other types of the same values."""
         other = copy(self)
         other.schema, other._converted = with_types(self.schema, types), types
         return other
 
     def selecting(self, columns: Sequence[str]) -> Self:
-        """Return the same with some of the columns, in their order."""
+        """Return the source with these columns, in this order."""
         narrower = copy(self)
         narrower.schema = pa.schema([self.schema.field(name) for name in columns], self.schema.metadata)
         return narrower
 
     def only(self, parts: Sequence[int]) -> Self:
-        """Return the same with some of the row groups."""
+        """Return the source with these row groups."""
         fewer = copy(self)
         fewer._groups = [self._groups[part] for part in parts]
         fewer.part_rows = [self.part_rows[part] for part in parts]
@@ -295,39 +258,39 @@ class ParquetSource(Source):
         return fewer
 
     def is_repetitive(self, column: str) -> bool:
-        """Return whether a column is of strings that repeat so much that they are best read as a dictionary."""
+        """Return whether a string column repeats so much that it is best read as a dictionary."""
         if column not in self._repetitive:
             value_bytes = self.bytes_of([column]) / max(self.num_rows, 1)
             self._repetitive[column] = is_coded(self._stored.field(column).type) and value_bytes < _CODED_BYTES_MOST
         return self._repetitive[column]
 
     def extent(self, part: int, column: str, /) -> pa.Array | None:
-        """Return the least and the greatest value by the row group's statistics, or by the name of its folder."""
+        """Return the minimum and maximum by the row group's statistics, or by the folder name."""
         partition = self._partitions[self._groups[part].file]
         if column in partition:
             return None if partition[column] is None else self._repeated(part, column, 2)
-        found = self._chunk(part, column)
-        if found is None or found[0].statistics is None or not found[0].statistics.has_min_max:
+        chunk = self._chunk(part, column)
+        if chunk is None or chunk[0].statistics is None or not chunk[0].statistics.has_min_max:
             return None
-        extent = extent_of(found[0].statistics, found[1], self._stored.field(column).type)
+        extent = extent_of(chunk[0].statistics, chunk[1], self._stored.field(column).type)
         return None if extent is None else converted(extent, self.schema.field(column).type)
 
     def nulls(self, column: str, /) -> int | None:
-        """Return how many values of a column are null by the row groups' statistics, or by the names of folders."""
+        """Return the number of nulls in a column by the row groups' statistics, or by folder names."""
         total = 0
         for part, rows in enumerate(self.part_rows):
             partition = self._partitions[self._groups[part].file]
             if column in partition:
                 total += rows if partition[column] is None else 0
                 continue
-            found = self._chunk(part, column)
-            if found is None or found[0].statistics is None or not found[0].statistics.has_null_count:
+            chunk = self._chunk(part, column)
+            if chunk is None or chunk[0].statistics is None or not chunk[0].statistics.has_null_count:
                 return None
-            total += found[0].statistics.null_count
+            total += chunk[0].statistics.null_count
         return total
 
     def is_declared_sorted(self, column: str, /) -> bool:
-        """Return whether each row group is declared to ascend by a column first of all, and follows the one before."""
+        """Return whether each row group is declared ascending by a column first, and follows the previous row group."""
         last: pa.Scalar | None = None
         for part, group in enumerate(self._groups):
             declared = self._metadata(group).sorting_columns
@@ -341,25 +304,19 @@ class ParquetSource(Source):
         return bool(self._groups)
 
     def first_rows(self, part: int, columns: Sequence[str], rows: int) -> pa.RecordBatch:
-        """Return the first rows of a row group. Others could not be had without decoding these.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
-        """
-        # Piece by piece, so that no more is read than that.
+        """Return the first rows of a row group, the only ones that can be decoded alone."""
+        # In pieces, to read no more than needed.
         return next(self._batches(part, columns, (), rows, _PIECE_BYTES))
 
     def _batches(
         self, part: int, columns: Sequence[str], coded: Collection[str], rows: int, piece_bytes: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a row group in batches; column chunks are read in such pieces, or at once for 0."""
+        """Yield the rows of a row group in batches. Column chunks are read in pieces, or at once for 0 bytes."""
         group = self._groups[part]
         file, footer = self._files[group.file], self._footers[group.file]
         partition = self._partitions[group.file]
         inside = [name for name in columns if name not in partition and name in footer.schema.names]
-        found = 0
+        row_count = 0
         with opened(file, group.number) as content:
             if fine := [name for name in inside if name in footer.int96]:
                 check_whole_micros(content, footer.metadata, group.number, fine, file.path)
@@ -372,21 +329,22 @@ class ParquetSource(Source):
                 coerce_int96_timestamp_unit=INT96_UNIT,
             )
             for batch in parquet.iter_batches(rows, [group.number], inside, use_threads=False):
-                found += batch.num_rows
+                row_count += batch.num_rows
                 yield converted_columns(self._shaped(part, batch, columns, coded), self._converted)
                 if self._batch_bytes < _BATCH_BYTES:
-                    # Little may be held, and what Arrow keeps of the batches before is soon more than a batch.
+                    # Memory is short, and Arrow soon caches more freed memory than a batch needs.
                     pa.default_memory_pool().release_unused()
-            if found != self.part_rows[part]:
+            if row_count != self.part_rows[part]:
                 raise DataError(
-                    f"Row group {group.number} of the Parquet file {file.path!r} has {found:,} rows, and "
-                    f"{self.part_rows[part]:,} by the file's footer: it is damaged. Write it again, or leave it out."
+                    f"Row group {group.number} of the Parquet file {file.path!r} has {row_count:,} rows, but "
+                    f"{self.part_rows[part]:,} by its footer. The file is damaged. Write it again, or exclude it.",
+                    name="JN-FILE-DAMAGED",
                 )
 
     def _shaped(
         self, part: int, batch: pa.RecordBatch, columns: Sequence[str], coded: Collection[str]
     ) -> pa.RecordBatch:
-        """Return rows of a row group with the columns in their order, in the types that all files share."""
+        """Return rows of a row group with these columns, in the types that all files share."""
         file = self._groups[part].file
         if self._is_whole[file]:
             return batch.select(columns)
@@ -402,7 +360,7 @@ class ParquetSource(Source):
                     array = pa.nulls(batch.num_rows, wanted)
                 else:
                     array = batch.column(name)
-                    # Dictionaries of a column that is of dictionaries come with indices of their own.
+                    # Stored dictionary columns have their own index type.
                     if array.type != wanted and not (pat.is_dictionary(array.type) and pat.is_dictionary(wanted)):
                         array = converted(array, wanted)
             arrays.append(array)
@@ -424,29 +382,29 @@ class ParquetSource(Source):
         return self._footers[group.file].metadata.row_group(group.number)
 
     def _chunk(self, part: int, column: str) -> tuple[pq.ColumnChunkMetaData, pq.ParquetColumnSchema] | None:
-        """Return what a row group's footer says of a column, if that is not nested."""
+        """Return the footer's metadata of a column in a row group, unless it is nested."""
         group = self._groups[part]
         footer = self._footers[group.file].metadata
         metadata = self._metadata(group)
         for number in range(metadata.num_columns):
-            # The path of a column within a struct may read like the name of a column.
+            # The path of a field within a struct may equal the name of another column.
             if path_of(footer, number) == footer.schema.column(number).name == column:
                 return metadata.column(number), footer.schema.column(number)
         return None
 
 
 def _dictionary_of(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of dictionaries as which a column is read."""
+    """Return the dictionary type of a column that is read as a dictionary."""
     return pa.dictionary(pa.int32(), pa.binary() if pat.is_binary(data_type) else pa.string())
 
 
 def _value_bytes(column: pq.ColumnChunkMetaData) -> int:
-    """Return about how many bytes a value of a column chunk takes once it is decoded."""
+    """Return the estimated size of a decoded value of a column chunk."""
     if column.physical_type in _PHYSICAL_BYTES:
         return _PHYSICAL_BYTES[column.physical_type]
     statistics = column.statistics
     if statistics is None or not statistics.has_min_max:
         return _ASSUMED_VALUE_BYTES
-    # Long ones may be cut off in statistics, but not to less than a few dozen bytes.
+    # Long strings may be truncated in statistics, but not to less than a few dozen bytes.
     ends = [len(value) for value in (statistics.min_raw, statistics.max_raw) if isinstance(value, bytes | str)]
     return sum(ends) // len(ends) + 4 if ends else _ASSUMED_VALUE_BYTES

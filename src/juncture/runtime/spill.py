@@ -1,4 +1,4 @@
-"""What does not fit in memory: a folder of the join's own, and streams that are kept so that they can be read again."""
+"""Spilling: a temporary folder per join, and streams that are spooled so that they can be read again."""
 
 from __future__ import annotations
 
@@ -23,27 +23,22 @@ from juncture.spec.size import format_size
 _log = logging.getLogger(__name__)
 
 MEMORY_BYTES = 256 << 20
-"""How much of a stream is kept in memory, at most, unless the caller says otherwise."""
+"""The default maximum size of a stream in memory."""
 
 _ALIGNED_BYTES = 64
 _RELEASED_SHARE = 0.125
-"""After so much of the memory has been written or read, what was held for it is given back to the system."""
+"""The share of memory after which freed memory is returned to the system, in bytes written or read."""
 
 _RELEASED_BYTES_LEAST = 4 << 20
-"""Giving back takes milliseconds, which less is not worth."""
+"""Returning memory takes milliseconds, so smaller amounts are not worth it."""
 _PART_ROWS = 1 << 18
 _PART_BYTES = 32 << 20
 
 
 class SpillFolder:
-    """A temporary folder for one join, made when something is first written and removed whatever happens.
+    """A temporary folder for one join, created at the first write and always removed.
 
-    Parameters
-    ----------
-    parent
-        Where to make it; by default in the system's folder for temporary files (``TMPDIR``).
-    memory
-        How much the join may hold; without it, 256 MiB.
+    `parent` defaults to the system's temporary folder (``TMPDIR``), and `memory` to 256 MiB.
 
     Examples
     --------
@@ -71,52 +66,47 @@ class SpillFolder:
         self.close()
 
     def close(self) -> None:
-        """Remove the folder with all that is in it."""
+        """Remove the folder and its files."""
         if self._remove is not None:
             self._remove()
-            _log.info("Spilled %s to %s, which is gone again", format_size(self.spilled_bytes), self._path)
+            _log.info("Spilled %s to %s, which was removed", format_size(self.spilled_bytes), self._path)
         self._path, self._remove = None, None
 
     def file(self, schema: pa.Schema, *, compressed: bool = True) -> SpillFile:
-        """Start a file of record batches; one that is not compressed can be mapped into memory.
-
-        Raises
-        ------
-        StateError
-            If the folder cannot be made.
-        """
+        """Create a file of record batches. An uncompressed file can be mapped into memory."""
         try:
             if self._path is None:
                 self._path = Path(tempfile.mkdtemp(prefix="juncture-spill-", dir=self._parent))
                 self._remove = finalize(self, shutil.rmtree, self._path, ignore_errors=True)
-                _log.info("Spilling to %s what does not fit in memory", self._path)
+                _log.info("Spilling rows that exceed the memory to %s", self._path)
             self._files += 1
             return SpillFile(self, self._path / f"{self._files}.arrow", schema, compressed=compressed)
         except OSError as error:
             raise self.failure(error) from error
 
     def pass_by(self, size_bytes: int) -> None:
-        """Count what has been written or read, and from time to time give back memory that is kept unused."""
+        """Count written or read bytes, and regularly return freed memory to the system."""
         self._passed_bytes += size_bytes
         if self._passed_bytes > self._released_bytes:
             self._passed_bytes = 0
             release_unused()
 
     def failure(self, error: OSError) -> StateError:
-        """Return the error to raise where the disk refuses."""
+        """Return the error for a failed write."""
         folder = str(self._path or self._parent or tempfile.gettempdir())
         return StateError(
-            f"The join keeps what does not fit in memory in {folder!r}, and cannot write there: {error}. So far it "
-            f"wrote {self.spilled_bytes:,} bytes. Free space on that disk, or set TMPDIR to a folder on a larger one."
+            f"The spill folder {folder!r} cannot be written, after {self.spilled_bytes:,} bytes: {error}. Free space "
+            "on that disk, set TMPDIR to a folder on a larger disk, or raise memory=.",
+            name="JN-SPILL-FAILED",
         )
 
 
 class SpillFile:
     """Record batches on disk: written once, then read in any order by any thread.
 
-    Each is an Arrow IPC stream of its own within the file, since one stream has one dictionary for a column, and
-    batches may have different ones. The caller's thread writes and reads: waking Arrow's own threads takes longer than
-    a small batch, and they keep memory of their own.
+    Each batch is an Arrow IPC stream of its own, because a stream has one dictionary per column and batches may have
+    different ones. The caller's thread writes and reads: waking Arrow's threads takes longer than a small batch, and
+    they use memory of their own.
     """
 
     def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
@@ -132,34 +122,22 @@ class SpillFile:
 
     @property
     def batches(self) -> int:
-        """How many have been written."""
+        """The number of written batches."""
         return len(self._places)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch.
-
-        Raises
-        ------
-        StateError
-            If there is no room.
-        """
+        """Append a batch."""
         self.append(self.encoded(batch))
 
     def encoded(self, batch: pa.RecordBatch) -> pa.Buffer:
-        """Return a batch as it is written. Any thread may do that, while one of them appends."""
+        """Return a batch as it is written. Any thread may do this while another one appends."""
         content = pa.BufferOutputStream(memory_pool())
         with pa.ipc.new_stream(content, self._schema, options=self._options) as writer:
             writer.write_batch(batch)
         return content.getvalue()
 
     def append(self, written: pa.Buffer) -> int:
-        """Append an encoded batch, and return its number.
-
-        Raises
-        ------
-        StateError
-            If there is no room.
-        """
+        """Append an encoded batch, and return its number."""
         padding = -written.size % _ALIGNED_BYTES
         try:
             self._sink.write(written)
@@ -174,13 +152,7 @@ class SpillFile:
         return len(self._places) - 1
 
     def finish(self) -> None:
-        """End the file, so that it can be read.
-
-        Raises
-        ------
-        StateError
-            If there is no room.
-        """
+        """Close the file for writing, so that it can be read."""
         try:
             self._sink.close()
         except OSError as error:
@@ -188,23 +160,23 @@ class SpillFile:
             raise self._folder.failure(error) from error
 
     def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Yield some batches, with the columns of these numbers, in their own order."""
+        """Yield batches with the columns of these numbers, in their own order."""
         return self._read(batches, list(columns))
 
     def read_some(self, batches: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """Yield some batches, with all their columns."""
+        """Yield batches with all their columns."""
         return self._read(batches)
 
     def read_all(self) -> Iterator[pa.RecordBatch]:
-        """Yield all batches, one after the other."""
+        """Yield all batches in the order of writing."""
         return self._read(range(self.batches))
 
     def remove(self) -> None:
-        """Give back the room on the disk."""
+        """Delete the file."""
         Path(self._path).unlink(missing_ok=True)
 
     def mapped(self) -> list[pa.RecordBatch]:
-        """Return all batches of a file that is not compressed, without reading them: the system pages them in."""
+        """Return all batches of an uncompressed file, memory-mapped."""
         with pa.memory_map(self._path) as content:
             whole = content.read_buffer()
         return [pa.ipc.open_stream(whole.slice(*place)).read_next_batch() for place in self._places]
@@ -213,7 +185,7 @@ class SpillFile:
         if not self._places:
             return
         options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
-        # Not mapped, because pages that were read would count as memory of this process.
+        # Not memory-mapped, because pages that were read would count as memory of this process.
         with pa.OSFile(self._path, "rb") as content:
             for number in batches:
                 start, size = self._places[number]
@@ -223,23 +195,13 @@ class SpillFile:
                 self._folder.pass_by(size)
 
     def _abandon(self) -> None:
-        """Close what a failed write left open; closing may fail on the same full disk."""
+        """Close the file after a failed write. Closing may fail on the same full disk."""
         with suppress(OSError, pa.ArrowException):
             self._sink.close()
 
 
 class SpilledSource(Source):
-    """Rows on disk, written batch by batch. Each batch is a part.
-
-    Parameters
-    ----------
-    schema
-        Of the batches.
-    spill
-        Where to write them.
-    batch_bytes
-        Smaller batches are written together.
-    """
+    """Rows on disk, written batch by batch. Each batch is a part. Batches below `batch_bytes` are combined."""
 
     def __init__(self, schema: pa.Schema, spill: SpillFolder, batch_bytes: int) -> None:
         self.schema = schema
@@ -252,26 +214,20 @@ class SpilledSource(Source):
         self._held_bytes = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows.
-
-        Raises
-        ------
-        StateError
-            If there is no room.
-        """
+        """Append rows."""
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         if self._held_bytes >= self._batch_bytes:
             self._flush()
 
     def finish(self) -> None:
-        """End writing, so that rows can be read."""
+        """Close the source for writing, so that it can be read."""
         self._flush()
         if self._file is not None:
             self._file.finish()
 
     def remove(self) -> None:
-        """Give back the room on the disk."""
+        """Delete the file."""
         if self._file is not None:
             self._file.remove()
 
@@ -283,7 +239,7 @@ class SpilledSource(Source):
             yield batch.select(columns)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the bytes of the columns, in proportion."""
+        """Return the size of the columns, in proportion."""
         return self.size_bytes * len(columns) // max(len(self.schema), 1)
 
     def _flush(self) -> None:
@@ -300,23 +256,9 @@ class SpilledSource(Source):
 
 
 class SpooledSource(Source):
-    """A stream of record batches, kept: in memory up to a limit, and beyond it in the spill folder.
+    """A stream of record batches, read once and buffered: in memory up to a limit, then in the spill folder.
 
-    Parameters
-    ----------
-    schema
-        Of the batches.
-    batches
-        Read once, to the end.
-    spill
-        Where to put what exceeds the limit. Without a folder, all is kept in memory.
-    memory
-        The limit; without it, 256 MiB.
-
-    Raises
-    ------
-    StateError
-        If there is no room to spill.
+    Without a folder, all batches are in memory. The limit defaults to 256 MiB.
     """
 
     def __init__(
@@ -361,21 +303,15 @@ class SpooledSource(Source):
             yield batch.select(columns)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the bytes of all columns, in proportion."""
+        """Return the size of the columns, in proportion."""
         return self._bytes * len(columns) // max(len(self.schema), 1)
 
 
 def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: SpillFolder) -> Source:
-    """Return a source with some columns whose parts have at most a number of rows: itself, or a copy on disk.
-
-    Raises
-    ------
-    StateError
-        If there is no room.
-    """
+    """Return the source with parts of at most `rows` rows: itself, or a copy on disk."""
     if max(source.part_rows, default=0) <= rows:
         return source
-    # Batches without columns would have no rows either.
+    # Batches without columns lose their number of rows.
     names = list(columns) or source.schema.names[:1]
     kept = SpilledSource(pa.schema([source.schema.field(name) for name in names]), spill, 0)
     for part in range(len(source.part_rows)):
@@ -387,7 +323,7 @@ def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: Spi
 
 
 def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Gather batches into parts that are worth a task, and leave empty ones out."""
+    """Group batches into parts that are worth a task, and drop empty ones."""
     part: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:

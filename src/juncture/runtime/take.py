@@ -1,4 +1,4 @@
-"""Columns of a source for some of its rows: in order, or scattered by pointers."""
+"""Columns of selected rows of a source: in order, or by row pointers."""
 
 from __future__ import annotations
 
@@ -24,28 +24,15 @@ Positions = npt.NDArray[np.int32]
 _SLICE_ROWS = 1 << 20
 _SLICE_LEAST = 1 << 16
 _CELLS_PER_PART = 4
-"""Rows whose part is looked up ahead, at equal distances: enough that few other parts begin between two of them."""
+"""Lookup cells per part, at equal distances: enough that few parts start within one cell."""
 
 
 def select(
     source: Source, columns: Sequence[str], rows: Ints | None, context: JoinContext, phase: str | None = None
 ) -> list[pa.ChunkedArray]:
-    """Return columns of rows in ascending order, repeated ones included.
+    """Return columns of ascending row numbers, which may repeat; of all rows for None.
 
-    Parameters
-    ----------
-    source, columns
-        What to read.
-    rows
-        Which rows; None for all.
-    context
-        What the join may use.
-    phase
-        The name of this phase in progress reports, or None.
-
-    Notes
-    -----
-    Parts without any of the rows are not read. Whole parts of tables are not copied.
+    Parts without selected rows are not read. Whole parts of tables are not copied.
     """
     if not columns:
         return []
@@ -63,7 +50,7 @@ def select(
             else:
                 first, end = np.searchsorted(wanted, [start, start + batch.num_rows])
                 some = _take_rows(batch, wanted[first:end] - start)
-            # Twice as fast as to read strings as they are.
+            # Twice as fast as reading strings without dictionaries.
             taken.append([in_type(array, kind) for array, kind in zip(some, types, strict=True)])
             start += batch.num_rows
         return taken
@@ -84,19 +71,19 @@ def _take_rows(batch: pa.RecordBatch, rows: Ints) -> list[pa.Array]:
 
 
 def in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return the same values in the type of their column, from which the array may have come encoded."""
+    """Return an array in the type of its column, from which it may differ in encoding."""
     return array if array.type == data_type else encoded(plain(array), data_type)
 
 
 def take(array: pa.Array, index: pa.Array) -> pa.Array:
-    """Take rows of an array of any type."""
+    """Select rows of an array of any type."""
     if is_awkward(array.type):
         return encoded(rows_of(plain(array), index), array.type)
     return rows_of(array, index)
 
 
 def is_awkward(data_type: pa.DataType) -> bool:
-    """Return whether Arrow cannot take rows of a type."""
+    """Return whether Arrow cannot select rows of a type."""
     return bool(
         pat.is_run_end_encoded(data_type)
         or pat.is_string_view(data_type)
@@ -113,7 +100,7 @@ def nulls(length: int, data_type: pa.DataType) -> pa.Array:
 
 
 def encoded(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return plain values in a type of the same values: undo `plain`."""
+    """Return plain values in an encoded type: the inverse of `plain`."""
     if array.type == data_type:
         return array
     if pat.is_run_end_encoded(data_type):
@@ -130,20 +117,11 @@ def encoded(array: pa.Array, data_type: pa.DataType) -> pa.Array:
 def gather(
     source: Source, columns: Sequence[str], pointers: Ints, context: JoinContext, phase: str | None = None
 ) -> list[pa.ChunkedArray]:
-    """Return columns of the rows that pointers name, in their order; null where they are negative.
+    """Return columns of row numbers in any order; null where negative.
 
-    Parameters
-    ----------
-    source, columns, context, phase
-        As for `select`.
-    pointers
-        Row numbers, in any order.
-
-    Notes
-    -----
-    Each part is read once, if any pointer names a row of it. Values of fixed width go from there to their places, so
-    that the memory needed is that of the result and 4 bytes a pointer. Others are kept part by part first, strings as
-    dictionaries where the file has them.
+    Each part with selected rows is read once. Fixed-width values are written to their positions directly, so memory is
+    that of the result and 4 bytes per pointer. Other values are buffered part by part, strings as dictionaries if the
+    file has them.
     """
     if not columns:
         return []
@@ -158,7 +136,7 @@ def gather(
 
     def read(part: int) -> None:
         wanted = positions[edges[part] : edges[part + 1]]
-        # Several times as fast as an index.
+        # Several times as fast as indexing.
         rows = np.take(pointers, wanted, mode="clip") - source.bounds[part]
         start = 0
         for batch in source.read(part, columns, coded):
@@ -178,7 +156,7 @@ def gather(
 
 
 def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Positions, Ints]:
-    """Return the positions of the pointers part by part, and where each part's begin."""
+    """Return the positions of the pointers grouped by part, and the first index of each part."""
     count = len(source.part_rows)
     ranges = slices(len(pointers), context.threads.count, least=_SLICE_LEAST)
     parts = np.empty(len(pointers), np.int32)
@@ -205,12 +183,12 @@ def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Posi
 
 
 def worth_coding(source: Source, columns: Sequence[str]) -> list[str]:
-    """Return the columns of strings whose values repeat so much that they are best read as a dictionary."""
+    """Return the string columns that repeat so much that they are best read as dictionaries."""
     return [name for name in columns if isinstance(source, ParquetSource) and source.is_repetitive(name)]
 
 
 class _Scattered:
-    """A column of fixed width, written in place."""
+    """A fixed-width column, written in place."""
 
     def __init__(self, data_type: pa.DataType, pointers: Ints) -> None:
         self._type = data_type
@@ -221,7 +199,7 @@ class _Scattered:
         self._valid = pointers >= 0
 
     def put(self, _part: int, array: pa.Array, rows: Ints, places: Positions) -> None:
-        """Copy rows of an array to their places."""
+        """Copy rows of an array to their positions."""
         self._values[places] = raw_values(array, self._item)[rows]
         valid = validity(array)
         if valid is not None:
@@ -233,7 +211,7 @@ class _Scattered:
 
 
 class _Kept:
-    """A column of any other type: rows are kept as they come, and brought into order at the end."""
+    """A column of any other type: rows are buffered as read, and ordered at the end."""
 
     def __init__(self, data_type: pa.DataType, length: int, parts: int) -> None:
         self._type = data_type
@@ -242,7 +220,7 @@ class _Kept:
         self._places: list[list[Positions]] = [[] for _ in range(parts)]
 
     def put(self, part: int, array: pa.Array, rows: Ints, places: Positions) -> None:
-        """Keep rows of an array."""
+        """Buffer rows of an array."""
         if not pat.is_dictionary(array.type):
             array = plain(array)
         self._arrays[part].append(rows_of(array, array_of(rows, pa.int64())))
@@ -264,7 +242,7 @@ class _Kept:
 
 
 def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
-    """Return arrays as one, with wide offsets; as a chunked one where its parts cannot be joined."""
+    """Return arrays as one with wide offsets, or as a chunked array if they cannot be combined."""
     if pat.is_dictionary(arrays[0].type):
         try:
             return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
@@ -280,7 +258,7 @@ def joined(arrays: list[pa.Array]) -> pa.Array | pa.ChunkedArray:
 def ordered(
     whole: pa.Array | pa.ChunkedArray, order: Ints | Positions, data_type: pa.DataType, cut: tuple[int, int]
 ) -> list[pa.Array]:
-    """Return a slice of rows in this order, null where it is negative; cut further where the type cannot hold it."""
+    """Return a slice of rows in this order, null where negative; split further if the type cannot represent it."""
     first, end = cut
     rows = order[first:end]
     index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)

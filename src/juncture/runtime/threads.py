@@ -1,4 +1,4 @@
-"""Threads for compiled loops and Arrow's readers, which both release the interpreter's lock."""
+"""Threads for compiled loops and Arrow's readers, which release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ Result = TypeVar("Result")
 _END: Any = object()
 
 _ROOM_BYTES = 64 << 20
-"""A thread that has so much room need not care."""
+"""Memory per thread above which freed memory is not returned after each task."""
 
 
 def available_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
-    """Cut a length into nearly equal slices, with a maximum number of slices and a minimum number of items each.
+    """Split a length into nearly equal slices, with a maximum number of slices and a minimum length each.
 
     Examples
     --------
@@ -49,19 +49,10 @@ def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
 
 
 class Threads:
-    """A pool of threads for one join; with one thread, none but the caller's.
+    """A thread pool for one join. A single thread is the caller's.
 
-    Parameters
-    ----------
-    count
-        How many; by default one for each core that this process may use.
-
-    Attributes
-    ----------
-    room_bytes
-        How much rows under way may take; None where that does not matter.
-    is_frugal
-        Whether memory is short for this number of threads.
+    `count` defaults to the available cores. `room_bytes` limits rows in flight; None means no limit. `is_frugal` is set
+    if memory is short for this number of threads.
     """
 
     def __init__(self, count: int | None = None) -> None:
@@ -72,18 +63,18 @@ class Threads:
 
     @property
     def at_once(self) -> int:
-        """How many results may be at work or waiting."""
+        """The maximum number of running and waiting tasks."""
         return self.count if self.is_frugal else 2 * self.count
 
     def within(self, room_bytes: int) -> Threads:
-        """Return the same threads for work whose rows under way may take so much.
+        """Return the pool for work whose rows in flight may take `room_bytes`.
 
         If memory is short, each thread returns Arrow's unused memory after each task.
         """
         threads = copy(self)
         threads.room_bytes = room_bytes
         threads.is_frugal = room_bytes < self.count * _ROOM_BYTES
-        # What was used before, to plan the join or for other work.
+        # Memory of previous work, such as planning.
         threads.release_unused()
         return threads
 
@@ -97,14 +88,14 @@ class Threads:
             self._pool.shutdown(cancel_futures=True)
 
     def release_unused(self) -> None:
-        """Give back memory that is kept unused, if there is little."""
+        """Return freed memory to the system, if memory is short."""
         if self.is_frugal:
             release_unused()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yield the results in order, a few items ahead of the consumer.
+        """Yield the results in order, computed a few items ahead of the consumer.
 
-        An error in a task is raised here once those under way have ended, and no other is started.
+        An error in a task is raised here after running tasks have ended, and no further task is started.
         """
         function = _releasing(function) if self.is_frugal else function
         if self._pool is None:
@@ -141,10 +132,10 @@ class Threads:
                 running.exception()
 
     def mix(self, function: Callable[[Item], Result], sources: Iterable[Iterator[Item]]) -> Iterator[Result]:
-        """Yield the results in any order, for items that take work to be made, by as many sources at once as threads.
+        """Yield the results in any order, from as many item sources at once as threads.
 
-        Items of one source are made one after the other, each by the thread that uses it. An error, of a source too, is
-        raised as by `map`.
+        Items of one source are produced one after the other, each by the thread that processes it. Errors, also of a
+        source, are raised as by `map`.
         """
         opening, waiting = iter(sources), deque[Iterator[Item]]()
         lock, in_use, has_ended = Lock(), 0, Event()
@@ -172,7 +163,7 @@ class Threads:
     def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
         """Call a function with each item, and wait for all."""
         if len(items) == 1:
-            # Not worth waking another thread.
+            # Waking another thread takes longer.
             function(items[0])
             return
         for _ in self.map(function, items):
@@ -180,7 +171,7 @@ class Threads:
 
 
 def _releasing(function: Callable[[Item], Result]) -> Callable[[Item], Result]:
-    """Return a task that gives back unused memory when it is done. What a thread keeps no other one can give back."""
+    """Return a task that returns unused memory at its end, which only the same thread can do."""
 
     def task(item: Item) -> Result:
         try:

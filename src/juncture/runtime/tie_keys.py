@@ -1,4 +1,4 @@
-"""The order among rows of a source that tie, as numbers to sort them by."""
+"""Sort keys of rows that tie."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from juncture.runtime.take import gather
 
 
 def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:
-    """Return numbers to order the rows by that pointers name, the most significant first; greater ones win ties.
-
-    Of rows that are equal, the later one wins.
-    """
+    """Return sort keys of the rows at pointers, the most significant first. Greater keys win ties, then later rows."""
     table = pa.table(gather(source, columns, pointers, context), names=list(map(str, range(len(columns)))))
     return [*order_keys(table), pointers]

@@ -1,10 +1,9 @@
-"""The types that an in-process join works in: inputs are brought to them as they are read, and the output back.
+"""Working types of an in-process join: inputs are converted to them when read, and the output back.
 
-Arrow takes no rows of views and of runs, joins no list views, counts neither half floats nor short decimals, and within
-lists and structs has fewer ways yet, and loses count of nulls without a type. So a join sees none of these. Views are
-strings and binary, list views are lists, numbers are wider, and what is encoded by runs, or by a dictionary of nested
-values or within them, is decoded. A column of the null type has the type that the resolved join gives it, if it is
-compared (see `juncture.spec.nulls`).
+Arrow lacks operations for some types: it selects no rows of views and runs, joins no list views, counts neither half
+floats nor short decimals, supports less within lists and structs, and miscounts untyped nulls. So views become strings
+and binary, list views lists, numbers wider, and runs and dictionaries of or within nested values are decoded. A
+compared column of the null type has the type of the resolved join (see `juncture.spec.nulls`).
 """
 
 from __future__ import annotations
@@ -26,14 +25,7 @@ Join = TypeVar("Join", bound=Resolved)
 
 
 def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType:
-    """Return the type that a join works in.
-
-    Parameters
-    ----------
-    data_type
-        The type of a column, or of values within one.
-    nested
-        Whether it is within another, where dictionaries are not kept.
+    """Return the working type of a type. Within other types, set `nested`: dictionaries are decoded there.
 
     Examples
     --------
@@ -44,7 +36,7 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
         return pa.int8() if nested else pa.null()
     if pat.is_dictionary(data_type):
         values = working_type(data_type.value_type, nested=True)
-        # Arrow makes no dictionaries of nested values.
+        # Arrow cannot encode nested values as dictionaries.
         if nested or pat.is_nested(values):
             return values
         return pa.dictionary(data_type.index_type, values, data_type.ordered)
@@ -64,13 +56,7 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
 
 
 def in_working_types(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """Return what runs a join of inputs of any types, given what runs it in these.
-
-    Parameters
-    ----------
-    run
-        Takes the join and its two sides, and whatever else it needs.
-    """
+    """Wrap a function that runs a join in working types, so that it accepts and returns any types."""
 
     def execute(join: Resolved, left: Source, right: Source, *others: Any) -> Iterator[pa.RecordBatch]:
         yield from given_back(run(*working(join, left, right), *others), join.given_back(left.schema, right.schema))
@@ -79,13 +65,13 @@ def in_working_types(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[.
 
 
 def working(join: Join, left: Source, right: Source) -> tuple[Join, Source, Source]:
-    """Return a join and its two sides in these types."""
+    """Return a join and its sides in working types."""
     join = working_join(join)
     return join, working_source(left, join.left_schema), working_source(right, join.right_schema)
 
 
 def working_join(join: Join) -> Join:
-    """Return a join that works in these types."""
+    """Return a join in working types."""
     left, right = (_working_schema(schema) for schema in (join.left_schema, join.right_schema))
     aggregates = tuple(replace(each, type=working_type(each.type)) for each in join.aggregates)
     return replace(join, left_schema=left, right_schema=right, aggregates=aggregates)
@@ -96,9 +82,9 @@ def _working_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def working_source(source: Source, schema: pa.Schema) -> Source:
-    """Return a source whose columns are in working types, those of the null type in the types of a schema.
+    """Return a source in working types, with columns of the null type in the types of a schema.
 
-    Nor is there null in a dictionary, but in its indices.
+    Nulls are in the indices of dictionaries, not in their values.
     """
     types = {}
     for field in source.schema:
@@ -112,7 +98,7 @@ def working_source(source: Source, schema: pa.Schema) -> Source:
 
 
 def _may_have_null_values(source: Source, field: pa.Field) -> bool:
-    """Return whether there may be null among the values of a column's dictionaries; files have none."""
+    """Return whether dictionaries of a column may contain null values; those of files do not."""
     if not pat.is_dictionary(field.type) or isinstance(source, ParquetSource):
         return False
     if isinstance(source, TableSource):
@@ -121,7 +107,7 @@ def _may_have_null_values(source: Source, field: pa.Field) -> bool:
 
 
 class _ConvertedSource(Source):
-    """A source that reads some columns in other types."""
+    """A source with columns converted to other types."""
 
     def __init__(self, source: Source, types: Mapping[str, pa.DataType]) -> None:
         self.schema = with_types(source.schema, types)
@@ -135,24 +121,16 @@ class _ConvertedSource(Source):
             yield converted_columns(batch, self._types)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return about how many bytes some columns take before they are converted."""
+        """Return the estimated size of columns before conversion."""
         return self._source.bytes_of(columns)
 
     def nulls(self, column: str, /) -> int | None:
-        """Return how many values of a column are null, if that is known without reading it."""
+        """Return the number of nulls in a column if known without reading, else None."""
         return self._source.nulls(column)
 
 
 def given_back(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join in the types that its output has to have.
-
-    Parameters
-    ----------
-    batches
-        The rows.
-    schema
-        Of the output. Where its types are too narrow for the rows of a batch, these are divided among several.
-    """
+    """Yield the rows of a join in its output types. Batches that do not fit a type are split."""
     for batch in batches:
         yield from _fitted(batch, schema)
 

@@ -1,4 +1,4 @@
-"""Which parts of a side can hold a match at all, by the statistics that its files keep."""
+"""Parts of a side that can contain a match, by file statistics."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from juncture.runtime.sources import Source
 from juncture.spec.schema import Domain
 
 Extent = tuple[Any, Any]
-"""The least and the greatest value of a column, in steps of a join's domain or in the form of a key."""
+"""The minimum and maximum of a column, in steps of a join's domain or as keys."""
 
 
 def extent_of(values: pa.Array, domain: Domain) -> Extent | None:
-    """Return the extent that two values, the least and the greatest, stand for; None if they are null or NaN."""
+    """Return the extent of a minimum and maximum; None if they are null or NaN."""
     least, *_, greatest = steps_of(plain(values), domain)
     missing = least is None or greatest is None or least != least or greatest != greatest
     return None if missing else (least, greatest)
 
 
 def parts_within(source: Source, column: str, domain: Domain, low: Any, high: Any) -> list[int]:
-    """Return the parts that may hold a value between two limits; None is none. Parts without statistics are kept."""
+    """Return the parts that may contain a value between two bounds (None: no bound), or have no statistics."""
     kept = []
     for part in range(len(source.part_rows)):
         values = source.extent(part, column)
@@ -38,25 +38,25 @@ def parts_within(source: Source, column: str, domain: Domain, low: Any, high: An
 
 
 def ends_of(array: pa.Array) -> pa.Array:
-    """Return the least and the greatest value of an array; nulls if it has none."""
+    """Return the minimum and maximum of an array; nulls if it is empty."""
     ends = pc.min_max(array)
     return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
 
 
 def all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.Array]:
-    """Yield the least and the greatest value of each piece of a column: by statistics, or else by reading it."""
+    """Yield the minimum and maximum of each piece of a column, by statistics or by reading it."""
 
-    def found(part: int) -> list[pa.Array]:
+    def ends_in(part: int) -> list[pa.Array]:
         known = source.extent(part, column)
-        # Some writers let NaN hide the other values.
+        # Some writers use NaN as the minimum or maximum of other values.
         if known is not None and not (pat.is_floating(known.type) and known.is_nan().true_count):
             return [known]
         return [ends_of(plain(batch.column(0))) for batch in source.read(part, [column])]
 
-    for ends in context.threads.map(found, range(len(source.part_rows))):
+    for ends in context.threads.map(ends_in, range(len(source.part_rows))):
         yield from ends
 
 
 def meets(extent: Extent | None, low: Any, high: Any) -> bool:
-    """Return whether an extent, if known, meets the range between two limits; None means no limit."""
+    """Return whether an extent, if known, intersects the range between two bounds; None is no bound."""
     return extent is None or ((high is None or extent[0] <= high) and (low is None or extent[1] >= low))
