@@ -1,1 +1,1 @@
-"""Pipelines: one TOML file of sources, steps, checks and sinks, run in this process, on Spark, and as a stream."""
+"""Pipelines: a TOML file of sources, steps, checks and sinks, run in this process, on Spark, or as a stream."""

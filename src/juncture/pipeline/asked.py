@@ -1,4 +1,4 @@
-"""Which columns of its sources a pipeline's sinks and checks come to need, so that no others are read."""
+"""Column pruning: the source columns that a pipeline's sinks and checks need."""
 
 from __future__ import annotations
 
@@ -23,21 +23,10 @@ _Names: TypeAlias = frozenset[str]
 
 
 def columns_asked(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[str, list[str]]:
-    """Return the columns that have to be read of each source of which some need not be.
+    """Return the needed columns of each source that has unneeded ones, at least one, in schema order.
 
-    Parameters
-    ----------
-    file
-        The pipeline.
-    schemas
-        The columns of its sources and steps; None of those that only Spark knows, which are read whole.
-    wanted
-        Sources and steps that are shown with all of their columns. What they do not need is not looked at.
-
-    Returns
-    -------
-    dict
-        By source, names in the order of its columns, one at least.
+    `wanted` are the sources and steps whose columns are all needed; what they do not depend on is ignored. Sources with
+    schema None, which only Spark knows, are read completely.
     """
     shown = set(wanted)
     needed = needed_for(file, shown)
@@ -64,7 +53,7 @@ def _all(schemas: Schemas, name: str) -> _Names:
 
 
 def _asked_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterator[tuple[str, Set[str]]]:
-    """Yield what a step reads, and the columns of it that some of the step's own columns need."""
+    """Yield the inputs of a step, each with the columns that the wanted columns of the step need."""
     step = file.steps[name]
     known = [schemas.get(read) for read in step.inputs]
     found: tuple[Set[str], ...] | None = None
@@ -78,7 +67,7 @@ def _asked_by(file: File, name: str, wanted: _Names, schemas: Schemas) -> Iterat
 
 
 def _asked_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[Set[str]] | None:
-    """Return the columns that a step's expressions name; None if they may need all."""
+    """Return the columns that a step's expressions name, or None if they may need all."""
     if step.grid is not None or (step.distinct and step.select is None and step.agg is None):
         return None
     texts = [] if step.filter is None else [step.filter]
@@ -95,7 +84,7 @@ def _asked_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[S
 
 
 def _identifiers(text: str) -> set[str] | None:
-    """Return all that an expression names, in small letters as Spark compares them; None if that may be all columns."""
+    """Return the identifiers in an expression in lower case, as Spark compares them, or None if it may need all."""
     try:
         node = sqlglot.parse_one(f"SELECT {text}", read="spark")
     except SqlglotError:
@@ -108,15 +97,15 @@ def _identifiers(text: str) -> set[str] | None:
 def _asked_by_join(
     step: JoinStep, wanted: _Names, left: pa.Schema, right: pa.Schema
 ) -> tuple[Set[str], Set[str]] | None:
-    """Return the columns of both sides that a join needs for some of its own; None if it may need all."""
+    """Return the columns of both sides that a join needs for wanted columns, or None if it may need all."""
     join = step.spec.resolve(left, right)
-    ours, theirs = _needed(join, "left", wanted), _needed(join, "right", wanted)
-    # A right column is called otherwise where the left side has its name.
-    ours |= theirs & set(left.names)
+    left_names, right_names = _needed(join, "left", wanted), _needed(join, "right", wanted)
+    # A right column gets a suffix only while the left side has its name.
+    left_names |= right_names & set(left.names)
     if join.how not in ("semi", "anti") and (join.aggregates or isinstance(step.spec, Asof)):
-        # All right columns decide which of equal rows is the one.
-        theirs = set(right.names)
-    asked = ours, theirs
+        # All right columns break ties.
+        right_names = set(right.names)
+    asked = left_names, right_names
     try:
         narrow = step.spec.resolve(*map(_only, (left, right), asked))
     except JunctureError:
@@ -125,7 +114,7 @@ def _asked_by_join(
 
 
 def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:
-    """Return the columns of a side that decide which rows match, or that wanted columns show."""
+    """Return the columns of a side that decide which rows match, or that wanted columns contain."""
     schema = join.left_schema if side == "left" else join.right_schema
     named = set[str]()
     for name in join.compared(side):
@@ -138,7 +127,7 @@ def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:
 
 
 def _own(schema: pa.Schema, name: str, side: Side) -> Iterable[str]:
-    """Return the columns of a table that a column is, or is made of."""
+    """Return the columns of a table that a column is computed from."""
     field = schema.field(name)
     if parts := parts_of(field):
         return [own for part in parts for own in _own(schema, part, side)]

@@ -1,4 +1,4 @@
-"""What is expected of sources and steps, held against their rows."""
+"""Checks of sources and steps."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from juncture.spec.duration import duration_ns, format_duration
 
 @dataclass(frozen=True)
 class Checked:
-    """Something that was expected, and what was found.
+    """The result of one check.
 
     Attributes
     ----------
     of
         The source or step.
     expected, found
-        What was expected, and what is the case.
-    passed
-        Whether it is as expected.
+        The expected and the actual value, as text.
     fails
-        Whether the pipeline stops where it is not.
+        Whether the pipeline stops if the check has not passed.
     """
 
     of: str
@@ -34,12 +32,12 @@ class Checked:
     fails: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the result as plain data."""
         return asdict(self)
 
 
 def checked(check: Check, engine: Engine) -> Iterator[Checked]:
-    """Yield what was found of each thing that a check expects."""
+    """Yield the result of each expectation of a check."""
     name = check.of if check.table is None else f"{check.of}.{check.table}"
     for expected, found, passed in _found(check, engine):
         yield Checked(name, expected, found, passed, check.on_failure == "fail")
@@ -72,13 +70,13 @@ def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, 
             yield _distance(name, limit, matches)
     if check.leaked is not None:
         leaked = matches.leaked or 0
-        yield f"at most {check.leaked:,} known too late", f"{leaked:,}", leaked <= check.leaked
+        yield f"at most {check.leaked:,} rows known too late", f"{leaked:,}", leaked <= check.leaked
 
 
 def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
     expected, distances = f"distance {name} at most {limit}", matches.distances
     if distances is None and matches.matched:
-        return expected, "values of on have an order alone", False
+        return expected, "on columns without distances", False
     if distances is None:
         return expected, "nothing matched", True
     value = distances.maximum if name == "max" else getattr(distances, name)

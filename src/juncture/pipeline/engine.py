@@ -1,4 +1,4 @@
-"""What an engine does for a pipeline, wherever it runs."""
+"""The interface of an engine that runs pipelines."""
 
 from __future__ import annotations
 
@@ -17,39 +17,37 @@ from juncture.spec.range import Range
 
 
 class PhaseProgress(Protocol):
-    """What shows how far a phase is."""
+    """Displays the progress of a phase."""
 
     def phase(self, name: str, done: int, total: int, /) -> object:
-        """Show how much of a part of it is done, of how much."""
+        """Display the completed and total work of a part of the phase."""
         ...
 
 
 Watch = Callable[[str], AbstractContextManager[PhaseProgress]]
-"""What shows that something is under way while a block runs."""
+"""Displays the progress of a block by its description."""
 
 
 class _Unseen:
     def phase(self, _name: str, _done: int, _total: int, /) -> None:
-        """Show nothing."""
+        """Display nothing."""
 
 
 def unwatched(_what: str) -> AbstractContextManager[PhaseProgress]:
-    """Show nothing of what is under way."""
+    """Display no progress."""
     return nullcontext(_Unseen())
 
 
 @dataclass(frozen=True)
 class MatchCounts:
-    """What became of the left rows of a join.
+    """Match counts of a join.
 
     Attributes
     ----------
-    left_rows, matched
-        How many there are, and how many have a match.
     distances
-        How far matches of an as-of join are; None if nothing matched, or it is another join.
+        Distances of as-of matches; None without matches, or for another join.
     leaked
-        How many matches were known too late, if that can be told.
+        The number of matches that became known too late, if known.
     """
 
     left_rows: int
@@ -59,51 +57,45 @@ class MatchCounts:
 
 
 class Engine(ABC):
-    """An engine with the rows of a pipeline's sources and steps.
-
-    Attributes
-    ----------
-    name
-        Which engine it is.
-    """
+    """An engine with the rows of a pipeline's sources and steps."""
 
     name: EngineName
 
     @abstractmethod
     def make(self, name: str) -> None:
-        """Make the rows of a source or a step, those that it reads being made."""
+        """Compute a source or step whose inputs are computed."""
 
     @abstractmethod
     def rows_of(self, name: str) -> Any:
-        """Return the rows of a source or a step, as a user gets them."""
+        """Return the rows of a source or step in the type that users get."""
 
     @abstractmethod
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """Return the number of rows, and for columns how many nulls they have."""
+        """Return the number of rows, and the number of nulls in columns."""
 
     @abstractmethod
     def repeated(self, name: str, columns: Sequence[str]) -> int:
-        """Return how many values of a key occur more than once."""
+        """Return the number of key values that occur more than once."""
 
     @abstractmethod
     def matches(self, name: str, table: str | None) -> MatchCounts:
-        """Return what became of the left rows of a step."""
+        """Return the match counts of a step."""
 
     @abstractmethod
     def plan(self, name: str) -> Any:
-        """Return the plan of a step that joins, or None of another."""
+        """Return the plan of a join step, or None for another step."""
 
     @abstractmethod
     def write(self, sink: SinkSection) -> int | None:
-        """Write a sink, and return its rows if they were counted. It appears whole or not at all."""
+        """Write a sink completely or not at all, and return its number of rows if counted."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what was held."""
+        """Release the rows."""
 
 
 def semi(spec: Spec) -> Spec:
-    """Return a join that gives the left rows with a match of another, once each."""
+    """Return a join that returns each left row with a match once."""
     if isinstance(spec, Range) and spec.windows is not None:
         return replace(spec, how="inner", agg={"*": "count"})
     changes: dict[str, Any] = {"how": "semi"}

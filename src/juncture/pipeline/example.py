@@ -1,4 +1,4 @@
-"""The pipeline that `juncture init` writes, with its data: trades, the quotes before them, and the accounts behind."""
+"""The example pipeline of `juncture init`, with its data: trades, quotes and accounts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SECOND = 1_000_000
 _DAY = 6 * 3600 * _SECOND
 
 _TEXT = """\
-# Trades with the quote in force at their time. `juncture check` looks at this file without reading the data,
-# `juncture explain pipeline` says how it will run, and `juncture run` runs it: on Spark, in this process with
+# Trades with the quote in force at their time. `juncture check` validates this file without reading the data,
+# `juncture explain pipeline` describes how it will run, and `juncture run` runs it: on Spark, in this process with
 # --engine local, and as a stream with --stream.
 
 [pipeline]
@@ -30,7 +30,7 @@ least = 10                              # juncture run --set least=100
 
 [sources.trades]
 path = "data/trades"                    # a folder, a file or a glob
-order = { on = "ts", delay = "10s" }    # with --stream, its rows come in this order
+order = { on = "ts", delay = "10s" }    # with --stream, rows arrive in this order
 
 [sources.quotes]
 path = "data/quotes.parquet"
@@ -78,17 +78,14 @@ mode = "overwrite"
 
 
 def write_example(folder: Path) -> list[Path]:
-    """Write a pipeline and its data, and return what was written.
-
-    Raises
-    ------
-    PlanError
-        If there is a pipeline, or data, already.
-    """
+    """Write a pipeline and its data, and return their paths. Existing files are not replaced."""
     file, data = folder / "juncture.toml", folder / "data"
     for path in (file, data):
         if path.exists():
-            raise PlanError(f"{path} exists, and is not replaced. Name another folder: juncture init FOLDER.")
+            raise PlanError(
+                f"{path} exists and is not replaced. Pass another folder: juncture init FOLDER.",
+                name="JN-OUTPUT-EXISTS",
+            )
     (data / "trades").mkdir(parents=True)
     generator = np.random.default_rng(7)
     trades = pa.table(
@@ -117,6 +114,6 @@ def write_example(folder: Path) -> list[Path]:
 
 
 def _times(generator: np.random.Generator, rows: int) -> pa.Array:
-    """Return times of one day, in their order."""
+    """Return sorted times of one day."""
     start = int(datetime(2026, 1, 5, 9, tzinfo=UTC).timestamp()) * _SECOND
     return pa.array(start + np.sort(generator.integers(0, _DAY, rows)), pa.timestamp("us", "UTC"))

@@ -1,4 +1,4 @@
-"""A pipeline in words and as a page: what flows where, and how each join will be done."""
+"""Pipelines explained as text and as a page: the dataflow, and the plan of each join."""
 
 from __future__ import annotations
 
@@ -20,28 +20,12 @@ from juncture.pipeline.sinks import sink_format
 from juncture.pipeline.sources import format_name, parquet_files, resolved
 from juncture.planner.explain.html import page, rows_table
 
-NOT_YET = "Rows of steps, and of text, are not there yet and count as none: joins are planned anew when they run."
+NOT_YET = "Rows of steps and of text files are unknown yet and count as none. Joins are planned again when they run."
 
 
 @dataclass(frozen=True)
 class Explained:
-    """All that there is to say of a pipeline.
-
-    Attributes
-    ----------
-    file
-        The pipeline.
-    folder
-        Where it is.
-    schemas
-        The columns of its sources and steps.
-    plan_of
-        Gives the plan of a step that joins, or None.
-    where
-        Where it runs, in words.
-    notes
-        What else there is to know.
-    """
+    """An explanation of a pipeline. `plan_of` returns the plan of a step, or None. `where` names the engine."""
 
     file: File
     folder: Path
@@ -51,7 +35,7 @@ class Explained:
     notes: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """Return it as text."""
+        """Return the explanation as text."""
         lines = [f"Pipeline {self.file.pipeline.name} {self.where}"]
         lines += [f"  {note}" for note in self.notes]
         for heading, parts in (("sources", self._sources()), ("steps", self._steps())):
@@ -68,13 +52,7 @@ class Explained:
         return "\n".join(lines)
 
     def html(self) -> str:
-        """Return it as one page that needs no network.
-
-        Raises
-        ------
-        PlanError
-            If what draws the plans of joins is not installed.
-        """
+        """Return the explanation as a self-contained page."""
         title = escape(f"Pipeline {self.file.pipeline.name}")
         parts = [f"<h1>{title}</h1>", f"<p>It runs {escape(self.where)}.</p>"]
         parts += [*(f"<p>{escape(note)}</p>" for note in self.notes), self._drawing()]
@@ -97,7 +75,7 @@ class Explained:
         boxes |= {name: ("step", _kind(step)) for name, step in self.file.steps.items()}
         edges = [(read, name) for name, step in self.file.steps.items() for read in dict.fromkeys(step.inputs)]
         for name, sink in self.file.sinks.items():
-            # A sink may be called as a step is.
+            # A sink may have the name of a step.
             boxes[f"{name} "] = ("sink", sink_format(sink))
             edges.append((sink.from_, f"{name} "))
         drawing = draw_dataflow(boxes, edges)
@@ -114,11 +92,11 @@ class Explained:
 
     def _columns(self, name: str) -> str:
         schema = self.schemas.get(name)
-        return "columns that Spark knows" if schema is None else f"columns {', '.join(schema.names)}"
+        return "columns known to Spark only" if schema is None else f"columns {', '.join(schema.names)}"
 
 
 def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int | None = None) -> Callable[[str], Any]:
-    """Return what plans joins in this process before there are rows: of files by what they say, otherwise by types."""
+    """Return a function that plans in-process joins before steps have rows: by Parquet footers, otherwise by types."""
 
     def side(name: str) -> Any:
         source = file.sources.get(name)
@@ -142,7 +120,7 @@ def planned_here(file: File, folder: Path, schemas: Schemas, memory: str | int |
 
 def _place(source: SourceSection) -> str:
     place = source.table or ", ".join(source.paths) or str(source.options.get("dbtable", "a query"))
-    order = "" if source.order is None else ", in order, so that it can come as a stream"
+    order = "" if source.order is None else ", ordered, for streams"
     return f"{source.format or ''} {place}".strip() + order
 
 
@@ -162,8 +140,8 @@ def _words(step: Step) -> str:
     if isinstance(step, ManyStep):
         return f"{step.left} with {', '.join(f'{name} ({t.shown.spec.kind})' for name, t in step.tables.items())}"
     if isinstance(step, Derived):
-        return f"of {step.from_}: {'; '.join(_clauses(step))}"
-    return f"{step.left} with values between the rows of {step.right}"
+        return f"from {step.from_}: {'; '.join(_clauses(step))}"
+    return f"{step.left} interpolated between the rows of {step.right}"
 
 
 def _clauses(step: Derived) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Spark's SQL in this process: expressions over the columns of one table, read by sqlglot and run by DuckDB.
+"""Spark SQL expressions over one table in this process, parsed by sqlglot and run by DuckDB.
 
 Types are Spark's where the two differ: sums of integers are ``bigint``, parts of times and lengths of text ``int``.
 """
@@ -28,25 +28,18 @@ _INTS = (
     *(exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfYear, exp.Quarter, exp.WeekOfYear),
     *(exp.Hour, exp.Minute, exp.Second, exp.Length, exp.DateDiff, exp.StrPosition),
 )
-"""Functions that give 32-bit integers in Spark, and wider ones in DuckDB."""
-
+"""Functions that return 32-bit integers in Spark, and wider ones in DuckDB."""
 
 _DATES = (exp.TsOrDsAdd, exp.AddMonths, exp.LastDay)
-"""Functions that give dates in Spark, and times in DuckDB."""
+"""Functions that return dates in Spark, and timestamps in DuckDB."""
 
 
 class ExpressionError(SchemaError):
-    """An expression does not fit the columns.
+    """An expression does not fit the columns. `key` is the path of the expression within its step."""
 
-    Attributes
-    ----------
-    key
-        The keys of the step that say so.
-    """
-
-    def __init__(self, key: tuple[str | int, ...], message: str) -> None:
+    def __init__(self, key: tuple[str | int, ...], message: str, *, name: str = "JN-EXPRESSION-INVALID") -> None:
         self.key = key
-        super().__init__(message)
+        super().__init__(message, name=name)
 
 
 class UnknownFunctionError(ExpressionError):
@@ -54,13 +47,7 @@ class UnknownFunctionError(ExpressionError):
 
 
 def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
-    """Return the schema of what a step makes, without a row.
-
-    Raises
-    ------
-    ExpressionError
-        If an expression cannot be read, or names a column that is not there.
-    """
+    """Return the schema of a step's result, without rows."""
     with _connected(None) as connection:
         return _relation(connection, step, schema.empty_table()).to_arrow_reader(_BATCH_ROWS).schema
 
@@ -69,21 +56,9 @@ def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
 def derived_batches(
     name: str, step: Derived, rows: pa.RecordBatchReader, folder: Path
 ) -> Iterator[pa.RecordBatchReader]:
-    """Run a step, and give its rows in batches while the block lasts.
+    """Run a step, and yield its rows in batches while the block lasts.
 
-    Parameters
-    ----------
-    name, step
-        What is made.
-    rows
-        Of what.
-    folder
-        Where DuckDB puts what does not fit into memory.
-
-    Raises
-    ------
-    DataError
-        If an expression has no value for a row. What goes wrong with the rows themselves is raised as it is.
+    DuckDB spills to `folder`. Errors of reading `rows` are raised unchanged.
     """
     raised = list[Exception]()
 
@@ -91,7 +66,7 @@ def derived_batches(
         try:
             yield from rows
         except Exception as error:
-            # DuckDB makes text of it.
+            # DuckDB raises an error of its own with the text of this one.
             raised.append(error)
             raise
 
@@ -103,13 +78,14 @@ def derived_batches(
         if raised:
             raise raised[0] from error
         raise DataError(
-            f"The step {name!r} cannot be computed: {_first_line(error).rstrip('.!')}. Change {_expressions(step)}, or "
-            "the parameters and rows that it reads."
+            f"The step {name!r} cannot be computed: {_first_line(error).rstrip('.!')}. Change {_expressions(step)}, "
+            "or the parameters and rows that it reads.",
+            name="JN-EXPRESSION-VALUE",
         ) from error
 
 
 def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) -> int:
-    """Return how many values of a key occur more than once; where a part of it is null, that is a value too."""
+    """Return the number of key values that occur more than once. Nulls are values."""
     with _connected(folder) as connection:
         connection.register(_TABLE, rows)
         keys = ", ".join(map(_quoted, columns))
@@ -119,7 +95,7 @@ def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) ->
 
 @cache
 def _empty() -> Any:
-    """Return a database without tables: to make one takes longer than to ask it for the columns of a step."""
+    """Return an empty database, which is cached because creating one takes longer than a query for columns."""
     return duckdb.connect()
 
 
@@ -133,7 +109,7 @@ def _connected(folder: Path | None) -> Iterator[Any]:
 
 
 def _relation(connection: Any, step: Derived, rows: Any) -> Any:
-    """Return a query for what a step makes, in parts: each has the columns of the one before."""
+    """Return a query for a step, in parts: each reads the columns of the previous one."""
     connection.register(_TABLE, rows)
     relation = connection.sql(f"SELECT * FROM {_TABLE}")
     if step.filter is not None:
@@ -162,77 +138,79 @@ def _alias(node: Any, name: str) -> Any:
 
 
 def _read(text: str, key: tuple[str | int, ...], relation: Any) -> Any:
-    """Return an expression of Spark's over the columns of a relation, as DuckDB is to compute it."""
+    """Parse a Spark expression over the columns of a relation, as an expression for DuckDB."""
     try:
         query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
     except SqlglotError as error:
         first = str(error).partition("\n")[0].partition(". Line")[0]
         first = "an operator lacks a side" if first.startswith("Required keyword") else first
-        raise ExpressionError(key, f"{text!r} cannot be read as SQL: {first}.") from error
+        raise ExpressionError(key, f"{text!r} is not valid SQL: {first}.") from error
     if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("where"):
-        raise ExpressionError(key, f"{text!r} is not one expression of SQL. Write each by itself.")
+        raise ExpressionError(key, f"{text!r} is not a single SQL expression. Write one expression per entry.")
     node = query.expressions[0]
     if node.find(exp.Select, exp.Join):
-        raise ExpressionError(key, f"{text!r} holds a query of its own. Write a step for it, and join with that.")
+        raise ExpressionError(key, f"{text!r} contains a subquery. Write a step for the subquery, and join with it.")
     for column in node.find_all(exp.Column):
         if not isinstance(column.this, exp.Star):
             _check_name(column.name, key, list(relation.columns))
-    # Those within others come first.
-    for found in reversed(list(query.find_all(*_INTS, *_DATES, exp.Cast))):
-        _make_as_in_spark(found, relation)
+    # Innermost expressions first.
+    for inner in reversed(list(query.find_all(*_INTS, *_DATES, exp.Cast))):
+        _make_as_in_spark(inner, relation)
     return query.expressions[0]
 
 
 def _make_as_in_spark(node: Any, relation: Any) -> None:
-    """Make a part of an expression have the type, and a cast the value, that it has in Spark."""
+    """Change a part of an expression to have Spark's type and, for casts, Spark's value."""
     if isinstance(node, exp.Cast):
         if node.to.is_type(*exp.DataType.INTEGER_TYPES) and _is_real(node.this, relation):
-            # Spark cuts fractions off, and DuckDB rounds.
+            # Spark truncates fractions, DuckDB rounds.
             node.set("this", exp.func("TRUNC", node.this.copy(), dialect="duckdb"))
     elif not isinstance(node.parent, exp.Cast):
         node.replace(exp.cast(node.copy(), "int" if isinstance(node, _INTS) else "date", dialect="duckdb"))
 
 
 def _is_real(node: Any, relation: Any) -> bool:
-    """Tell whether an expression is of numbers that may have fractions."""
+    """Return whether an expression has numbers that may have fractions."""
     try:
-        found = relation.query(_TABLE, sqlglot.select(node.copy()).from_(_TABLE).sql("duckdb")).types[0]
+        kind = relation.query(_TABLE, sqlglot.select(node.copy()).from_(_TABLE).sql("duckdb")).types[0]
     except duckdb.Error:
         return False
-    return str(found).startswith(("DOUBLE", "FLOAT", "DECIMAL"))
+    return str(kind).startswith(("DOUBLE", "FLOAT", "DECIMAL"))
 
 
 def _check_name(name: str, key: tuple[str | int, ...], names: list[str]) -> None:
     if name.lower() not in {each.lower() for each in names}:
-        raise ExpressionError(key, f"There is no column {name!r}. {did_you_mean(name, names)}")
+        message = f"Column {name!r} does not exist. {did_you_mean(name, names)}"
+        raise ExpressionError(key, message, name="JN-COLUMN-MISSING")
 
 
 def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
-    """Return the relation of a query over another one, with Spark's types."""
+    """Return a query over a relation, with Spark's types."""
     try:
-        found = relation.query(_TABLE, query.sql("duckdb"))
+        result = relation.query(_TABLE, query.sql("duckdb"))
     except duckdb.Error as error:
         first = _first_line(error)
         if isinstance(error, duckdb.CatalogException):
-            raise UnknownFunctionError(key, f"This process lacks a function: {first} Run it on Spark.") from error
-        raise ExpressionError(key, f"These expressions do not fit the columns: {first}") from error
-    wide = [str(each) == "HUGEINT" for each in found.types]
+            message = f"A function is not available in this process: {first} Run the pipeline on Spark."
+            raise UnknownFunctionError(key, message, name="JN-FUNCTION-UNKNOWN") from error
+        raise ExpressionError(key, f"The expressions do not fit the columns: {first}") from error
+    wide = [str(each) == "HUGEINT" for each in result.types]
     if any(wide):
         columns = [
             f"CAST({_quoted(name)} AS BIGINT) AS {_quoted(name)}" if is_wide else _quoted(name)
-            for name, is_wide in zip(found.columns, wide, strict=True)
+            for name, is_wide in zip(result.columns, wide, strict=True)
         ]
-        found = found.project(", ".join(columns))
-    return found
+        result = result.project(", ".join(columns))
+    return result
 
 
 def _first_line(error: duckdb.Error) -> str:
-    """Return what DuckDB says, without the kind of error and the SQL that it was given."""
+    """Return DuckDB's message without the kind of error and the SQL."""
     return re.sub(r"^[A-Z][\w ]* Error: ", "", str(error).partition("\n")[0])
 
 
 def _expressions(step: Derived) -> str:
-    """Return the expressions of a step as its file says them."""
+    """Return the expressions of a step as written in its file."""
     texts = [] if step.filter is None else [f"filter = {step.filter!r}"]
     for key, said in (("agg", step.agg), ("select", step.select)):
         if said is not None:

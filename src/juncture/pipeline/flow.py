@@ -1,4 +1,4 @@
-"""A drawing of a dataflow as inline SVG: sources on the left, sinks on the right, each box right of what it reads."""
+"""A dataflow as inline SVG: sources on the left, sinks on the right, each box to the right of its inputs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ _COLOURS = {"source": "#8d99ae", "step": "#d1495b", "sink": "#2a9d8f"}
 
 
 def draw_dataflow(boxes: Mapping[str, tuple[str, str]], edges: Sequence[tuple[str, str]]) -> str:
-    """Draw boxes and what flows between them.
-
-    Parameters
-    ----------
-    boxes
-        By name, what each is (``"source"``, ``"step"`` or ``"sink"``), and a few words.
-    edges
-        Pairs of names.
+    """Draw boxes (name: kind and text) and their edges. Kinds are ``"source"``, ``"step"`` and ``"sink"``.
 
     Examples
     --------
@@ -38,14 +31,14 @@ def draw_dataflow(boxes: Mapping[str, tuple[str, str]], edges: Sequence[tuple[st
 
 
 def _places(boxes: Mapping[str, object], edges: Sequence[tuple[str, str]]) -> dict[str, tuple[int, int]]:
-    """Return the column and the row of each box: a column right of all that it reads."""
+    """Return the column and row of each box. Its column is to the right of its inputs."""
     column = dict.fromkeys(boxes, 0)
-    # There are no circles, so that the longest way has fewer parts than there are boxes.
+    # Without cycles, the longest path has fewer edges than there are boxes.
     for _ in boxes:
         for read, name in edges:
             column[name] = max(column[name], column[read] + 1)
     for name in boxes:
-        # What reads nothing stands beside what reads it first, so that lines are short.
+        # Boxes without inputs are next to their first reader, for short lines.
         readers = [column[reader] for read, reader in edges if read == name]
         if readers and name not in {reader for _, reader in edges}:
             column[name] = min(readers) - 1

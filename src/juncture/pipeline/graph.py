@@ -1,4 +1,4 @@
-"""What of a pipeline reads what: names that are there, no circles, and what is to be done for some of it."""
+"""The dependency graph of a pipeline: missing names, cycles, and selection of sinks."""
 
 from __future__ import annotations
 
@@ -11,45 +11,38 @@ from juncture.pipeline.problems import Problems
 
 
 def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Problems) -> None:
-    """Note names that are not there, or are there twice, and steps that read themselves.
+    """Add a problem for each missing or repeated name, and for cycles.
 
-    Parameters
-    ----------
-    file
-        The file, without what could not be read of it.
-    named
-        The names of all sources and steps.
-    problems
-        Where they are noted.
+    `file` lacks sections with problems; `named` has the names of all sources and steps.
     """
     for name in named["steps"]:
         if name in named["sources"]:
-            problems.add(("steps", name), f"The name {name!r} is that of a source too. Give the step another one.")
+            problems.add(("steps", name), f"The step {name!r} has the name of a source. Rename one of them.")
     known = [*named["sources"], *named["steps"]]
     for name, step in file.steps.items():
         for key, read in _reads(step):
             if read not in known:
-                problems.add(("steps", name, *key), f"There is no source or step {read!r}. {did_you_mean(read, known)}")
+                problems.add(("steps", name, *key), _missing(read, known))
     for place, check in enumerate(file.checks):
         if check.of not in known:
-            problems.add(
-                ("checks", place, "of"), f"There is no source or step {check.of!r}. {did_you_mean(check.of, known)}"
-            )
+            problems.add(("checks", place, "of"), _missing(check.of, known))
     for name, sink in file.sinks.items():
         if sink.from_ not in known:
-            problems.add(
-                ("sinks", name, "from"), f"There is no source or step {sink.from_!r}. {did_you_mean(sink.from_, known)}"
-            )
-    circle = _circle(file)
-    if circle:
+            problems.add(("sinks", name, "from"), _missing(sink.from_, known))
+    cycle = _cycle(file)
+    if cycle:
         problems.add(
-            ("steps", circle[0]),
-            f"Circular dependency: {' → '.join([*circle, circle[0]])}. Remove one of these references.",
+            ("steps", cycle[0]),
+            f"Circular dependency: {' → '.join([*cycle, cycle[0]])}. Remove one of these references.",
         )
 
 
+def _missing(name: str, known: Sequence[str]) -> str:
+    return f"The source or step {name!r} does not exist. {did_you_mean(name, known)}"
+
+
 def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
-    """Return what a step reads, with the keys that say so."""
+    """Return the inputs of a step with their keys."""
     if isinstance(step, ManyStep):
         tables = [(("tables", name, "right"), table.right) for name, table in step.tables.items()]
         return [(("left",), step.left), *tables]
@@ -57,8 +50,8 @@ def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
     return [((key,), read) for key, read in zip(keys, step.inputs, strict=True)]
 
 
-def _circle(file: File) -> list[str]:
-    """Return steps that wait for one another, in that order; none if there are none."""
+def _cycle(file: File) -> list[str]:
+    """Return the steps of a cycle in order, or an empty list."""
     done: set[str] = set()
 
     def walk(name: str, above: list[str]) -> list[str]:
@@ -67,17 +60,17 @@ def _circle(file: File) -> list[str]:
         if name in done or name not in file.steps:
             return []
         for read in file.steps[name].inputs:
-            found = walk(read, [*above, name])
-            if found:
-                return found
+            cycle = walk(read, [*above, name])
+            if cycle:
+                return cycle
         done.add(name)
         return []
 
-    return next((found for name in file.steps if (found := walk(name, []))), [])
+    return next((cycle for name in file.steps if (cycle := walk(name, []))), [])
 
 
 def steps_in_order(file: File) -> list[str]:
-    """Return the names of the steps, each after those that it reads."""
+    """Return the names of the steps, each after its inputs."""
     order: dict[str, None] = {}
 
     def visit(name: str) -> None:
@@ -92,7 +85,7 @@ def steps_in_order(file: File) -> list[str]:
 
 
 def needed_for(file: File, names: Iterable[str]) -> set[str]:
-    """Return the sources and steps that some of them need, themselves among them."""
+    """Return the sources and steps that some of them depend on, including themselves."""
     needed: set[str] = set()
     waiting = list(names)
     while waiting:
@@ -104,7 +97,7 @@ def needed_for(file: File, names: Iterable[str]) -> set[str]:
 
 
 def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
-    """Return how often each of some sources and steps is read by others of them, or by sinks."""
+    """Return the number of readers of sources and steps, among them and sinks."""
     wanted = set(names)
     counted = Counter(read for name in wanted & set(file.steps) for read in file.steps[name].inputs)
     counted.update(sink.from_ for sink in file.sinks.values() if sink.from_ in wanted)
@@ -112,28 +105,18 @@ def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
 
 
 def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) -> list[str]:
-    """Return the sinks that are to be written.
+    """Return the sinks to write.
 
-    Parameters
-    ----------
-    file
-        The file.
-    only
-        Sinks, or steps and sources whose sinks are meant; all if empty.
-    downstream_of
-        Sources and steps: sinks that none of them leads to are left out.
-
-    Raises
-    ------
-    SpecError
-        If one of the names is not there, or nothing is left.
+    `only` are sinks, or steps and sources of sinks (all if empty). `downstream_of` excludes sinks that depend on none
+    of these sources and steps.
     """
     known = [*file.sinks, *file.steps, *file.sources]
     for argument, names in (("--only", only), ("--downstream-of", downstream_of)):
         for name in names:
             if name not in known:
                 raise SpecError(
-                    f"{argument} {name!r} is no sink, step or source of this pipeline. {did_you_mean(name, known)}"
+                    f"{argument} {name!r} is not a sink, step or source of this pipeline. {did_you_mean(name, known)}",
+                    name="JN-ARGUMENT-VALUE",
                 )
     chosen = [
         name
@@ -143,5 +126,7 @@ def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) 
     ]
     if not chosen:
         asked = " ".join(["--only", *only] if only else ["--downstream-of", *downstream_of])
-        raise SpecError(f"{asked} leaves no sink to write. There are: {', '.join(file.sinks) or 'none'}.")
+        raise SpecError(
+            f"{asked} selects no sink. There are: {', '.join(file.sinks) or 'none'}.", name="JN-ARGUMENT-VALUE"
+        )
     return chosen

@@ -1,4 +1,4 @@
-"""The rows of a pipeline's step kept up to date in this process, while its sources change."""
+"""Rows of a pipeline's step, maintained in this process while its sources change."""
 
 from __future__ import annotations
 
@@ -25,49 +25,33 @@ from juncture.planner.statistics import Resources
 _log = logging.getLogger(__name__)
 
 Batches = list[pa.RecordBatch]
-"""Changes, with a column of weights."""
+"""Change batches with a weight column."""
 
 
 class PipelineStore(ViewStore):
-    """The rows of a pipeline's sources that change, and what the last epoch gave."""
+    """The rows of a pipeline's sources that change, and the output of the last epoch."""
 
     kind = "pipeline"
 
 
 class KeptPipeline:
-    """The rows of a step, as `juncture.follow` has them kept.
+    """The maintained rows of a step, a query for `juncture.follow`.
 
-    What joins hold follows from the rows of the sources, and is worked out of them again when the state is opened: so
-    an epoch is one write of what changed and what it led to, and all joins have taken it, or none.
+    The state stores only the sources' rows; the state of joins is computed from them when it is opened. So an epoch is
+    one write of its changes and its output, and all joins have applied it, or none.
 
     Parameters
     ----------
     steps
-        The steps that change and lead to the rows, each after those that it reads; the last one has the rows.
-    schemas
-        The columns of sources and steps.
+        The steps that change and lead to the rows, each after its inputs. The last step has the rows.
     sources
         The sources that change.
     table
-        Returns the rows of a source or a step that does not change.
+        Returns the rows of a source or step that does not change.
     store
-        Opens the state, given what the pipeline is, as plain data, and the columns of the sources.
+        Opens the state, from a description of the pipeline as plain data, and the columns of the sources.
     work
-        A folder for what does not fit in memory.
-    resources
-        What joins may use.
-
-    Attributes
-    ----------
-    sources
-        The sources that change.
-    answer_schema, schema
-        The columns of the rows, and of changes of them.
-
-    Raises
-    ------
-    StateError
-        If the state is of another pipeline, open in another process, or damaged.
+        A folder to spill to.
     """
 
     def __init__(
@@ -102,7 +86,7 @@ class KeptPipeline:
             raise
 
     def _load(self) -> None:
-        """Have the joins hold what the store has."""
+        """Load the rows of the store into the joins."""
         self._joined_epochs = None
         self._joins = {
             name: ChangeJoin(
@@ -116,38 +100,33 @@ class KeptPipeline:
         self._joined_epochs = self.epoch
 
     def check_open(self) -> None:
-        """Do nothing: what an error has left is loaded again by the next epoch."""
+        """Do nothing, because the next epoch reloads the state after an error."""
 
     @property
     def epoch(self) -> int:
-        """How many epochs have been taken."""
+        """The number of applied epochs."""
         position = self._store.position()
         return 0 if position is None else position.epoch
 
     @property
     def offset(self) -> Any:
-        """What was passed as ``offset`` last."""
+        """The offset of the last epoch."""
         position = self._store.position()
         return None if position is None else position.offset
 
     def populate(self, *, offset: Any, **tables: Any) -> Batches:
-        """Take the tables as they are at first, and return the rows."""
+        """Apply the initial rows of the tables, and return the result."""
         return self.apply(offset=offset, **tables)
 
     def apply(self, *, offset: Any, **changes: Any) -> Batches:
-        """Take the changes of an epoch, and return those of the rows.
+        """Apply the changes of an epoch, and return the changes of the result.
 
-        After an error, what was taken before is in the folder, from which the next epoch loads it again.
-
-        Raises
-        ------
-        SchemaError, DataError, StateError
-            If changes cannot be taken, or not be written.
+        After an error, the next epoch reloads the previous state from the folder.
         """
         if self._joined_epochs != self.epoch:
             self._load()
         flows = {name: list(read_changes(given, self._schemas[name], name)) for name, given in changes.items()}
-        # Until the epoch is written, some joins have taken it, and others have not.
+        # Until the epoch is written, only some joins may have applied it.
         self._joined_epochs = None
         answer = self._follow(flows)
         position = ViewPosition(self.epoch + 1, offset, {})
@@ -161,35 +140,33 @@ class KeptPipeline:
         try:
             self._store.checkpoint(position, {name: [self._rows(name)] for name in self.sources}, answer)
         except StateError as error:
-            # The epoch is in the folder. The next one tries again.
-            _log.warning("No checkpoint was made: %s", error)
+            # The epoch is in the folder, and the next one retries the checkpoint.
+            _log.warning("Checkpoint failed: %s", error)
 
     def last(self) -> Batches:
-        """Return what the last epoch gave."""
+        """Return the output of the last epoch."""
         return self._store.last()
 
     def result(self) -> pa.Table:
-        """Return the rows after the first epoch, which are what it gave.
-
-        Raises
-        ------
-        PlanError
-            If there were more.
-        """
+        """Return the result of the first epoch."""
         if self.epoch > 1:
-            raise PlanError(f"The pipeline has taken {self.epoch:,} epochs, and its rows are in its sinks.")
+            raise PlanError(
+                f"The result is only available after the first epoch, but the pipeline has applied {self.epoch:,} "
+                "epochs. Read its sinks instead.",
+                name="JN-RESULT-UNAVAILABLE",
+            )
         return table_of([change for batch in self.last() for change in _weighted(batch)], self.answer_schema)
 
     def table(self, name: str) -> pa.Table:
-        """Return the rows of a source as they are."""
+        """Return the current rows of a source."""
         return table_of([self._rows(name)], self._schemas[name])
 
     def close(self) -> None:
-        """Let another process have the state."""
+        """Release the state for other processes."""
         self._store.close()
 
     def _rows(self, source: str) -> Change:
-        """Return the distinct rows of a source, and how often each is there."""
+        """Return the distinct rows of a source with their counts."""
         flow = list(self._store.rows(source)) or [(pa.RecordBatch.from_pylist([], self._schemas[source]), _NO_WEIGHTS)]
         return self._summed(source, flow)
 
@@ -199,7 +176,7 @@ class KeptPipeline:
         return batch, weights
 
     def _follow(self, flows: Mapping[str, Flow]) -> Batches:
-        """Bring changes of the sources through all steps, and return those of the rows, each once."""
+        """Apply changes of the sources to all steps, and return the consolidated changes of the result."""
         found = {
             name: [write_changes(batch, weights, "weight") for batch, weights in flows.get(name, [])]
             for name in self.sources
@@ -219,7 +196,7 @@ class KeptPipeline:
         if not join.epoch:
             sides = [found[read] if read in self._live else self._table(read) for read in (step.left, step.right)]
             return join.populate(left=sides[0], right=sides[1])
-        # A table that does not change has come with the first epoch.
+        # A table without changes was applied in the first epoch.
         left, right = (found.get(read, []) for read in (step.left, step.right))
         return join.apply(left=left, right=right) if left or right else []
 

@@ -1,4 +1,4 @@
-"""Pipelines in this process: each step becomes a Parquet file in a folder of its own, so that memory is bounded."""
+"""Pipelines in this process. Each step is written to a Parquet file in a temporary folder, so memory is bounded."""
 
 from __future__ import annotations
 
@@ -47,23 +47,8 @@ _ROW_GROUP_ROWS = 1 << 20
 class LocalEngine(Engine):
     """The engine in this process.
 
-    Parameters
-    ----------
-    file, folder
-        The pipeline, and where its file is.
-    schemas
-        The columns of its sources.
-    watch
-        What shows what is under way.
-    memory
-        How much memory a join may take.
-    asked
-        The columns of sources that are read; all of those that it does not name.
-
-    Attributes
-    ----------
-    work
-        The folder of what steps have made.
+    `asked` has the needed columns of sources; other sources are read completely. `work` is the folder of the steps'
+    results.
     """
 
     name = "local"
@@ -88,7 +73,7 @@ class LocalEngine(Engine):
         self._made: dict[str, Files] = {}
 
     def make(self, name: str) -> None:
-        """Make the rows of a source or a step."""
+        """Compute a source or step."""
         if name in self._file.sources:
             self._made[name] = self._source(name, resolved(self._file.sources[name], self._folder))
             return
@@ -112,11 +97,11 @@ class LocalEngine(Engine):
         self._made[name] = Files(target, "parquet")
 
     def rows_of(self, name: str) -> pa.Table:
-        """Return the rows of a source or a step as a table."""
+        """Return the rows of a source or step as a table."""
         return _reader(self._table(name)).read_all()
 
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """Return the number of rows, and for columns how many nulls they have."""
+        """Return the number of rows, and the number of nulls in columns."""
         nulls = dict.fromkeys(columns, 0)
         rows = self._table(name)
         for batch in _reader(rows.selecting(columns)) if columns else ():
@@ -125,15 +110,15 @@ class LocalEngine(Engine):
         return rows.num_rows, nulls
 
     def repeated(self, name: str, columns: Sequence[str]) -> int:
-        """Return how many values of a key occur more than once."""
+        """Return the number of key values that occur more than once."""
         return counted(_reader(self._table(name).selecting(columns)), columns, self.work)
 
     def matches(self, name: str, table: str | None) -> MatchCounts:
-        """Return what became of the left rows of a step."""
+        """Return the match counts of a step."""
         step = self._file.steps[name]
         if isinstance(step, ManyStep):
-            found = self.plan(name).match_report()[table or ""]
-            return MatchCounts(found.left_rows, found.matched, found.distances, found.leaked)
+            counts = self.plan(name).match_report()[table or ""]
+            return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
         assert isinstance(step, JoinStep)
         if isinstance(step.spec, Asof):
             report = self.plan(name).match_report()
@@ -142,7 +127,7 @@ class LocalEngine(Engine):
         return MatchCounts(self._table(step.left).num_rows, matched)
 
     def plan(self, name: str) -> Any:
-        """Return the plan of a step that joins, or None of another."""
+        """Return the plan of a join step, or None for another step."""
         step = self._file.steps[name]
         if isinstance(step, JoinStep):
             return self._planned(step, step.spec, step.algorithm)
@@ -155,13 +140,13 @@ class LocalEngine(Engine):
         return plan(spec, *sides, algorithm=algorithm, stats=None, resources=resources_here(self._memory))
 
     def _table(self, name: str) -> ParquetSource:
-        """Return the rows of a source or a step, without the columns that nothing asks for."""
+        """Return the rows of a source or step, without unneeded columns."""
         files = self._made[name]
         table = ParquetSource(files.paths, union_by_name=files.union_by_name)
         return table.selecting(self._asked[name]) if name in self._asked else table
 
     def write(self, sink: SinkSection) -> int:
-        """Write a sink: one file where its path has an ending, and otherwise a folder of files."""
+        """Write a sink: a file if its path has an extension, otherwise a folder."""
         place, rows, table = sink_place(sink, self._folder), 0, self._table(sink.from_)
         chosen = next(each for each in FORMATS if each == sink_format(sink))
         with self._watch(f"Writing {sink.path}"):
@@ -174,7 +159,7 @@ class LocalEngine(Engine):
         return rows
 
     def close(self) -> None:
-        """Remove what steps have made."""
+        """Remove the results of steps."""
         self._work.cleanup()
 
     def _target(self) -> Path:
@@ -197,13 +182,7 @@ class LocalEngine(Engine):
         return Files(target, "parquet")
 
     def _read_text(self, name: str, source: SourceSection, target: Path) -> None:
-        """Read text by the types that its beginning tells of, as Spark does.
-
-        Raises
-        ------
-        DataError
-            If a value is of another type.
-        """
+        """Read text with the types inferred from its start, as Spark does."""
         files = [file for path in source.paths for file in files_of(path, "path")]
         partitions = partitions_of(files)
         schema = self._schemas[name]
@@ -214,11 +193,15 @@ class LocalEngine(Engine):
             read_text([Path(file.path) for file in files], text_format, target, options=options, partitions=partitions)
         except DataError as error:
             raise DataError(
-                f'{error} If the types of {name!r} are others, give them: types = {{ column = "string" }}.'
+                f'{error.message} If {name!r} has other types, set them: types = {{ column = "string" }}.',
+                name=error.name,
             ) from error
         if pq.read_schema(target).names != schema.names:
             extra = sorted(set(pq.read_schema(target).names) - set(schema.names))
-            raise DataError(f"The source {name!r} has the column {extra[0]!r} in later rows only. Name it under types.")
+            raise DataError(
+                f"The source {name!r} has the column {extra[0]!r} in later rows only. Add it to types.",
+                name="JN-FILE-COLUMNS",
+            )
 
 
 def _reader(table: ParquetSource) -> pa.RecordBatchReader:
@@ -243,11 +226,11 @@ def _without_views(data_type: pa.DataType) -> pa.DataType:
 
 
 def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Format, fresh: Path) -> int:
-    """Write rows as files of a folder, in folders for the values of some columns, and return their number."""
+    """Write rows as files in partition folders, and return their number."""
     token = secrets.token_hex(8)
     rows = 0
 
-    # Arrow takes no rows of views, which folders ask for.
+    # Partitioning needs to select rows, which Arrow cannot do for views.
     types = {each.name: _without_views(each.type) for each in batches.schema} if sink.partitions else {}
     schema = with_types(batches.schema, types)
     fields = pa.schema([schema.field(name) for name in sink.partitions])

@@ -1,4 +1,4 @@
-"""Pipelines that are kept up to date in this process: each sink follows the sources that it is made of."""
+"""Pipelines that are maintained in this process: each sink follows its sources."""
 
 from __future__ import annotations
 
@@ -37,21 +37,9 @@ def following(
     downstream_of: Sequence[str],
     memory: str | int | None,
 ) -> Iterator[dict[str, Follower]]:
-    """Have each sink that takes changes follow its sources, from a state of its own.
+    """Yield a follower per sink with changes, each with its own state. They have not started.
 
-    Parameters
-    ----------
-    file, folder, schemas
-        The pipeline, where its file is, and the columns of all that is in it.
-    only, downstream_of
-        What is to be done, as `chosen_sinks` takes them.
-    memory
-        How much memory joins of what does not change may take.
-
-    Yields
-    ------
-    dict
-        By sink, what follows. It has not begun.
+    `memory` limits joins of tables without changes.
     """
     with ExitStack() as stack:
         engine = LocalEngine(file, folder, schemas, memory=memory)
@@ -70,7 +58,7 @@ def following(
 
 
 def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEngine, made: set[str]) -> KeptPipeline:
-    """Return what keeps the rows of a sink."""
+    """Return the maintained query of a sink."""
     shown = file.sinks[sink].from_
     live, needed = changing(file), needed_for(file, [shown])
     steps: dict[str, Derived | JoinStep] = {}
@@ -99,7 +87,7 @@ def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEn
 
 
 def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str], sink: str) -> Any:
-    """Return what tells the changes of the sources that lead to a sink, which are all of one kind."""
+    """Return the change source of a sink, whose sources are all of one kind."""
     if file.sources[names[0]].format == "postgres":
         return follow_tables({name: file.sources[name] for name in names}, sink)
     places = {name: Path(str(resolved(file.sources[name], folder).changes)) for name in names}
@@ -113,17 +101,7 @@ def _sink(sink: SinkSection, folder: Path) -> Any:
 
 
 def followed(file: File, followers: Mapping[str, Follower], every_s: float | None, shown: PhaseProgress) -> RunReport:
-    """Bring what has changed to the sinks: what is there, or for ever, looking every so often.
-
-    Parameters
-    ----------
-    file, followers
-        The pipeline, and what follows for each sink.
-    every_s
-        How often to look for changes; None to take what is there, and end.
-    shown
-        Is told how many epochs there were.
-    """
+    """Apply changes to the sinks: the available ones, or forever, polling every `every_s` seconds."""
     began = time.monotonic()
     rows, epochs = dict.fromkeys(followers, 0), 0
     while True:

@@ -1,6 +1,6 @@
-"""What a pipeline's file may say: its tables and keys, each with its type.
+"""The sections and keys of a pipeline file, with their types.
 
-Pydantic checks types, unknown and missing keys; arguments of joins go to the specs, which check themselves.
+Pydantic validates types, unknown keys and missing keys. Join arguments are passed to specs, which validate themselves.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ SinkFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg
 
 SOURCE_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres")
 KEPT_FORMATS = ("delta", "iceberg", "jdbc")
-"""Formats that only Spark reads and writes, with packages of its own."""
+"""Formats that only Spark reads and writes, with additional packages."""
 
 MANY, INTERPOLATE = "many", "interpolate"
-"""What ``join`` says beside the kinds of join."""
+"""Values of ``join`` besides the kinds of joins."""
 
 
 class _Section(BaseModel):
-    """A table of the file, which has no other keys than these."""
+    """A section without other keys than these."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False, arbitrary_types_allowed=True)
 
 
 class Settings(_Section):
-    """The table ``[pipeline]``."""
+    """The section ``[pipeline]``."""
 
     name: Text = "pipeline"
     state: Text = ".juncture"
 
 
 class OrderedBy(_Section):
-    """In which order the rows of a source come, when it is read as a stream."""
+    """The order of a source's rows when it is read as a stream."""
 
     on: Text
     delay: StrictStr | StrictInt | float | Decimal | None = None
@@ -51,7 +51,7 @@ class OrderedBy(_Section):
 
 
 class SourceSection(_Section):
-    """A table of ``[sources]``: where rows come from."""
+    """A section of ``[sources]``."""
 
     path: Text | list[Text] | None = None
     table: Text | None = None
@@ -69,12 +69,12 @@ class SourceSection(_Section):
 
     @property
     def is_live(self) -> bool:
-        """Whether what changes of it can be had."""
+        """Whether the source has changes."""
         return self.changes is not None or self.format == "postgres"
 
     @property
     def paths(self) -> list[str]:
-        """The paths, of which there may be one."""
+        """The paths as a list."""
         return [self.path] if isinstance(self.path, str) else list(self.path or ())
 
 
@@ -88,7 +88,7 @@ class JoinStep(_Section):
 
     @property
     def inputs(self) -> list[str]:
-        """What it reads."""
+        """The inputs of the step."""
         return [self.left, self.right]
 
 
@@ -107,12 +107,12 @@ class ManyStep(_Section):
 
     @property
     def inputs(self) -> list[str]:
-        """What it reads."""
+        """The inputs of the step."""
         return [self.left, *(each.right for each in self.tables.values())]
 
 
 class InterpolateStep(_Section):
-    """A step that puts values between rows."""
+    """A step that interpolates between rows."""
 
     left: Text
     right: Text
@@ -120,12 +120,12 @@ class InterpolateStep(_Section):
 
     @property
     def inputs(self) -> list[str]:
-        """What it reads."""
+        """The inputs of the step."""
         return [self.left, self.right]
 
 
 class GridSection(_Section):
-    """The rows of a grid, in place of those that they are made from."""
+    """The grid of a step."""
 
     every: StrictStr | StrictInt | float | Decimal
     on: Text = "ts"
@@ -135,7 +135,7 @@ class GridSection(_Section):
 
 
 class Derived(_Section):
-    """A step that makes rows of those of one table, in Spark's SQL."""
+    """A step that derives rows from one table, in Spark SQL."""
 
     from_: Text = Field(alias="from")
     filter: Text | None = None
@@ -147,12 +147,12 @@ class Derived(_Section):
 
     @property
     def inputs(self) -> list[str]:
-        """What it reads."""
+        """The inputs of the step."""
         return [self.from_]
 
     @property
     def keys(self) -> list[str]:
-        """The columns that it groups by."""
+        """The group-by columns."""
         return [self.by] if isinstance(self.by, str) else list(self.by)
 
 
@@ -160,14 +160,14 @@ Step: TypeAlias = JoinStep | ManyStep | InterpolateStep | Derived
 
 
 class AcceptedRange(_Section):
-    """The least and the greatest that is accepted."""
+    """The accepted minimum and maximum."""
 
     min: StrictInt | None = None
     max: StrictInt | None = None
 
 
 class DistanceLimits(_Section):
-    """The greatest distances of matches that are accepted."""
+    """The accepted maximum distances of matches."""
 
     p50: StrictStr | StrictInt | float | None = None
     p90: StrictStr | StrictInt | float | None = None
@@ -176,7 +176,7 @@ class DistanceLimits(_Section):
 
 
 class Check(_Section):
-    """A table of ``[[checks]]``: what is expected of a source or a step."""
+    """A section of ``[[checks]]``."""
 
     of: Text
     table: Text | None = None
@@ -190,7 +190,7 @@ class Check(_Section):
 
 
 class SinkSection(_Section):
-    """A table of ``[sinks]``: where rows go."""
+    """A section of ``[sinks]``."""
 
     from_: Text = Field(alias="from")
     path: Text | None = None
@@ -205,22 +205,22 @@ class SinkSection(_Section):
 
     @property
     def is_live(self) -> bool:
-        """Whether it takes what changes of its rows."""
+        """Whether the sink receives changes."""
         return self.changes is not None or self.format == "postgres"
 
     @property
     def keys(self) -> list[str]:
-        """The columns that tell its rows apart."""
+        """The columns that identify a row."""
         return [self.key] if isinstance(self.key, str) else list(self.key)
 
     @property
     def partitions(self) -> list[str]:
-        """The columns that folders stand for."""
+        """The partition columns."""
         return [self.partition_by] if isinstance(self.partition_by, str) else list(self.partition_by)
 
 
 class File(_Section):
-    """A whole file."""
+    """A pipeline file."""
 
     pipeline: Settings = Settings()
     parameters: dict[Text, Any] = {}

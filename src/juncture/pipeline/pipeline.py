@@ -1,4 +1,4 @@
-"""A pipeline as Python has it: read from a TOML file, checked, explained, run, or taken step by step."""
+"""`Pipeline`: a pipeline file read, validated, explained and run from Python."""
 
 from __future__ import annotations
 
@@ -26,24 +26,25 @@ if TYPE_CHECKING:
     from juncture.pipeline.run import RunReport
     from juncture.pipeline.schemas import Schemas
 
-# What checks and runs a pipeline is loaded when it is asked for, so that mistakes in a file are said at once.
+# Modules that validate and run a pipeline are imported late, so that errors in a file are reported without delay.
 
 
 class Pipeline:
-    """Sources, steps, checks and sinks, as one TOML file says them.
+    """A pipeline of sources, steps, checks and sinks, read from a TOML file.
 
-    Made by `Pipeline.from_toml`.
+    Create it with `Pipeline.from_toml`.
 
     Parameters
     ----------
     file, lines
-        What the file says, and on which lines.
+        The validated content of the file, and the line of each key.
     path
-        Where it is.
+        The path of the file.
 
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> import juncture as jn
     >>> import pyarrow as pa, pyarrow.parquet as pq
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> pq.write_table(pa.table({"ts": [2, 5]}), folder / "trades.parquet")
@@ -58,7 +59,7 @@ class Pipeline:
     ... right = "quotes"
     ... on = "ts"
     ... ''')
-    >>> pipeline = Pipeline.from_toml(folder / "juncture.toml")
+    >>> pipeline = jn.Pipeline.from_toml(folder / "juncture.toml")
     >>> pipeline.step("priced").to_pydict()
     {'ts': [2, 5], 'bid': [7.0, 7.5]}
     """
@@ -71,19 +72,24 @@ class Pipeline:
 
     @classmethod
     def from_toml(cls, path: str | Path, parameters: Mapping[str, Any] | None = None) -> Pipeline:
-        """Read a pipeline's file.
+        """Read and validate a pipeline file.
 
         Parameters
         ----------
         path
-            The file. Paths within it go from where it is.
+            The file. Relative paths in it start at its folder.
         parameters
-            Values of its parameters, in place of those that it names.
+            Values that replace the defaults of parameters in the file.
+
+        Returns
+        -------
+        Pipeline
+            The pipeline. Sources are not read.
 
         Raises
         ------
         PipelineError
-            With every problem of the file, its line, and how to mend it.
+            If the file has problems. The error lists all of them with their lines.
         """
         place = Path(path)
         file, lines = read_file(place.read_text(encoding="utf-8"), str(path), parameters)
@@ -91,35 +97,35 @@ class Pipeline:
 
     @property
     def folder(self) -> Path:
-        """The folder that the file is in."""
+        """The folder of the file."""
         return self.path.absolute().parent
 
     @property
     def steps(self) -> list[str]:
-        """The names of the steps, each after those that it reads."""
+        """The names of the steps, each after its inputs."""
         return steps_in_order(self.file)
 
     def check(self, engine: EngineName = "spark", *, is_stream: bool = False, of_changes: bool = False) -> Schemas:
-        """Hold the file against the columns of its sources, without reading rows or starting Spark.
+        """Validate the pipeline against its source schemas, without reading rows or starting Spark.
 
         Parameters
         ----------
         engine
-            What is to run it: ``"spark"``, or ``"local"`` for this process.
+            The engine that will run it: ``"spark"``, or ``"local"`` for this process.
         is_stream
-            Whether it is to run as a stream, which goes on writing to places that are there.
+            Whether it will run as a stream. Existing outputs are then continued.
         of_changes
-            Whether its sinks are to be kept up to date, as `changes` does.
+            Whether its sinks will be maintained, as by `changes` and `follow`.
 
         Returns
         -------
         Schemas
-            The Arrow schema of each source and step; None where only Spark can tell.
+            The Arrow schema of each source and step; None if only Spark knows it.
 
         Raises
         ------
         PipelineError
-            With every problem, its line, and how to mend it.
+            If there are problems. The error lists all of them with their lines.
         """
         from juncture.pipeline.schemas import check_file
         from juncture.pipeline.state import EarlierRuns
@@ -144,30 +150,32 @@ class Pipeline:
         return schemas
 
     def step(self, name: str, spark: SparkSession | None = None) -> Any:
-        """Return the rows of a step or a source.
+        """Return the rows of a step or source.
 
         Parameters
         ----------
         name
-            The step.
+            The step or source.
         spark
-            A Spark session; without one the step is run in this process.
+            A Spark session. Without it, the step runs in this process.
 
         Returns
         -------
         pyspark.sql.DataFrame or pyarrow.Table
-            On Spark lazy, in this process a table.
+            A lazy DataFrame on Spark, otherwise a table.
 
         Raises
         ------
         SpecError
-            If there is no such step.
+            If the step or source does not exist.
         PipelineError
             If the file does not fit the columns of its sources.
         """
         known = [*self.file.sources, *self.file.steps]
         if name not in known:
-            raise SpecError(f"There is no step or source {name!r}. {did_you_mean(name, known)}")
+            raise SpecError(
+                f"The step or source {name!r} does not exist. {did_you_mean(name, known)}", name="JN-ARGUMENT-VALUE"
+            )
         engine, made = self._engine(spark)
         needed = needed_for(self.file, [name])
         for each in [*self.file.sources, *self.steps]:
@@ -181,21 +189,26 @@ class Pipeline:
         format: Literal["text", "html"] = "text",  # noqa: A002 - as in Plan.explain
         spark: SparkSession | None = None,
     ) -> str:
-        """Say what flows where, and how each join will be done.
+        """Describe the dataflow, and how each join will run.
 
         Parameters
         ----------
         format
-            ``"text"``, or ``"html"`` for a page.
+            ``"text"`` (default), or ``"html"`` for a self-contained page.
         spark
-            A Spark session, where it is to run on Spark. Small jobs may look at the sources then.
+            A Spark session, to explain the pipeline on Spark. Small jobs may then sample the sources.
+
+        Returns
+        -------
+        str
+            The explanation.
 
         Raises
         ------
         PipelineError
             If the file does not fit the columns of its sources.
         PlanError
-            If a page is asked for, and what draws it is not installed.
+            If ``format="html"`` needs a package that is not installed.
         """
         from juncture.pipeline.explain import NOT_YET, Explained, planned_here
 
@@ -231,29 +244,34 @@ class Pipeline:
         memory: str | int | None = None,
         watch: Watch = unwatched,
     ) -> RunReport:
-        """Run the pipeline: make what its sinks need, check it, and write them.
+        """Run the pipeline: compute the inputs of its sinks, check them, and write the sinks.
 
         Parameters
         ----------
         spark
-            A Spark session, or what starts one when there is something to do; without, it runs in this process.
+            A Spark session, or a function that starts one if there is work. None (default) runs in this process.
         only
-            The sinks to write, or steps whose sinks are meant; all by default.
+            Sinks to write, or steps whose sinks are written. By default, all.
         downstream_of
             Sources and steps: only sinks that depend on them are written.
         force
             Whether to write sinks whose inputs are unchanged.
         memory
-            How much memory joins in this process may take, such as ``"2GB"``.
+            The memory limit of each in-process join, in bytes or such as ``"2GB"``.
         watch
-            What shows what is under way.
+            Progress display.
+
+        Returns
+        -------
+        RunReport
+            The written and unchanged sinks, and the results of checks.
 
         Raises
         ------
         PipelineError
             If the file does not fit the columns of its sources.
         DataError
-            If a check fails. Nothing has been written then.
+            If a check fails. No sink is written then.
         """
         from juncture.pipeline.asked import columns_asked
         from juncture.pipeline.run import run
@@ -284,7 +302,7 @@ class Pipeline:
         downstream_of: Sequence[str] = (),
         every: str | None = None,
     ) -> dict[str, StreamingQuery]:
-        """Start the pipeline as a stream: a query for each sink, which goes on from its checkpoint.
+        """Start the pipeline as a stream: one query per sink, which continues from its checkpoint.
 
         Parameters
         ----------
@@ -293,7 +311,7 @@ class Pipeline:
         only, downstream_of
             As for `run`.
         every
-            How often to look for rows, such as ``"10 seconds"``; None to do what is there, and end.
+            The polling interval, such as ``"10 seconds"``. None processes the available rows, then ends.
 
         Returns
         -------
@@ -305,7 +323,7 @@ class Pipeline:
         PipelineError
             If the file does not fit the columns of its sources.
         PlanError
-            If a sink has no source that is a stream, or Spark has no stream of it.
+            If a sink has no streaming source, or Spark cannot stream it.
         """
         from juncture.pipeline.spark import SparkEngine
         from juncture.pipeline.streaming import started
@@ -322,7 +340,7 @@ class Pipeline:
         downstream_of: Sequence[str] = (),
         every: str | None = None,
     ) -> dict[str, StreamingQuery]:
-        """Start a query for each sink that takes changes: they go on from a checkpoint of their own.
+        """Start a query per sink with changes on Spark, which continues from its own checkpoint.
 
         Parameters
         ----------
@@ -331,20 +349,20 @@ class Pipeline:
         only, downstream_of
             As for `run`.
         every
-            How often to look for changes, such as ``"10 seconds"``; None to take what is there, and end.
+            The polling interval, such as ``"10 seconds"``. None processes the available changes, then ends.
 
         Returns
         -------
         dict
-            The query of each sink. Their rows have a column ``_weight``: how often each comes, or goes where it is
-            negative. Their sum is what a batch run of the tables as they are writes.
+            The query of each sink. The column ``_weight`` of its rows is the number of copies to add or, if negative,
+            to remove. The sum equals the result of a batch run over the current tables.
 
         Raises
         ------
         PipelineError
-            If the file does not fit the columns of its sources, or cannot be kept up to date.
+            If the file does not fit the columns of its sources, or cannot be maintained.
         PlanError
-            If Spark has no stream of a sink.
+            If Spark cannot stream a sink.
         """
         from juncture.pipeline.spark_changes import started_changes
 
@@ -354,31 +372,31 @@ class Pipeline:
     def follow(
         self, *, only: Sequence[str] = (), downstream_of: Sequence[str] = (), memory: str | int | None = None
     ) -> AbstractContextManager[dict[str, Follower]]:
-        """Keep each sink that takes changes up to date in this process, from a state that outlives it.
+        """Maintain each sink with changes in this process, with a state on disk.
 
-        Changes are taken from the files of the sources' folders in the order of their names, each once. What steps
-        hold follows from the rows of the sources that change, which are kept in ``pipeline.state``: it is worked out
-        again when the pipeline is opened, and is in memory.
+        Change files of the sources are applied once each, in the order of their names. The state in ``pipeline.state``
+        stores the rows of the sources that change. The state of steps is in memory, and is computed from these rows
+        when the pipeline is opened.
 
         Parameters
         ----------
         only, downstream_of
             As for `run`.
         memory
-            How much memory joins of tables that do not change may take, such as ``"2GB"``.
+            The memory limit of each join of tables without changes, in bytes or such as ``"2GB"``.
 
         Returns
         -------
         context manager of dict
-            By sink, a `Follower`: its ``step`` takes what has changed, ``run`` goes on. When the context ends, all is
-            closed.
+            A `Follower` per sink: ``step`` applies available changes, ``run`` continues. The end of the context closes
+            them.
 
         Raises
         ------
         PipelineError
-            If the file does not fit the columns of its sources, or cannot be kept up to date.
+            If the file does not fit the columns of its sources, or cannot be maintained.
         StateError
-            If the state is open in another process, of another pipeline, or damaged.
+            If the state is in use by another process, belongs to another pipeline, or is damaged.
         PlanError
             If RocksDB is not installed.
         """
@@ -387,13 +405,14 @@ class Pipeline:
             from juncture.pipeline.local_changes import following
         except ImportError as error:
             raise PlanError(
-                "Pipelines keep what changes in RocksDB, whose Python package is not installed "
-                f"({error}). Install it by pip install 'juncture[changes]'."
+                f"Pipelines with changes need RocksDB, whose Python package cannot be imported ({error}). Install it "
+                "with pip install 'juncture[changes]'.",
+                name="JN-PACKAGE-MISSING",
             ) from error
         return following(self.file, self.folder, schemas, only, downstream_of, memory)
 
     def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
-        """Return the engine that steps are asked of, and what it has made."""
+        """Return the engine for `step`, and the names that it has computed."""
         key = None if spark is None else id(spark)
         if key not in self._engines:
             schemas = self.check("local" if spark is None else "spark")

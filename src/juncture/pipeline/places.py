@@ -1,4 +1,4 @@
-"""Folders that rows are added to, or that take the place of others: whole or not at all."""
+"""Outputs that appear completely or not at all: replaced files and folders, and files added to folders."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from juncture.files.output import replacing
 
 @contextmanager
 def placed(place: Path) -> Iterator[Path]:
-    """Give a temporary name beside a file or folder, whose content takes its place if the block succeeds.
-
-    Yields
-    ------
-    Path
-        Where to write.
-    """
+    """Yield a temporary path beside a file or folder, which replaces it if the block succeeds."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with replacing(place) as fresh:
         yield fresh
@@ -27,13 +21,7 @@ def placed(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def adding(place: Path) -> Iterator[Path]:
-    """Give a temporary folder beside another one, to which its files are moved if the block succeeds.
-
-    Yields
-    ------
-    Path
-        Where to write files whose names are nobody else's.
-    """
+    """Yield a temporary folder, whose files are moved to `place` if the block succeeds. Their names must be unique."""
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_name(f".{place.name}.{secrets.token_hex(4)}.new")
     moved = list[Path]()

@@ -1,7 +1,6 @@
-"""On which line of a TOML file each key stands, which no kept library tells.
+"""The line of each key in a TOML file.
 
-The file is one that ``tomllib`` has read, so it is known to be well-formed, and all that has to be told apart is where
-strings, lists and tables begin and end.
+The file has been parsed by ``tomllib``, so it is valid, and only strings, lists and tables must be delimited.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 Path = tuple[str | int, ...]
-"""Keys from the outermost table inwards, and places in lists."""
+"""Keys from the outermost table inwards, and indices of lists."""
 
 _TOKEN = re.compile(
     r"""
@@ -29,24 +28,24 @@ _TOKEN = re.compile(
 
 @dataclass
 class _PositionReader:
-    """The tokens of a file, one after the other, and what has been found in them."""
+    """Reads the tokens of a file and collects the lines of keys."""
 
     tokens: list[tuple[str, str, int]]
     place: int = 0
     lines: dict[Path, int] = field(default_factory=dict)
 
     def peek(self, ahead: int = 0) -> str:
-        """Return a token that is still to come."""
+        """Return a token without consuming it."""
         place = self.place + ahead
         return self.tokens[place][1] if place < len(self.tokens) else ""
 
     def take(self) -> tuple[str, str, int]:
-        """Return the next token: its kind, its text and its line."""
+        """Consume the next token: its kind, its text and its line."""
         self.place += 1
         return self.tokens[self.place - 1]
 
     def skip_newlines(self) -> None:
-        """Pass what may stand between two parts."""
+        """Skip line ends."""
         while self.peek() == "\n":
             self.take()
 
@@ -71,7 +70,7 @@ class _PositionReader:
         """Read a value."""
         mark = self.peek()
         if mark not in ("[", "{"):
-            # A number or a time may hold points, which are marks elsewhere.
+            # A number or time may contain dots, which are tokens elsewhere.
             while self.peek() not in ("\n", ",", "]", "}", ""):
                 self.take()
             return
@@ -92,7 +91,7 @@ class _PositionReader:
                 self.pair(path)
 
     def note(self, table: Path, parts: list[str], line: int) -> Path:
-        """Remember where a key stands, and the tables that it goes through."""
+        """Record the line of a key and of the tables in its path."""
         path = table
         for part in parts:
             path = (*path, part)
@@ -101,12 +100,7 @@ class _PositionReader:
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    r"""Return the line of each key of a TOML file, and of each value of a list.
-
-    Parameters
-    ----------
-    text
-        The file, which is well-formed.
+    r"""Return the line of each key of a valid TOML file, and of each item of a list.
 
     Examples
     --------
@@ -132,7 +126,7 @@ def lines_of(text: str) -> dict[Path, int]:
 
 
 def _table(reader: _PositionReader, parts: list[str], line: int, counted: Counter[Path], *, is_list: bool) -> Path:
-    """Return the path of the table that a header begins; within lists of tables, of the latest one."""
+    """Return the path of the table that a header starts; within lists of tables, of the last one."""
     path: Path = ()
     for number, part in enumerate(parts):
         path = (*path, part)
@@ -148,7 +142,7 @@ def _table(reader: _PositionReader, parts: list[str], line: int, counted: Counte
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int:
-    """Return the line of a key, or of the innermost table around it that has one."""
+    """Return the line of a key, or of the innermost table around it with a line."""
     while path and path not in lines:
         path = path[:-1]
     return lines.get(path, 1)
@@ -156,8 +150,8 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int:
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     line = 1
-    for found in _TOKEN.finditer(text):
-        kind = found.lastgroup or ""
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup or ""
         if kind != "skip":
-            yield kind, found[0], line
-        line += found[0].count("\n")
+            yield kind, token[0], line
+        line += token[0].count("\n")

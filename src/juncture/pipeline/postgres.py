@@ -1,4 +1,4 @@
-"""PostgreSQL in pipelines: the columns and rows of a table, and what follows it and keeps another one up to date."""
+"""PostgreSQL in pipelines: tables as sources, change sources and maintained sinks."""
 
 from __future__ import annotations
 
@@ -17,44 +17,30 @@ _OPTIONS = {"source": ("dsn", "slot"), "sink": ("dsn", "replace")}
 
 
 def check_options(section: SourceSection | SinkSection) -> None:
-    """Refuse a section that does not say where PostgreSQL is, or says what is not known.
-
-    Raises
-    ------
-    SpecError
-        With what to write instead.
-    """
+    """Refuse missing or unknown options."""
     known = _OPTIONS["source" if isinstance(section, SourceSection) else "sink"]
     if section.table is None or not isinstance(section.options.get("dsn"), str):
         raise SpecError(
-            'format="postgres" needs table = "…" and options = { dsn = "…" }, such as dsn = "host=db dbname=shop". '
-            "What it does not say, PostgreSQL's own variables and ~/.pgpass do."
+            'format="postgres" needs table = "…" and options = { dsn = "…" }, such as dsn = "host=db '
+            "dbname=shop\". Other settings are read from PostgreSQL's environment variables and ~/.pgpass.",
+            name="JN-ARGUMENT-CONFLICT",
         )
     for name in section.options:
         if name not in known:
-            raise SpecError(f"options= has {name!r}, which format='postgres' lacks. Expected {' or '.join(known)}.")
+            raise SpecError(
+                f"options={name!r} is not an option of format='postgres'. Expected {' or '.join(known)}.",
+                name="JN-ARGUMENT-UNKNOWN",
+            )
 
 
 def table_schema(source: SourceSection) -> pa.Schema:
-    """Return the columns of a table.
-
-    Raises
-    ------
-    PlanError, SpecError
-        If it cannot be reached, or is not there.
-    """
+    """Return the columns of a table."""
     with _table(source) as (_, table):
         return table.schema
 
 
 def table_rows(source: SourceSection) -> pa.Table:
-    """Return the rows of a table as they are.
-
-    Raises
-    ------
-    PlanError, SpecError, DataError
-        If they cannot be read.
-    """
+    """Return the current rows of a table."""
     module = import_module("juncture.incremental.sources.postgres")
     with _table(source) as (connection, table):
         return module.copied(connection, table, lambda *_: None)
@@ -62,30 +48,23 @@ def table_rows(source: SourceSection) -> pa.Table:
 
 @contextmanager
 def _table(source: SourceSection) -> Iterator[tuple[Any, Any]]:
-    """Connect to the database of a source, and yield the connection and the table there."""
+    """Connect to the database of a source, and yield the connection and the table."""
     try:
         catalog = import_module("juncture.incremental.postgres.catalog")
         connection = import_module("juncture.incremental.postgres.connection")
     except ImportError as error:
         raise PlanError(
-            f"format='postgres' takes the Python package psycopg, which cannot be loaded ({error}). Install it by "
-            "pip install 'juncture[postgres]'."
+            f"format='postgres' needs the package psycopg, which cannot be imported ({error}). Install it with pip "
+            "install 'juncture[postgres]'.",
+            name="JN-PACKAGE-MISSING",
         ) from error
     with connection.connected(str(source.options["dsn"])) as connected:
-        # Rows that are only read need not be told apart.
+        # Rows that are only read need no identity.
         yield connected, catalog.find_tables(connected, {"it": source.table}, {}, ["it"])["it"]
 
 
 def follow_tables(sources: Mapping[str, SourceSection], sink: str) -> Any:
-    """Return what reads tables of one database, and then what changes in them.
-
-    Parameters
-    ----------
-    sources
-        The sources, all of one ``dsn``.
-    sink
-        The sink that they lead to, which has a replication slot of its own.
-    """
+    """Return a change source of tables with one ``dsn``. Each sink has its own replication slot."""
     from juncture.joins.following import postgres
 
     first = next(iter(sources.values()))
@@ -94,15 +73,7 @@ def follow_tables(sources: Mapping[str, SourceSection], sink: str) -> Any:
 
 
 def stream_options(source: SourceSection, name: str, sink: str) -> dict[str, str]:
-    """Return the options of the stream, on Spark, of what changes in a table.
-
-    Parameters
-    ----------
-    source, name
-        The source, and what it is called.
-    sink
-        The sink that it leads to: each has a replication slot of its own for each table.
-    """
+    """Return the options of a Spark stream of a table's changes. Each sink has its own replication slot per table."""
     return {"dsn": str(source.options["dsn"]), "table": str(source.table), "slot": _slot(source, sink, name)}
 
 
@@ -112,7 +83,7 @@ def _slot(source: SourceSection, *names: str) -> str:
 
 
 def table_sink(sink: SinkSection) -> Any:
-    """Return what keeps a table up to date."""
+    """Return a sink that maintains a table."""
     from juncture.joins.following import into_postgres
 
     dsn, replace = str(sink.options["dsn"]), bool(sink.options.get("replace", False))

@@ -1,4 +1,4 @@
-"""What is wrong with a pipeline's file: each problem with its line, what was expected, and how to mend it."""
+"""Problems of a pipeline file, each with its line."""
 
 from __future__ import annotations
 
@@ -6,23 +6,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from juncture.errors import SpecError
+from juncture.errors import JunctureError, SpecError
 from juncture.pipeline.positions import Path, line_of
 
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """Something that is wrong with a file.
-
-    Attributes
-    ----------
-    line
-        Where it is.
-    where
-        The key, from the outermost table inwards.
-    message
-        What is wrong, and how to mend it.
-    """
+    """A problem of a file. `where` is the dotted path of the key."""
 
     line: int
     where: str
@@ -30,23 +20,17 @@ class Problem:
 
 
 class PipelineError(SpecError):
-    """A pipeline's file has problems.
-
-    Attributes
-    ----------
-    file
-        The name of the file.
-    problems
-        All of them, in the order of the lines.
-    """
+    """A pipeline file has problems. `problems` has all of them, in the order of lines."""
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         self.file = file
         self.problems = sorted(set(problems))
         super().__init__("\n".join(self.lines()))
+        # The name is not part of the message, so that every line starts with the file and editors can jump to it.
+        self.name = "JN-PIPELINE-INVALID"
 
     def lines(self) -> list[str]:
-        """Return one line for each problem, in the form that editors jump to."""
+        """Return one line per problem, in the form that editors jump to."""
         return [
             f"{self.file}:{each.line}: {each.where + ': ' if each.where else ''}{' '.join(each.message.split())}"
             for each in self.problems
@@ -55,32 +39,24 @@ class PipelineError(SpecError):
 
 @dataclass
 class Problems:
-    """Problems as they are found.
-
-    Attributes
-    ----------
-    lines
-        The line of each key.
-    found
-        What has been found.
-    """
+    """Collects problems. `lines` has the line of each key."""
 
     lines: Mapping[Path, int] = field(default_factory=dict)
     found: list[Problem] = field(default_factory=list)
 
     def add(self, path: Path, message: object) -> None:
-        """Note a problem of a key."""
+        """Add a problem of a key."""
         self.found.append(Problem(line_of(self.lines, path), dotted(path), str(message)))
 
     def add_named(self, path: Path, error: Exception, keys: Sequence[str]) -> None:
-        """Note what is wrong with a table, at the key of it that an error's message names first."""
-        message = str(error)
-        places = [(found.start(), key) for key in keys if (found := _mention(key).search(message))]
-        self.add((*path, min(places)[1]) if places else path, message)
+        """Add an error of a table, at the key that its message names first."""
+        message = error.message if isinstance(error, JunctureError) else str(error)
+        places = [(match.start(), key) for key in keys if (match := _mention(key).search(message))]
+        self.add((*path, min(places)[1]) if places else path, error)
 
 
 def dotted(path: Path) -> str:
-    """Return a path as users write it.
+    """Return a path as written in documentation.
 
     Examples
     --------
@@ -94,6 +70,6 @@ def dotted(path: Path) -> str:
 
 
 def _mention(key: str) -> re.Pattern[str]:
-    """Return what finds an argument where a message of ours names it: by its value, or at the beginning."""
+    """Return a pattern for an argument in an error message: followed by its value, or at the start."""
     name = re.escape(key)
     return re.compile(rf"(?<![\w.]){name}(?==|\[)|^{name} |argument '{name}'")

@@ -1,10 +1,10 @@
-"""A pipeline's file, read: its parameters put in, its tables checked one by one, every problem with its line."""
+"""Reading of pipeline files: parameters are substituted and sections validated; problems have their lines."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
@@ -57,47 +57,30 @@ _EXPECTED = {
     "date_type": "a date",
     "datetime_type": "a time",
 }
-"""What Pydantic's complaints about types say was expected."""
+"""The expected type by Pydantic's error type."""
 
 Table = TypeVar("Table", bound=BaseModel)
 
 
 def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> tuple[File, dict[Path, int]]:
-    """Read a pipeline's file.
+    """Parse and validate a pipeline file, and return it with the line of each key.
 
-    Parameters
-    ----------
-    text
-        What is in it.
-    name
-        What messages call it.
-    given
-        Values of parameters, instead of those that the file has for them.
-
-    Returns
-    -------
-    tuple
-        The file, and the line of each key.
-
-    Raises
-    ------
-    PipelineError
-        With all that is wrong with it.
+    `name` is the file's name in messages. `given` has values that replace the defaults of parameters.
     """
     try:
         raw = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        found = re.search(r"\(at line (\d+)", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
+        position = re.search(r"\(at line (\d+)", str(error))
+        line = int(position[1]) if position else text.count("\n") + 1
         message = re.sub(r" \(at [^)]*\)$", "", str(error))
-        raise PipelineError(name, [Problem(line, "", f"This is no TOML: {message}.")]) from error
+        raise PipelineError(name, [Problem(line, "", f"This is not valid TOML: {message}.")]) from error
     problems = Problems(lines_of(text))
     for key in raw:
         if key not in _TABLES:
-            problems.add((key,), f"There is no table [{key}]. {did_you_mean(key, _TABLES)}")
+            problems.add((key,), f"The section [{key}] is unknown. {did_you_mean(key, _TABLES)}")
         elif not isinstance(raw[key], list if key == "checks" else dict):
             expected = "Write [[checks]], once for each check" if key == "checks" else f"Write [{key}]"
-            problems.add((key,), f"This is not of the form that it has to be. {expected}.")
+            problems.add((key,), f"{key!r} has the wrong form. {expected}.")
             raw[key] = [] if key == "checks" else {}
     raw = _with_parameters(raw, given or {}, problems)
     file = File.model_construct(
@@ -118,7 +101,7 @@ def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> t
         sinks=_each(SinkSection, raw.get("sinks", {}), "sinks", problems),
     )
     if not raw.get("sources"):
-        problems.add((), 'There are no sources. Write a table such as [sources.trades] with path = "trades.parquet".')
+        problems.add((), 'No sources are defined. Write a section [sources.trades] with path = "trades.parquet".')
     named = {key: list(raw.get(key, {})) for key in ("sources", "steps")}
     check_graph(file, named, problems)
     if problems.found:
@@ -132,7 +115,7 @@ def _each(model: type[Table], raw: Mapping[str, Any], table: str, problems: Prob
 
 
 def _valid(model: type[Table], raw: Any, path: Path, problems: Problems) -> Table | None:
-    """Return a table as a value, or None where it has problems, which are noted."""
+    """Return a section as a value, or None after adding its problems."""
     try:
         return model.model_validate(raw)
     except ValidationError as error:
@@ -141,43 +124,45 @@ def _valid(model: type[Table], raw: Any, path: Path, problems: Problems) -> Tabl
 
 
 def _note(error: ValidationError, model: type[BaseModel], raw: Any, path: Path, problems: Problems) -> None:
-    """Note what Pydantic finds, once for each key, in the words of this library."""
+    """Add Pydantic's errors as problems, once per key."""
     complaints: dict[Path, list[Any]] = {}
     for each in error.errors():
         place = _place(each["loc"], raw, is_missing=each["type"] == "missing")
         complaints.setdefault(place, []).append(each)
     for place, found in complaints.items():
         if any(other[: len(place)] == place and other != place for other in complaints):
-            # What is wrong within a table says more than that it is no list.
+            # A problem within a table is more specific than its type.
             continue
         kinds = {each["type"] for each in found}
         if "missing" in kinds:
-            problems.add((*path, *place[:-1]), f"The key {str(place[-1])!r} is missing.")
+            problems.add((*path, *place[:-1]), f"The required key {str(place[-1])!r} is missing.")
         elif kinds == {"extra_forbidden"}:
             known = _keys_at(model, place[:-1])
-            problems.add(
-                (*path, *place), f"There is no key {str(place[-1])!r} here. {did_you_mean(str(place[-1]), known)}"
-            )
+            problems.add((*path, *place), _unknown_key(str(place[-1]), known))
         else:
             value = found[0]["input"]
             shown = f"{value!r} is " + ("a table" if isinstance(value, dict) else f"of type {_type_name(value)}")
             problems.add((*path, *place), _complaint(found, shown))
 
 
+def _unknown_key(key: str, known: Iterable[str]) -> str:
+    return f"The key {key!r} is unknown here. {did_you_mean(key, known)}"
+
+
 def _complaint(found: list[Any], shown: str) -> str:
     first = found[0]
     if first["type"] == "literal_error":
-        return f"{first['input']!r} is not known. Expected {first['ctx']['expected']}."
+        return f"{first['input']!r} is unknown. Expected {first['ctx']['expected']}."
     if all(each["type"] in _EXPECTED or each["type"] in ("decimal_type", "is_instance_of") for each in found):
         expected = dict.fromkeys(_EXPECTED[each["type"]] for each in found if each["type"] in _EXPECTED)
         return f"{shown}. Expected {' or '.join(expected)}."
     if first["type"] == "string_too_short":
-        return "This is empty. Expected some text."
-    return f"{first['input']!r} does not do: {first['msg'][:1].lower() + first['msg'][1:]}."
+        return "The text is empty. Expected at least one character."
+    return f"{first['input']!r} is invalid: {first['msg'][:1].lower() + first['msg'][1:]}."
 
 
 def _place(location: tuple[str | int, ...], raw: Any, *, is_missing: bool) -> Path:
-    """Return the keys of a location, without the alternatives of types that Pydantic names among them."""
+    """Return the keys of a location, without the type alternatives that Pydantic includes."""
     place: list[str | int] = []
     for part in location:
         is_there = part in raw if isinstance(raw, dict) else isinstance(raw, list) and part in range(len(raw))
@@ -189,7 +174,7 @@ def _place(location: tuple[str | int, ...], raw: Any, *, is_missing: bool) -> Pa
 
 
 def _keys_at(model: type[BaseModel], place: Path) -> list[str]:
-    """Return the keys of a table, or of one within it."""
+    """Return the keys of a section, or of a section within it."""
     for part in place:
         field = next((each for name, each in model.model_fields.items() if part in (name, each.alias)), None)
         inner = _models_in(None if field is None else field.annotation)
@@ -209,25 +194,25 @@ def _type_name(value: Any) -> str:
 
 
 def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
-    """Return a step, of which keys tell the kind."""
+    """Return a step, whose kind follows from its keys."""
     if not isinstance(raw, dict):
-        problems.add(path, f"{raw!r} is no table. Write [{'.'.join(map(str, path))}] with the keys of a step.")
+        problems.add(path, f"{raw!r} is not a section. Write [{'.'.join(map(str, path))}] with the keys of a step.")
         return None
     if "join" not in raw:
         if "from" not in raw:
-            problems.add(path, 'A step has either join = "asof" (or another kind) or from = "…".')
+            problems.add(path, 'A step needs join = "asof" (or another kind), or from = "…".')
             return None
         return _valid(Derived, raw, path, problems)
     kind = raw["join"]
     if kind not in _JOINS:
-        problems.add((*path, "join"), f"join={kind!r} is not known. {did_you_mean(str(kind), _JOINS)}")
+        problems.add((*path, "join"), f"join={kind!r} is unknown. {did_you_mean(str(kind), _JOINS)}")
         return None
     needed = ("left",) if kind == MANY else ("left", "right")
     for side in needed:
         if side not in raw:
-            problems.add(path, f"The key {side!r} is missing. Expected the name of a source or a step.")
+            problems.add(path, f"The required key {side!r} is missing. Expected the name of a source or step.")
         elif not isinstance(raw[side], str):
-            problems.add((*path, side), f"{raw[side]!r} is no name. Expected the name of a source or a step.")
+            problems.add((*path, side), f"{raw[side]!r} is not a name. Expected the name of a source or step.")
     if any(not isinstance(raw.get(side), str) for side in needed):
         return None
     rest = {key: value for key, value in raw.items() if key not in ("join", *needed)}
@@ -243,7 +228,7 @@ def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
 
 
 def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problems) -> Any:
-    """Return the spec of a join, or None where its arguments have problems."""
+    """Return the spec of a join, or None after adding the problems of its arguments."""
     try:
         return _KINDS[kind].from_dict(_plain(arguments))
     except JunctureError as error:
@@ -251,24 +236,24 @@ def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problem
     except TypeError as error:
         missing = re.findall(r"'(\w+)'", str(error).partition("required")[2])
         if not missing:
-            problems.add(path, f"The arguments do not make {_KINDS[kind].title}: {error}.")
+            problems.add(path, f"The arguments of {_KINDS[kind].title} are invalid: {error}.")
         for key in missing:
-            problems.add(path, f"The key {key!r} is missing, without which {_KINDS[kind].title} has no meaning.")
+            problems.add(path, f"The required key {key!r} of {_KINDS[kind].title} is missing.")
     return None
 
 
 def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments in which whole tables of numbers are not taken for something else."""
+    """Return arguments with sections as plain dictionaries."""
     return {key: dict(value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
 
 
 def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> ManyStep | None:
     for key in raw:
         if key != "tables":
-            problems.add((*path, key), f"There is no key {key!r} here. {did_you_mean(key, ('left', 'tables'))}")
+            problems.add((*path, key), _unknown_key(key, ("left", "tables")))
     tables = raw.get("tables")
     if not isinstance(tables, dict) or not tables:
-        problems.add(path, f"The tables are missing. Write [{'.'.join(map(str, path))}.tables.NAME] for each.")
+        problems.add(path, f"The tables are missing. Write [{'.'.join(map(str, path))}.tables.NAME] for each of them.")
         return None
     read = {name: _many_table(value, (*path, "tables", name), problems) for name, value in tables.items()}
     if any(table is None for table in read.values()):
@@ -278,7 +263,7 @@ def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> 
 
 def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
     if not isinstance(raw, dict) or raw.get("join") not in _KINDS or not isinstance(raw.get("right"), str):
-        problems.add(path, f'A table has right = "…" and join = one of {", ".join(_KINDS)}.')
+        problems.add(path, f'A table needs right = "…", and join = one of {", ".join(_KINDS)}.')
         return None
     shown = {key: raw[key] for key in _RIGHT_KEYS if key in raw}
     if isinstance(shown.get("known_at"), list):
@@ -301,9 +286,9 @@ def _interpolate(
     known = ("columns", "on", "left_on", "right_on", "by", "left_by", "right_by", "tolerance", "suffix")
     unknown = [key for key in raw if key not in known]
     for key in unknown:
-        problems.add((*path, key), f"There is no key {key!r} here. {did_you_mean(key, known)}")
+        problems.add((*path, key), _unknown_key(key, known))
     if "columns" not in raw:
-        problems.add(path, "The key 'columns' is missing. Expected the right columns, of numbers.")
+        problems.add(path, "The required key 'columns' is missing. Expected numeric columns of the right table.")
         return None
     step = InterpolateStep.model_construct(left=left, right=right, arguments=dict(raw))
     try:
@@ -316,36 +301,32 @@ def _interpolate(
 
 
 def interpolation(step: InterpolateStep) -> Interpolation:
-    """Return what a step interpolates.
-
-    Raises
-    ------
-    SpecError
-        If one of its arguments makes no sense.
-    """
+    """Return the interpolation of a step."""
     arguments = dict(step.arguments)
     columns, tolerance = arguments.pop("columns"), arguments.pop("tolerance", None)
     return Interpolation.of(columns, tolerance, arguments.pop("suffix", "_right"), **arguments)
 
 
 def _with_parameters(raw: dict[str, Any], given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """Return a file in which parameters have their values."""
+    """Return a file with its parameters substituted."""
     values = dict(raw.get("parameters", {}))
     for name, value in given.items():
         if name not in values:
-            problems.add(("parameters",), f"There is no parameter {name!r} to set. {did_you_mean(name, values)}")
+            problems.add(("parameters",), f"The parameter {name!r} does not exist. {did_you_mean(name, values)}")
             continue
         try:
             values[name] = _like(values[name], value)
         except (ValueError, InvalidOperation):
             expected = _type_name(values[name])
-            problems.add(("parameters", name), f"{value!r} is no {expected}, which the parameter {name!r} is.")
+            problems.add(
+                ("parameters", name), f"The parameter {name!r} has the value {value!r}. Expected type {expected}."
+            )
     filled = {key: _filled(value, (key,), values, problems) for key, value in raw.items() if key != "parameters"}
     return filled | {"parameters": values}
 
 
 def _like(default: Any, value: Any) -> Any:
-    """Return a value that was given as text as one of the type of the default."""
+    """Convert a text value to the type of the default."""
     if not isinstance(value, str) or isinstance(default, str):
         return value
     if isinstance(default, bool):
@@ -356,20 +337,20 @@ def _like(default: Any, value: Any) -> Any:
 
 
 def _filled(value: Any, path: Path, values: Mapping[str, Any], problems: Problems) -> Any:
-    """Return a value in which ``${name}`` has become that of the parameter; ``$${`` stands for ``${``."""
+    """Substitute parameters in a value. ``$${`` is an escaped ``${``."""
     if isinstance(value, dict):
         return {key: _filled(each, (*path, key), values, problems) for key, each in value.items()}
     if isinstance(value, list):
         return [_filled(each, (*path, place), values, problems) for place, each in enumerate(value)]
     if not isinstance(value, str):
         return value
-    names = [found[2] for found in _PARAMETER.finditer(value) if found[1] != "${"]
+    names = [match[2] for match in _PARAMETER.finditer(value) if match[1] != "${"]
     for name in names:
         if name not in values:
-            hint = f"{did_you_mean(name, values)} Write [parameters] with {name} = …, or $${{ for a plain ${{."
-            problems.add(path, f"There is no parameter {name!r}. {hint}")
+            hint = f"{did_you_mean(name, values)} Write [parameters] with {name} = …, or $${{ for a literal ${{."
+            problems.add(path, f"The parameter {name!r} does not exist. {hint}")
             return value
     whole = _PARAMETER.fullmatch(value)
     if whole and names:
         return values[names[0]]
-    return _PARAMETER.sub(lambda found: "${" if found[1] == "${" else str(values[found[2]]), value)
+    return _PARAMETER.sub(lambda match: "${" if match[1] == "${" else str(values[match[2]]), value)

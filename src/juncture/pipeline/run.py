@@ -1,4 +1,4 @@
-"""Runs of pipelines: what is needed is made, checked and written, and what is unchanged is left alone."""
+"""Pipeline runs: needed sources and steps are computed, checked and written; unchanged sinks are skipped."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from juncture.pipeline.state import EarlierRuns, fingerprint
 
 @dataclass(frozen=True)
 class Written:
-    """A sink, after a run.
+    """A sink after a run.
 
     Attributes
     ----------
-    name, place
-        Its name, and where it is.
+    place
+        The path or table.
     rows
-        How many rows were written; None if that is not known.
+        The number of written rows; None if unknown.
     seconds
-        How long it took.
+        The duration.
     unchanged
-        Whether it was there already, of the same inputs.
+        Whether the sink was skipped, because its inputs are unchanged.
     """
 
     name: str
@@ -41,16 +41,16 @@ class Written:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did.
+    """The result of a pipeline run.
 
     Attributes
     ----------
     sinks
-        What was written, or was there already.
+        The written and unchanged sinks.
     checks
-        What was expected, and found.
+        The results of checks.
     seconds
-        How long it took.
+        The duration.
     """
 
     sinks: tuple[Written, ...]
@@ -58,7 +58,7 @@ class RunReport:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the report as plain data."""
         return {
             "sinks": [vars(each) for each in self.sinks],
             "checks": [each.to_dict() for each in self.checks],
@@ -67,7 +67,7 @@ class RunReport:
 
 
 Begin = Callable[[Sequence[str]], Engine]
-"""Gives an engine, and is told which sources and steps are wanted several times."""
+"""Returns an engine, given the sources and steps that are read more than once."""
 
 
 def run(
@@ -81,27 +81,9 @@ def run(
     force: bool = False,
     watch: Watch = unwatched,
 ) -> RunReport:
-    """Run a pipeline.
+    """Run a pipeline. The engine is created by `begin` only if there is work.
 
-    Parameters
-    ----------
-    file, folder
-        The pipeline, and where its file is.
-    begin
-        Gives the engine when something is to be done.
-    engine
-        Its name.
-    only, downstream_of
-        What is to be done, as `chosen_sinks` takes them.
-    force
-        Whether to write what is unchanged, too.
-    watch
-        What shows what is under way.
-
-    Raises
-    ------
-    DataError
-        If a check fails: nothing has been written then.
+    If a check fails, no sink is written.
     """
     began = time.monotonic()
     state = EarlierRuns.of(folder / file.pipeline.state)
@@ -138,20 +120,14 @@ def _place(file: File, name: str) -> str:
 
 
 def _wanted_again(file: File, needed: set[str]) -> list[str]:
-    """Return the steps whose rows are wanted several times: for a check and a sink, or by several readers."""
+    """Return the steps that are read more than once: by checks, sinks or other steps."""
     counted = readers_of(file, needed)
     counted.update({check.of for check in file.checks if check.of in needed})
     return [name for name in file.steps if counted[name] > 1]
 
 
 def _checked(file: File, engine: Engine, needed: set[str], watch: Watch) -> tuple[Checked, ...]:
-    """Hold what is needed against what is expected of it.
-
-    Raises
-    ------
-    DataError
-        If something is not as expected that has to be.
-    """
+    """Run the checks of needed sources and steps."""
     wanted = [check for check in file.checks if check.of in needed]
     if not wanted:
         return ()
@@ -159,6 +135,8 @@ def _checked(file: File, engine: Engine, needed: set[str], watch: Watch) -> tupl
         found = tuple(each for check in wanted for each in checked(check, engine))
     failed = [each for each in found if not each.passed and each.fails]
     if failed:
-        said = "; ".join(f"{each.of}: expected {each.expected}, found {each.found}" for each in failed)
-        raise DataError(f'{said}. Nothing was written. Mend the data, or say on_failure = "warn".')
+        differences = "; ".join(f"{each.of}: expected {each.expected}, found {each.found}" for each in failed)
+        raise DataError(
+            f'{differences}. Nothing was written. Correct the data, or set on_failure = "warn".', name="JN-CHECK-FAILED"
+        )
     return found

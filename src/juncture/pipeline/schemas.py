@@ -1,4 +1,4 @@
-"""The columns of every source and step, and whether what is asked of them fits, without a row being read."""
+"""Validation of a pipeline: the columns of all sources and steps, without reading rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from juncture.errors import DataError, JunctureError, PlanError, SpecError, did_you_mean
+from juncture.errors import DataError, JunctureError, SpecError, did_you_mean
 from juncture.files.found import paths_of
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
@@ -39,7 +39,7 @@ from juncture.spec.many import named, resolve_table
 from juncture.spec.resolved import refuse_computed
 
 Schemas = Mapping[str, pa.Schema | None]
-"""The columns of each source and step; None where only Spark knows them."""
+"""The columns of each source and step; None if only Spark knows them."""
 
 
 _EXPECTATIONS = ("rows", "unique", "not_null", "match_rate", "distance", "leaked")
@@ -47,7 +47,7 @@ _EXPECTATIONS = ("rows", "unique", "not_null", "match_rate", "distance", "leaked
 
 @dataclass(frozen=True)
 class _Looking:
-    """What is looked at, and what has been found."""
+    """A validation in progress, with the schemas so far."""
 
     file: File
     engine: Engine
@@ -66,34 +66,14 @@ def check_file(
     is_stream: bool = False,
     of_changes: bool = False,
 ) -> Schemas:
-    """Look at all sources, steps, checks and sinks, and note what is wrong with them.
+    """Validate all sources, steps, checks and sinks, add their problems, and return the known schemas.
 
-    Parameters
-    ----------
-    file
-        The file.
-    folder
-        Where it is.
-    problems
-        Where problems are noted.
-    engine
-        What is to run it.
-    own
-        Places that this pipeline has written before.
-    is_stream
-        Whether it goes on writing to places that are there.
-    of_changes
-        Whether sinks get what changes of their rows.
-
-    Returns
-    -------
-    Schemas
-        The columns of all that could be looked at.
+    `own` are outputs of earlier runs, which may exist. A stream (`is_stream`) continues existing outputs.
     """
     looking = _Looking(file, engine, folder, problems, {})
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."
-        problems.add(("pipeline", "state"), f"{what} Expected a folder of this machine, or one that it shares.")
+        problems.add(("pipeline", "state"), f"{what} Expected a local or shared folder.")
     for name, source in file.sources.items():
         looking.schemas[name] = _source(looking, name, resolved(source, folder))
     for name in steps_in_order(file):
@@ -116,15 +96,15 @@ def _source(looking: _Looking, name: str, source: SourceSection) -> pa.Schema | 
         check_place(source, looking.engine)
         return source_schema(source)
     except JunctureError as error:
-        message = str(error).replace("pass --no-header", "say header = false")
-        message = message.replace("or pass --format ", "or say format = ")
+        message = str(error).replace("pass --no-header", "write header = false")
+        message = message.replace("or pass --format ", "or write format = ")
         is_place = isinstance(error, DataError) or any(each in message for each in source.paths)
         if is_place and source.path is not None:
             looking.problems.add((*path, "path"), message)
         else:
             looking.problems.add_named(path, error, [key for key in keys if key in source.model_fields_set])
     except (OSError, pa.ArrowException) as error:
-        looking.problems.add((*path, "path"), f"This cannot be read: {error}")
+        looking.problems.add((*path, "path"), f"The path cannot be read: {error}")
     return None
 
 
@@ -144,7 +124,7 @@ def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
     try:
         return _given(step, schemas, looking.engine)
     except UnknownFunctionError as error:
-        # Spark may have it; what the columns are, it alone knows then.
+        # Spark may have the function. Then only Spark knows the columns.
         if looking.engine == "local":
             looking.problems.add((*path, *error.key), error)
     except ExpressionError as error:
@@ -155,7 +135,7 @@ def _step(looking: _Looking, name: str, step: Step) -> pa.Schema | None:
 
 
 def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> None:
-    """Note an error at the key that it names, in the table that it names."""
+    """Add an error at the key and table that it names."""
     if isinstance(step, ManyStep):
         for table in step.tables:
             if f"table {table!r}" in str(error):
@@ -167,7 +147,7 @@ def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> No
 
 
 def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
-    """Return the columns that a step gives."""
+    """Return the columns of a step."""
     if isinstance(step, JoinStep):
         left, right = schemas
         return step.spec.resolve(left, right).given_back(left, right)
@@ -176,8 +156,8 @@ def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     if isinstance(step, InterpolateStep):
         left, right = schemas
         lines = interpolation(step).resolve(left, right)
-        for found in interpolation(step).tables(None).values():
-            found.spec.resolve(left, right)
+        for table in interpolation(step).tables(None).values():
+            table.spec.resolve(left, right)
         return pa.schema([*left, *(pa.field(name, pa.float64()) for _, name in lines.columns)])
     if step.grid is None:
         return derived_schema(step, schemas[0])
@@ -189,27 +169,25 @@ def _many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema
     spine, taken, fields = schemas[0], set(schemas[0].names), list(schemas[0])
     for (name, table), schema in zip(step.tables.items(), schemas[1:], strict=True):
         try:
-            found = resolve_table(name, table.shown, spine, schema, taken)
+            resolved_table = resolve_table(name, table.shown, spine, schema, taken)
             if engine == "spark":
-                refuse_computed(found.join, "a join of many tables on Spark")
+                refuse_computed(resolved_table.join, "a join of many tables on Spark")
         except JunctureError as error:
             raise named(name, error) from error
-        fields += [pa.field(each.name, schema.field(each.source).type) for each in found.columns]
-        fields += [pa.field(each.name, each.type) for each in found.aggregates]
+        fields += [pa.field(each.name, schema.field(each.source).type) for each in resolved_table.columns]
+        fields += [pa.field(each.name, each.type) for each in resolved_table.aggregates]
     return pa.schema(fields)
 
 
 def _shape(looking: _Looking, path: Keys, step: Derived) -> None:
-    """Note keys of a step that do not go together."""
+    """Add a problem for keys of a step that exclude each other."""
     does = [key for key in ("filter", "agg", "select", "distinct", "grid") if getattr(step, key)]
     if not does:
-        looking.problems.add(path, "The step does nothing. Write filter, select, agg, distinct or grid.")
+        looking.problems.add(path, "The step has no operation. Add filter, select, agg, distinct or grid.")
     if step.by and step.agg is None:
-        looking.problems.add(
-            (*path, "by"), "There is by= without agg=, so nothing is grouped. Write agg, or leave it out."
-        )
+        looking.problems.add((*path, "by"), "by= without agg= has no effect. Add agg, or remove by.")
     if step.grid is not None and len(does) > 1:
-        looking.problems.add((*path, "grid"), f"grid= does not go with {does[0]}=. Write a step for each.")
+        looking.problems.add((*path, "grid"), f"grid= and {does[0]}= exclude each other. Write a step for each.")
 
 
 def _check(looking: _Looking, path: Keys, check: Check) -> None:
@@ -220,26 +198,27 @@ def _check(looking: _Looking, path: Keys, check: Check) -> None:
         if key in check.model_fields_set
     ]
     if not asked:
-        add(path, "The check expects nothing. Write rows, unique, not_null, match_rate, distance or leaked.")
+        add(path, "The check has no expectation. Add rows, unique, not_null, match_rate, distance or leaked.")
     schema = looking.schemas.get(check.of)
     for key, names in (("unique", check.unique), ("not_null", check.not_null)):
         for name in [names] if isinstance(names, str) else names:
             if schema is not None and name not in schema.names:
-                add((*path, key), f"There is no column {name!r} in {check.of!r}. {did_you_mean(name, schema.names)}")
+                hint = did_you_mean(name, schema.names)
+                add((*path, key), f"Column {name!r} does not exist in {check.of!r}. {hint}")
     step = looking.file.steps.get(check.of)
     if isinstance(step, ManyStep) and check.table is None and {"match_rate", "distance", "leaked"} & set(asked):
-        add(path, f"The step {check.of!r} joins several tables. Say which: table = {next(iter(step.tables))!r}.")
+        add(path, f"The step {check.of!r} joins several tables. Select one: table = {next(iter(step.tables))!r}.")
     if check.table is not None and check.table not in (step.tables if isinstance(step, ManyStep) else ()):
-        add((*path, "table"), f"There is no table {check.table!r} in the step {check.of!r}.")
+        add((*path, "table"), f"The step {check.of!r} has no table {check.table!r}. Correct or remove table.")
     spec = step.spec if isinstance(step, JoinStep) else None
     if "match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
-        add((*path, "match_rate"), f"match_rate= is about a join, and {check.of!r} is none.")
+        add((*path, "match_rate"), f"match_rate= applies to joins, but {check.of!r} is not a join. Remove it.")
     if "distance" in asked:
         if not isinstance(step, ManyStep) and not isinstance(spec, Asof):
-            add((*path, "distance"), f"distance= is about an as-of join, and {check.of!r} is none.")
+            add((*path, "distance"), f"distance= applies to as-of joins, but {check.of!r} is not one. Remove it.")
         _check_distance(looking, path, check)
     if "leaked" in asked and not isinstance(step, ManyStep):
-        add((*path, "leaked"), f"leaked= is about a join of many tables, and {check.of!r} is none.")
+        add((*path, "leaked"), f"leaked= applies to joins of many tables, but {check.of!r} is not one. Remove it.")
 
 
 def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
@@ -248,7 +227,10 @@ def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
     for value in values:
         try:
             if isinstance(value, str) and (not is_duration(value) or duration_ns(value, argument="distance") < 0):
-                raise PlanError(f'distance={value!r} is no length of time. Expected such as "2h", or a number.')
+                raise SpecError(
+                    f'distance={value!r} is not a duration. Expected a duration such as "2h", or a number.',
+                    name="JN-ARGUMENT-VALUE",
+                )
         except JunctureError as error:
             looking.problems.add((*path, "distance"), error)
 
@@ -263,7 +245,7 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_change
         )
         if place in places and sink.format != "jdbc":
             key = "path" if sink.path else "table"
-            looking.problems.add((*path, key), f"The sink {places[place]!r} goes there too. Name another place.")
+            looking.problems.add((*path, key), f"The sink {places[place]!r} has the same {key}. Use another one.")
         places.setdefault(place, name)
         goes_on = is_stream and checkpoint_of(looking.file, name, looking.folder).exists()
         if is_stream and not of_changes and not goes_on and sink.mode != "append":
@@ -273,18 +255,18 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_change
             schema = looking.schemas.get(sink.from_)
             check_sink(sink, schema, looking.engine, looking.folder, inputs=inputs, own=kept, of_changes=of_changes)
         except JunctureError as error:
-            fitting = SpecError(str(error).replace("or pass --format ", "or say format = "))
+            fitting = SpecError(error.message.replace("or pass --format ", "or write format = "), name=error.name)
             looking.problems.add_named(path, fitting, _given_keys(sink))
 
 
 def _refuse_rows(looking: _Looking, path: Keys, sink: SinkSection) -> None:
-    """Note a folder with rows, where a stream begins: it would add to them."""
+    """Add a problem for a folder with other rows, to which a new stream would append."""
     place = sink_place(sink, looking.folder)
     if is_here(sink) and place.is_dir() and any(not each.name.startswith((".", "_")) for each in place.iterdir()):
         looking.problems.add(
             (*path, "path"),
-            f"path={sink.path!r} holds rows that the stream has not written, and it only adds to them. Name another "
-            'folder, remove this one, or say mode = "append".',
+            f"path={sink.path!r} contains rows that the stream has not written, and a stream only appends. Use another "
+            'folder, remove this one, or write mode = "append".',
         )
 
 
@@ -293,14 +275,14 @@ def _given_keys(sink: SinkSection) -> list[str]:
 
 
 def _inputs(looking: _Looking) -> list[Path]:
-    """Return the files of this machine that are read."""
-    found = list[Path]()
+    """Return the local files that are read."""
+    files = list[Path]()
     for source in looking.file.sources.values():
         given = resolved(source, looking.folder)
         for path in given.paths:
             try:
                 is_table = format_name(given) in KEPT_FORMATS
-                found += [] if "://" in path else [Path(path)] if is_table else paths_of(path, "path")
+                files += [] if "://" in path else [Path(path)] if is_table else paths_of(path, "path")
             except JunctureError:
                 continue
-    return found
+    return files

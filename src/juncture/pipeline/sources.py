@@ -1,4 +1,4 @@
-"""Sources: their formats, the files that they lead to, and what columns they have, all without reading rows."""
+"""Sources: their formats, files and columns, without reading rows."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ if TYPE_CHECKING:
 
 
 def format_name(source: SourceSection) -> str:
-    """Return the format of a source: that of its name, of its path's ending, or ``"table"``.
-
-    Raises
-    ------
-    SpecError
-        If nothing says which.
-    """
+    """Return the format of a source: as named, by its paths' extensions, or ``"table"``."""
     if source.format is not None or source.table is not None:
         return source.format or "table"
     if not source.paths:
@@ -45,17 +39,17 @@ def format_name(source: SourceSection) -> str:
 
 
 def comes(source: SourceSection) -> bool:
-    """Tell whether the rows of a source come as a stream, where it is run as one."""
+    """Return whether a source is streamed in a streaming run."""
     return source.order is not None if source.stream is None else source.stream
 
 
 def is_text(name: str) -> bool:
-    """Tell whether a format holds text, of which types have to be found out."""
+    """Return whether a format is text, whose types are inferred."""
     return name in ("csv", "tsv", "json")
 
 
 def resolved(source: SourceSection, folder: Path) -> SourceSection:
-    """Return a source whose paths go from where its file is."""
+    """Return a source with its paths relative to the pipeline's folder."""
 
     def placed(path: str) -> str:
         return path if "://" in path else str(folder / Path(path).expanduser())
@@ -65,72 +59,70 @@ def resolved(source: SourceSection, folder: Path) -> SourceSection:
 
 
 def check_place(source: SourceSection, engine: Engine) -> None:
-    """Refuse a source that names no place, two of them, or one that the engine does not reach.
-
-    Raises
-    ------
-    SpecError
-        With what to write instead.
-    """
+    """Refuse a source without a place, with two, or with one that the engine cannot read."""
     name = format_name(source)
     if name == "jdbc":
         if "url" not in source.options or not {"dbtable", "query"} & set(source.options):
             raise SpecError(
-                'format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }, or query in place of dbtable.'
+                'format="jdbc" needs options = { url = "jdbc:…", dbtable = "…" }, or query in place of dbtable.',
+                name="JN-ARGUMENT-CONFLICT",
             )
     elif (source.path is None) == (source.table is None):
         given = "both path= and table=" if source.path else "neither path= nor table="
-        raise SpecError(f'The source has {given}. Expected one of them, such as path = "trades.parquet".')
+        raise SpecError(
+            f'The source has {given}. Expected one of them, such as path = "trades.parquet".',
+            name="JN-ARGUMENT-CONFLICT",
+        )
     if name == "postgres":
         check_options(source)
         if engine == "spark" and comes(source):
             key = "order" if source.stream is None else "stream"
             raise SpecError(
-                f"{key}= is for rows that come, and those of format='postgres' change. Leave it out, and keep sinks up "
-                "to date by juncture run --changes."
+                f"{key}= applies to streamed rows, but format='postgres' has changes. Remove it, and run with "
+                "--changes.",
+                name="JN-ARGUMENT-CONFLICT",
             )
     if engine == "local" and (name == "table" or name in KEPT_FORMATS):
-        what = "tables of Spark's" if name == "table" else f"format={name!r}"
+        what = "Spark tables" if name == "table" else f"format={name!r}"
         raise SpecError(
-            f"table= and format= name {what}, which this process does not read. Run it on Spark, or write Parquet."
+            f"table= and format= name {what}, which this process cannot read. Run the pipeline on Spark, or use "
+            "Parquet.",
+            name="JN-PIPELINE-ENGINE",
         )
     if name != "parquet" and source.union_by_name:
-        raise SpecError("union_by_name= is for Parquet files. Leave it out.")
+        raise SpecError("union_by_name= applies to Parquet files. Remove it.", name="JN-ARGUMENT-CONFLICT")
     if name == "parquet" and source.types:
-        raise SpecError("types= is for text, and for what only Spark reads. Convert columns with select, in a step.")
+        raise SpecError(
+            "types= applies to text and to formats that only Spark reads. Cast columns with select, in a step.",
+            name="JN-ARGUMENT-CONFLICT",
+        )
     if engine == "spark" and name == "arrow":
-        raise SpecError("format='arrow' is read in this process only. Run it with --engine local, or write Parquet.")
+        raise SpecError(
+            "format='arrow' is read in this process only. Run with --engine local, or use Parquet.",
+            name="JN-PIPELINE-ENGINE",
+        )
     if engine == "spark" and len(source.nulls) > 1:
-        raise SpecError(f"nulls={source.nulls!r} has several texts, and Spark knows one. Leave one of them.")
+        raise SpecError(
+            f"nulls={source.nulls!r} has several texts, but Spark supports one. Keep one of them.",
+            name="JN-ARGUMENT-VALUE",
+        )
 
 
 def check_there(source: SourceSection, folder: Path) -> None:
-    """Refuse a file or folder that is not there, as the pipeline's file names it.
-
-    Raises
-    ------
-    DataError
-        If there is one.
-    """
+    """Refuse a missing file or folder, by its path as written."""
     for path in source.paths if source.format not in KEPT_FORMATS else ():
         if "://" not in path and WILDCARDS.isdisjoint(path) and not (folder / Path(path).expanduser()).exists():
             raise DataError(
-                f"path={path!r} does not exist. Expected a file, a folder or a glob, from the folder of the pipeline's "
-                f"file, {str(folder)!r}."
+                f"path={path!r} does not exist. Expected a file, folder or glob, relative to the pipeline's folder "
+                f"{str(folder)!r}.",
+                name="JN-FILE-MISSING",
             )
 
 
 def source_schema(source: SourceSection) -> pa.Schema | None:
-    """Return the columns of a source, whose paths are resolved; None where only Spark knows them.
+    """Return the columns of a source with resolved paths; None if only Spark knows them.
 
-    Raises
-    ------
-    JunctureError
-        If there is nothing to read, it cannot be read, or has no such columns as ``types`` names.
-
-    Notes
-    -----
-    Of Parquet the footers are read, of text the first megabyte of each file.
+    Reads Parquet footers, or the first megabyte of each text file.
     """
     name, types = format_name(source), types_of(source)
     if name == "parquet":
@@ -146,37 +138,28 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
     extra, _ = partitions_of(files)
     paths = [Path(file.path) for file in files]
     schema = sampled_schema(paths, "json" if name == "json" else "csv", text_options(source))
-    # Rows that are still to come may have values where there are none yet.
+    # Future rows may have values in columns without values.
     return pa.schema([*_declared(as_text(schema) if comes(source) else schema, types), *extra])
 
 
 def parquet_files(source: SourceSection) -> Files:
-    """Return the Parquet files of a source as joins take them."""
+    """Return the Parquet files of a source as a join input."""
     return Files(source.paths, "parquet", source.union_by_name)
 
 
 def types_of(source: SourceSection) -> dict[str, pa.DataType]:
-    """Return the types that a source says its columns have.
-
-    Raises
-    ------
-    SpecError
-        If one of them is none.
-    """
+    """Return the declared column types of a source."""
     return {name: column_type(text, argument=f"types[{name!r}]:") for name, text in source.types.items()}
 
 
 def text_options(source: SourceSection, types: dict[str, Any] | None = None) -> TextOptions:
-    """Return how the text of a source is to be read.
-
-    Raises
-    ------
-    SpecError
-        If the delimiter is none.
-    """
+    """Return the options for reading the text of a source."""
     delimiter = "\t" if format_name(source) == "tsv" else source.delimiter
     if len(delimiter) != 1 or delimiter in '\r\n"' or not delimiter.isascii():
-        raise SpecError(f"delimiter={delimiter!r} is no delimiter. Expected one character of ASCII, such as ';'.")
+        raise SpecError(
+            f"delimiter={delimiter!r} is not a delimiter. Expected one ASCII character, such as ';'.",
+            name="JN-ARGUMENT-VALUE",
+        )
     return TextOptions(
         nulls=tuple(source.nulls),
         delimiter=delimiter,
@@ -187,13 +170,7 @@ def text_options(source: SourceSection, types: dict[str, Any] | None = None) -> 
 
 
 def orders_of(source: SourceSection) -> list[Order] | None:
-    """Return the orders in which the rows of a source come, or None if it names none.
-
-    Raises
-    ------
-    SpecError
-        If a delay makes no sense.
-    """
+    """Return the declared orders of a source, or None."""
     if source.order is None:
         return None
     from juncture.streams.order import Order
@@ -205,5 +182,8 @@ def orders_of(source: SourceSection) -> list[Order] | None:
 def _declared(schema: pa.Schema, types: dict[str, pa.DataType]) -> pa.Schema:
     missing = [name for name in types if name not in schema.names]
     if missing:
-        raise SpecError(f"types= names {missing[0]!r}, which is no column. There are: {', '.join(schema.names)}.")
+        raise SpecError(
+            f"types= names {missing[0]!r}, which is not a column. There are: {', '.join(schema.names)}.",
+            name="JN-ARGUMENT-VALUE",
+        )
     return pa.schema([each.with_type(types.get(each.name, each.type)) for each in schema])

@@ -1,4 +1,4 @@
-"""Pipelines on Spark: each source and step is a lazy DataFrame, and in a stream a streaming one."""
+"""Pipelines on Spark: each source and step is a lazy DataFrame, which is a streaming one in a stream."""
 
 from __future__ import annotations
 
@@ -49,28 +49,14 @@ from juncture.spark.session.session import resources
 from juncture.spec.asof import Asof
 
 _SPARKS_ERRORS = (PySparkException, Py4JError)
-"""What Spark raises: what PySpark knows of its errors, and in classic Spark the rest."""
+"""Exceptions of Spark: those of PySpark, and others of classic Spark."""
 
 
 class SparkEngine(Engine):
-    """Spark, as one session reaches it.
+    """The engine of a Spark session.
 
-    Parameters
-    ----------
-    file, folder
-        The pipeline, and where its file is.
-    schemas
-        The columns of its sources.
-    session
-        The session.
-    watch
-        What shows what is under way.
-    is_stream
-        Whether sources are read as streams where they say how.
-    kept
-        Sources and steps whose rows are wanted several times, and are held by Spark when they have been made.
-    asked
-        The columns of sources that are read; all of those that it does not name.
+    `kept` are sources and steps that are read more than once, whose rows Spark persists. `asked` has the needed columns
+    of sources; other sources are read completely.
     """
 
     name = "spark"
@@ -100,7 +86,7 @@ class SparkEngine(Engine):
         self._plans: dict[str, Any] = {}
 
     def make(self, name: str) -> None:
-        """Make the DataFrame of a source or a step; of files, only what their footers say until it is asked for."""
+        """Create the DataFrame of a source or step. Of Parquet files, only footers are read."""
         if name in self._file.sources:
             source = resolved(self._file.sources[name], self._folder)
             if self._is_file(source):
@@ -116,7 +102,7 @@ class SparkEngine(Engine):
         self._frames[name] = frame.persist() if name in self._kept and not frame.isStreaming else frame
 
     def rows_of(self, name: str) -> DataFrame:
-        """Return a source or a step as a lazy DataFrame."""
+        """Return a source or step as a lazy DataFrame."""
         if name not in self._frames:
             try:
                 self._frames[name] = in_jvm(self._files[name], "left").frame
@@ -125,27 +111,27 @@ class SparkEngine(Engine):
         return self._frames[name]
 
     def count(self, name: str, columns: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """Return the number of rows, and for columns how many nulls they have."""
+        """Return the number of rows, and the number of nulls in columns."""
         nulls = [F.count(F.when(_column(each).isNull(), 1)) for each in columns]
         with _computing(name):
-            found = self.rows_of(name).agg(F.count(F.lit(1)), *nulls).collect()[0]
-        return found[0], dict(zip(columns, found[1:], strict=True))
+            counts = self.rows_of(name).agg(F.count(F.lit(1)), *nulls).collect()[0]
+        return counts[0], dict(zip(columns, counts[1:], strict=True))
 
     def repeated(self, name: str, columns: Sequence[str]) -> int:
-        """Return how many values of a key occur more than once."""
+        """Return the number of key values that occur more than once."""
         with _computing(name):
             return self.rows_of(name).groupBy(*map(_column, columns)).count().where("count > 1").count()
 
     def matches(self, name: str, table: str | None) -> MatchCounts:
-        """Return what became of the left rows of a step."""
+        """Return the match counts of a step."""
         with _computing(name):
             return self._matches(name, table)
 
     def _matches(self, name: str, table: str | None) -> MatchCounts:
         step = self._file.steps[name]
         if isinstance(step, ManyStep):
-            found = self.plan(name).match_report()[table or ""]
-            return MatchCounts(found.left_rows, found.matched, found.distances, found.leaked)
+            counts = self.plan(name).match_report()[table or ""]
+            return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
         assert isinstance(step, JoinStep)
         if isinstance(step.spec, Asof):
             report = self.plan(name).match_report()
@@ -154,7 +140,7 @@ class SparkEngine(Engine):
         return MatchCounts(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
 
     def plan(self, name: str) -> Any:
-        """Return the plan of a step that joins, or None of another; the one that its rows are made by."""
+        """Return the plan of a join step, which also computes its rows, or None for another step."""
         if name not in self._plans:
             self._plans[name] = self._planned(name)
         return self._plans[name]
@@ -170,14 +156,14 @@ class SparkEngine(Engine):
     def _planned_join(self, step: JoinStep) -> Any:
         if any(_comes(self._frames.get(each)) for each in step.inputs):
             return self._planned_stream(step)
-        # What a step before makes is not made once more only to be counted.
+        # Rows of previous steps are not computed only to count them.
         lazy = any(each in self._file.steps for each in step.inputs)
         sides = self._seen(step.left), self._seen(step.right)
         planned = partial(plan_on_spark, step.spec, *sides, algorithm=step.algorithm, session=self._session)
         try:
             return planned(lazy=lazy)
         except PlanError:
-            # Some joins have to look at their inputs first.
+            # Some joins need statistics of their inputs.
             return planned()
 
     def _planned_stream(self, step: JoinStep) -> Any:
@@ -193,11 +179,11 @@ class SparkEngine(Engine):
             return plan(*sides, step.spec, **known)
 
     def write(self, sink: SinkSection) -> int | None:
-        """Write a sink: a folder beside its place that is renamed at the end, or as Spark does elsewhere."""
+        """Write a sink: to a temporary folder that is renamed at the end, or as Spark does for remote targets."""
         frame = self.rows_of(sink.from_)
         with self._watch(f"Writing {sink.path or sink.table or sink.from_}"):
             if is_here(sink) and sink_format(sink) == "parquet":
-                # The files say how many rows they hold, so that the query need not count them.
+                # The files have their number of rows, so the query need not count them.
                 return self._write_here(frame, sink)
             observation = Observation()
             frame = frame.observe(observation, F.count(F.lit(1)).alias("rows"))
@@ -208,14 +194,14 @@ class SparkEngine(Engine):
             return int(observation.get["rows"])
 
     def _write_here(self, frame: DataFrame, sink: SinkSection) -> int:
-        """Write a folder of files, and return how many rows those of Parquet hold."""
+        """Write a folder of files, and return the number of rows of Parquet files."""
         place = adding if sink.mode == "append" else placed
         with _computing(sink.from_), place(sink_place(sink, self._folder)) as fresh:
             self._writer(frame, sink).save(str(fresh.absolute()))
             return sum(pq.read_metadata(file).num_rows for file in fresh.rglob("*.parquet"))
 
     def start(self, sink: SinkSection, checkpoint: Path, trigger: dict[str, Any]) -> Any:
-        """Start the query that writes a sink as its rows come."""
+        """Start the streaming query that writes a sink."""
         frame = self.rows_of(sink.from_)
         options = {name: _text(value) for name, value in sink.options.items()}
         writer = frame.writeStream.outputMode("append").trigger(**trigger).options(**options)
@@ -230,7 +216,7 @@ class SparkEngine(Engine):
         return writer.start(place)
 
     def close(self) -> None:
-        """Let go of what Spark holds for the pipeline."""
+        """Release persisted rows."""
         for name in self._kept & set(self._frames):
             self._frames[name].unpersist()
 
@@ -250,17 +236,17 @@ class SparkEngine(Engine):
         return frame
 
     def _side(self, name: str) -> Any:
-        """Return what a join reads: files by their paths, so that its tasks can read them, or else a DataFrame."""
+        """Return the input of a join: files by path, so that its tasks read them, or a DataFrame."""
         if name in self._files:
             return parquet_files(resolved(self._file.sources[name], self._folder))
         return self.rows_of(name)
 
     def _seen(self, name: str) -> FileSide | FrameSide:
-        """Return what a join reads as one that has been looked at: nobody need find out whether a step is a file."""
+        """Return the input of a join as a side, to avoid detecting whether a step is a file."""
         return self._files.get(name) or FrameSide.of(self.rows_of(name), "left")
 
     def _is_file(self, source: SourceSection) -> bool:
-        """Tell whether a source is files of Parquet that this process reads, too."""
+        """Return whether a source is Parquet files that this process can read, too."""
         is_table = not (self._is_stream and comes(source))
         return is_table and format_name(source) == "parquet" and not _is_remote(self._session)
 
@@ -269,7 +255,7 @@ class SparkEngine(Engine):
         return resources(self._session).cores
 
     def _orders(self, name: str) -> Any:
-        """Return the orders of a stream, which filters and chosen columns leave as they are."""
+        """Return the orders of a stream, which filters and selected columns preserve."""
         while name in self._file.steps:
             step = self._file.steps[name]
             if not isinstance(step, Derived) or step.agg is not None:
@@ -288,7 +274,7 @@ class SparkEngine(Engine):
                 return self._session.read.options(**options).table(source.table)
             if form in KEPT_FORMATS:
                 frame = self._session.read.format(form).options(**options).load(*source.paths)
-                # Spark Connect looks for the format when it is asked for columns, and not before.
+                # Spark Connect resolves the format when columns are read, not before.
                 _ = frame.schema
                 return frame
             if form == "parquet":
@@ -299,43 +285,40 @@ class SparkEngine(Engine):
             raise _unread(name, form, error) from error
 
     def _postgres(self, source: SourceSection) -> DataFrame:
-        """Return a table of PostgreSQL as it is now, which comes by way of this process."""
+        """Return a PostgreSQL table with its current rows, which are read by this process."""
         rows = table_rows(source)
         wire = wire_schema(rows.schema)
         columns = [converted(column, field.type) for column, field in zip(rows.columns, wire, strict=True)]
         return self._session.createDataFrame(pa.table(columns, schema=wire), schema=spark_schema(rows.schema))
 
     def _text(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
-        """Return text by the types that its beginning tells of; a value of another is an error."""
+        """Return text with the types inferred from its start. A value of another type is an error."""
         reader = self._session.read.options(**_text_settings(source, form), **options)
         files = [str(file.absolute()) for path in source.paths for file in paths_of(path, "path")]
         roots = [path for path in source.paths if Path(path).is_dir()]
         schema = self._schemas[name]
         reader = reader.schema(spark_schema(as_text(schema))).format(_spark_format(form))
         frame = reader.load(str(Path(roots[0]).absolute()) if len(roots) == len(source.paths) == 1 else files)
-        # Spark reads no text as nothing.
+        # Spark cannot read text as the null type.
         nothing = {each.name: F.lit(None) for each in schema if pat.is_null(each.type)}
         return frame.withColumns(nothing) if nothing else frame
 
     def _coming(self, name: str, source: SourceSection, form: str, options: dict[str, str]) -> DataFrame:
-        """Return a source whose rows come, file by file.
-
-        Raises
-        ------
-        PlanError
-            If Spark has no stream of it.
-        """
+        """Return a source that is streamed, file by file."""
         reader = self._session.readStream.options(**options)
         if source.table is not None:
             return reader.table(source.table)
         if form in KEPT_FORMATS:
             return reader.format(form).load(*source.paths)
         if len(source.paths) != 1:
-            raise PlanError(f"The source {name!r} has several paths, and a stream reads one folder. Name a folder.")
+            raise PlanError(
+                f"The source {name!r} has several paths, but a stream reads one folder. Use a single folder.",
+                name="JN-STREAM-PATHS",
+            )
         if is_text(form):
             reader = reader.options(**_text_settings(source, form))
         place = Path(source.paths[0])
-        # Spark watches folders: a file by itself is one whose name is a pattern.
+        # Spark streams folders, so a single file is selected by a name filter.
         if place.is_file():
             reader, place = reader.option("pathGlobFilter", place.name), place.parent
         return reader.schema(spark_schema(self._schemas[name])).format(_spark_format(form)).load(str(place.absolute()))
@@ -347,7 +330,7 @@ class SparkEngine(Engine):
             options = {"header": "true", "sep": "\t" if form == "tsv" else ",", **options}
         if form == "json":
             options = {"ignoreNullFields": "false", **options}
-        # Spark's writers know no column without a type.
+        # Spark's writers do not support the null type.
         nothing = [each.name for each in frame.schema if isinstance(each.dataType, NullType)]
         if nothing:
             frame = frame.withColumns({name: F.lit(None).cast("string") for name in nothing})
@@ -355,7 +338,7 @@ class SparkEngine(Engine):
         return writer.partitionBy(*sink.partitions) if sink.partitions else writer
 
     def _write_elsewhere(self, frame: DataFrame, sink: SinkSection) -> None:
-        """Write a table, or where only Spark's own committers reach."""
+        """Write a table or remote target with Spark's own committers."""
         mode = "errorifexists" if sink.mode == "error" else sink.mode
         writer = self._writer(frame, sink).mode(mode)
         try:
@@ -371,21 +354,17 @@ class SparkEngine(Engine):
 
 @contextmanager
 def _computing(name: str) -> Iterator[None]:
-    """Raise the error of a failed Spark action as a JunctureError: the one that it carries, or one that names the step.
-
-    Raises
-    ------
-    JunctureError
-        If Spark raised an exception.
-    """
+    """Raise the error of a failed Spark action as a JunctureError: the one that it carries, or one with the step."""
     try:
         yield
     except _SPARKS_ERRORS as error:
-        raise error_from_spark(error) or DataError(f"Spark could not make {name!r}: {_first_words(error)}") from error
+        raise error_from_spark(error) or DataError(
+            f"The step {name!r} failed on Spark: {_first_words(error)}", name="JN-SPARK-FAILED"
+        ) from error
 
 
 def derived(frame: DataFrame, step: Derived) -> DataFrame:
-    """Return the rows that a step makes of those of one table."""
+    """Return the result of a derived step."""
     if step.filter is not None:
         frame = frame.filter(step.filter)
     if step.agg is not None:
@@ -399,12 +378,12 @@ def derived(frame: DataFrame, step: Derived) -> DataFrame:
 
 
 def _comes(side: Any) -> bool:
-    """Tell whether the rows of a side come as a stream."""
+    """Return whether a side is streaming."""
     return isinstance(side, DataFrame) and side.isStreaming
 
 
 def _column(name: str) -> Any:
-    """Return a column by its name, whatever is in it."""
+    """Return a column by its name, with any characters."""
     return F.col("`" + name.replace("`", "``") + "`")
 
 
@@ -417,7 +396,7 @@ def _spark_format(name: str) -> str:
 
 
 def _text_settings(source: SourceSection, form: str) -> dict[str, str]:
-    """Return Spark's options for text that has types, of which none is to be found out."""
+    """Return Spark's options for text with known types."""
     if form == "json":
         first = next((file for path in source.paths for file in paths_of(path, "path")), None)
         is_list = first is not None and _begins_with_list(first)
@@ -438,27 +417,28 @@ def _begins_with_list(file: Path) -> bool:
 
 
 def _is_remote(session: SparkSession) -> bool:
-    """Tell whether Spark may be on other machines, which see other files than this process."""
+    """Return whether Spark may run on other machines, with other files than this process."""
     if not type(session).__module__.startswith("pyspark.sql.connect"):
         return False
     return not str(session.conf.get("spark.master", "") or "").startswith("local")
 
 
 def _first_words(error: Exception) -> str:
-    """Return the first line of an error that says something."""
+    """Return the first informative line of an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("An error occurred while calling")]
-    return re.sub(r"^: [\w.$]+: ", "", next(iter(said), "it does not say why"))
+    informative = [line for line in lines if not line.startswith("An error occurred while calling")]
+    return re.sub(r"^: [\w.$]+: ", "", next(iter(informative), "unknown cause"))
 
 
 def _unread(name: str, form: str, error: Exception) -> JunctureError:
-    """Return what is wrong with a place, in words that say what to do."""
+    """Return the error for a source or sink that Spark cannot access."""
     own, text = error_from_spark(error), str(error)
     if own is not None:
         return own
     if "DATA_SOURCE_NOT_FOUND" in text or "ClassNotFound" in text or "No suitable driver" in text:
         return PlanError(
-            f"Spark has nothing that reads or writes {form} for {name!r}. Name its package under [spark], such as "
-            '"spark.jars.packages" = "…", or give Spark its jars.'
+            f"The format {form} of {name!r} is not available in Spark. Add its package under [spark], such as "
+            '"spark.jars.packages" = "…", or add its jars to Spark.',
+            name="JN-SPARK-PACKAGE",
         )
-    return DataError(f"Spark cannot reach {name!r}: {_first_words(error)}")
+    return DataError(f"{name!r} cannot be accessed by Spark: {_first_words(error)}", name="JN-SPARK-ACCESS")

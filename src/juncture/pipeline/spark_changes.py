@@ -1,4 +1,4 @@
-"""Pipelines on Spark that are kept up to date: what changes is a stream of rows with weights, and the rest tables."""
+"""Pipelines that are maintained on Spark: changing tables are streams of rows with weights."""
 
 from __future__ import annotations
 
@@ -23,15 +23,7 @@ from juncture.spark.schema import spark_schema
 
 
 class ChangingEngine(SparkEngine):
-    """Spark with the changes of a pipeline's sources and steps that lead to one sink.
-
-    Parameters
-    ----------
-    file, folder, schemas, session
-        As for `SparkEngine`.
-    sink
-        The sink.
-    """
+    """The Spark engine with the changes of the sources and steps of one sink."""
 
     def __init__(self, file: File, folder: Path, schemas: Any, session: SparkSession, sink: str) -> None:
         super().__init__(file, folder, schemas, session)
@@ -39,7 +31,7 @@ class ChangingEngine(SparkEngine):
         self._sink = sink
 
     def make(self, name: str) -> None:
-        """Make the DataFrame of a source or a step: of what changes, a stream of its changes."""
+        """Create the DataFrame of a source or step; of a changing one, a stream of its changes."""
         source = self._file.sources.get(name)
         if source is not None and source.format == "postgres":
             register_postgres(self._session)
@@ -52,7 +44,7 @@ class ChangingEngine(SparkEngine):
         folder = str(Path(str(resolved(source, self._folder).changes)).absolute())
         schema = changes_schema(folder)
         stream = self._session.readStream.schema(spark_schema(schema)).parquet(folder)
-        # Without a column that says what changes, all rows come.
+        # Without a column that describes changes, all rows are inserts.
         self._frames[name] = (
             stream if rows_within(schema, name)[1] else stream.withColumn(WEIGHT, F.lit(1).cast("long"))
         )
@@ -80,15 +72,7 @@ def started_changes(
     downstream_of: Sequence[str],
     every: str | None,
 ) -> dict[str, Any]:
-    """Start the queries that write the changes of a pipeline's sinks.
-
-    Parameters
-    ----------
-    file, folder, schemas, session
-        As for `SparkEngine`.
-    only, downstream_of, every
-        As for `juncture.pipeline.streaming.started`. Sinks without ``changes`` are left out.
-    """
+    """Start the queries that write the changes of a pipeline's sinks. Sinks without changes are skipped."""
     kept = folder / file.pipeline.state / "changes"
     sinks = {}
     for sink in chosen_sinks(file, only, downstream_of):

@@ -1,4 +1,4 @@
-"""What a pipeline has written before, and of what: so that it is not done again while nothing has changed."""
+"""Earlier runs of a pipeline: its outputs and the fingerprints of their inputs, to skip unchanged sinks."""
 
 from __future__ import annotations
 
@@ -23,22 +23,14 @@ _NAME = "written.json"
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """What is known of earlier runs.
-
-    Attributes
-    ----------
-    folder
-        Where it is kept.
-    written
-        For each sink, of what its rows were made, where they are, and how many.
-    """
+    """Earlier runs. `written` has the fingerprint, path, files and number of rows of each sink."""
 
     folder: Path
     written: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def of(cls, folder: Path) -> EarlierRuns:
-        """Return what a folder keeps; nothing if there is none, or it cannot be read."""
+        """Return the earlier runs in a folder; none if it is missing or unreadable."""
         try:
             written = json.loads((folder / _NAME).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -46,7 +38,7 @@ class EarlierRuns:
         return cls(folder, written if isinstance(written, dict) else {})
 
     def places(self) -> list[Path]:
-        """Return the files and folders that were written and are as they were."""
+        """Return the outputs that are unchanged since they were written."""
         return [
             Path(each["place"])
             for each in self.written.values()
@@ -54,7 +46,7 @@ class EarlierRuns:
         ]
 
     def rows_of(self, name: str, made_of: str | None, sink: SinkSection, folder: Path) -> int | None:
-        """Return how many rows a sink has, if it is as it was written, and of the same; otherwise None."""
+        """Return the number of rows of a sink that is unchanged and has this fingerprint, else None."""
         known = self.written.get(name)
         if known is None or made_of is None or known.get("made_of") != made_of or not is_here(sink):
             return None
@@ -65,7 +57,7 @@ class EarlierRuns:
     def with_written(
         self, name: str, made_of: str | None, sink: SinkSection, folder: Path, rows: int | None
     ) -> EarlierRuns:
-        """Return what is known when a sink has been written, and keep it."""
+        """Record a written sink, and store and return the result."""
         place = sink_place(sink, folder).resolve() if is_here(sink) else None
         entry = {
             "made_of": made_of,
@@ -80,15 +72,9 @@ class EarlierRuns:
 
 
 def fingerprint(file: File, sink: str, folder: Path, engine: str) -> str | None:
-    """Return what the rows of a sink are made of: the version, all that the file says of them, and their files.
-
-    Returns
-    -------
-    str or None
-        None if a source does not tell whether it has changed, as tables do not.
-    """
-    found = file.sinks[sink]
-    names = sorted(needed_for(file, [found.from_]))
+    """Return a fingerprint of a sink: version, sections and input files. None if a source has no change information."""
+    section = file.sinks[sink]
+    names = sorted(needed_for(file, [section.from_]))
     files = list[Any]()
     for name in names:
         if name in file.sources:
@@ -96,9 +82,9 @@ def fingerprint(file: File, sink: str, folder: Path, engine: str) -> str | None:
             if inside is None:
                 return None
             files.append(inside)
-    said = [repr(file.steps.get(name) or file.sources.get(name)) for name in names]
-    said += [repr(check) for check in file.checks if check.of in names]
-    whole = json.dumps([__version__, engine, repr(found), names, said, files])
+    sections = [repr(file.steps.get(name) or file.sources.get(name)) for name in names]
+    sections += [repr(check) for check in file.checks if check.of in names]
+    whole = json.dumps([__version__, engine, repr(section), names, sections, files])
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
@@ -114,11 +100,11 @@ def _inputs(source: SourceSection) -> list[list[Any]] | None:
 
 
 def _files(place: Path) -> list[list[Any]]:
-    """Return the files of a place, with their sizes and times."""
+    """Return the files of an output, with their sizes and modification times."""
     if place.is_file():
         return [_status(place)]
-    found = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith((".", "_")))
-    return [_status(path) for path in found]
+    files = sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith((".", "_")))
+    return [_status(path) for path in files]
 
 
 def _status(file: Path) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Pipelines as streams: a query for each sink, with a checkpoint, from which it goes on."""
+"""Pipelines as streams: one query per sink, with a checkpoint from which it continues."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ STREAM_SETTINGS: Mapping[str, str] = MappingProxyType(
         "spark.sql.shuffle.partitions": "8",
     }
 )
-"""What Spark is told for streams: where joins of two keep their state, and how many tasks do. The latter belongs to
-the checkpoint, so that it is the same on every machine."""
+"""Spark settings of streams: the state store of joins, and its number of partitions, which is part of the checkpoint
+and therefore the same on every machine."""
 
 _POLL_S = 0.2
 
@@ -38,31 +38,15 @@ _POLL_S = 0.2
 def started(
     file: File, folder: Path, engine: SparkEngine, only: Sequence[str], downstream_of: Sequence[str], every: str | None
 ) -> dict[str, Any]:
-    """Start the queries of a pipeline's sinks.
-
-    Parameters
-    ----------
-    file, folder
-        The pipeline, and where its file is.
-    engine
-        What runs it.
-    only, downstream_of
-        What is to be done, as `chosen_sinks` takes them.
-    every
-        How often to look for rows; None to do what is there.
-
-    Raises
-    ------
-    PlanError
-        If a sink has no source that is a stream, or Spark has no stream of it. None runs then.
-    """
+    """Start the queries of a pipeline's sinks, or raise without starting any. `every` None processes available rows."""
     chosen = chosen_sinks(file, only, downstream_of)
     for name in chosen:
         reads = needed_for(file, [file.sinks[name].from_])
         if not any(comes(source) for each, source in file.sources.items() if each in reads):
             raise PlanError(
-                f"The sink {name!r} reads {file.sinks[name].from_!r}, and none of its sources is a stream. Say "
-                'order = { on = "ts" } or stream = true in the source whose rows come.'
+                f"The sink {name!r} reads {file.sinks[name].from_!r}, which has no streaming source. Write order = {{ "
+                f'on = "ts" }} or stream = true in the source to stream.',
+                name="JN-STREAM-SOURCE",
             )
     needed = needed_for(file, [file.sinks[name].from_ for name in chosen])
     for name in [*file.sources, *steps_in_order(file)]:
@@ -72,20 +56,7 @@ def started(
 
 
 def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], every: str | None) -> dict[str, StreamingQuery]:
-    """Start a query for each sink, with its checkpoint.
-
-    Parameters
-    ----------
-    sinks
-        The sinks by name, with what runs each, which has made what it reads, and where its checkpoint is.
-    every
-        How often to look for rows; None to do what is there.
-
-    Raises
-    ------
-    PlanError
-        If Spark has no stream of a sink. None runs then.
-    """
+    """Start a query for each sink with its engine and checkpoint, or raise without leaving any running."""
     trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
     queries: dict[str, StreamingQuery] = {}
     try:
@@ -95,19 +66,16 @@ def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], every: str
         for query in queries.values():
             query.stop()
         if type(error).__module__.startswith("pyspark."):
-            raise PlanError(f"Spark has no stream of the sink {name!r}: {str(error).partition(chr(10))[0]}") from error
+            raise PlanError(
+                f"The sink {name!r} cannot be streamed by Spark: {str(error).partition(chr(10))[0]}",
+                name="JN-STREAM-SINK",
+            ) from error
         raise
     return queries
 
 
 def finished(file: File, queries: Mapping[str, Any], shown: PhaseProgress) -> RunReport:
-    """Wait until queries end, and return what they did; an interrupt ends them after the rows under way.
-
-    Raises
-    ------
-    DataError
-        If one of them fails. The others are ended.
-    """
+    """Wait for queries to end, and return the report. An interrupt or a failure stops all queries."""
     began = time.monotonic()
     try:
         while any(query.isActive for query in queries.values()):
@@ -116,13 +84,18 @@ def finished(file: File, queries: Mapping[str, Any], shown: PhaseProgress) -> Ru
             shown.phase(f"{batches} batches", 0, 0)
             for name, query in queries.items():
                 if not query.isActive and query.exception() is not None:
-                    raise DataError(f"The stream of the sink {name!r} ended: {_first_line(query.exception())}")
+                    raise DataError(
+                        f"The stream of the sink {name!r} failed: {_first_line(query.exception())}",
+                        name="JN-STREAM-FAILED",
+                    )
     finally:
         for query in queries.values():
             query.stop()
     for name, query in queries.items():
         if query.exception() is not None:
-            raise DataError(f"The stream of the sink {name!r} ended: {_first_line(query.exception())}")
+            raise DataError(
+                f"The stream of the sink {name!r} failed: {_first_line(query.exception())}", name="JN-STREAM-FAILED"
+            )
     seconds = time.monotonic() - began
     places = {name: file.sinks[name].path or str(file.sinks[name].table) for name in queries}
     return RunReport(tuple(Written(name, places[name], None, seconds) for name in queries), (), seconds)
