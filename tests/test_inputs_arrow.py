@@ -136,13 +136,13 @@ def test_a_dataset_that_cannot_be_read(tmp_path):
 
 
 def test_a_dataset_is_in_this_process():
-    with pytest.raises(jn.PlanError, match="in this process, while spark= is given"):
+    with pytest.raises(jn.PlanError, match="in this process, but spark= is set"):
         jn.join(ds.dataset(LEFT), "right.parquet", on="k", spark=object())
 
 
 @pytest.mark.parametrize("column", [pa.array([1]), pa.chunked_array([[1]]), pa.array([{"a": 1}])])
 def test_a_column_is_no_table(column):
-    with pytest.raises(jn.SpecError, match=r"which is one column and not a table.*pyarrow.table"):
+    with pytest.raises(jn.SpecError, match=r"which is a single column.*pyarrow.table"):
         jn.join(LEFT, column, on="k")
 
 
@@ -154,15 +154,13 @@ class Numbers:
 
 
 def test_a_stream_of_no_rows():
-    with pytest.raises(jn.SpecError, match=r"The right table is a \w+.Numbers and no table"):
+    with pytest.raises(jn.SpecError, match=r"The right table is a \w+.Numbers, which is not a table"):
         jn.join(LEFT, Numbers(), on="k")
 
 
 def test_batches_of_several_schemas():
     batches = [RIGHT.to_batches()[0], RIGHT.select(["k"]).to_batches()[0]]
-    with pytest.raises(
-        jn.SchemaError, match=r"The right table is an iterable whose batches differ: one has .* k \(str"
-    ):
+    with pytest.raises(jn.SchemaError, match=r"iterable of batches with different columns: k \(str.* after .*at \("):
         jn.join(LEFT, iter(batches), on="k")
-    with pytest.raises(jn.SpecError, match="The right table is an iterable that yields a dict too"):
+    with pytest.raises(jn.SpecError, match="right table is an iterable that also contains a dict"):
         jn.join(LEFT, iter([batches[0], {}]), on="k")

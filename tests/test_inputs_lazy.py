@@ -77,5 +77,5 @@ def test_in_another_process_there_is_no_connection():
 
 def test_a_type_that_duckdb_does_not_have():
     wide = QUOTES.append_column("wide", pa.array([1, 2, 3], pa.decimal256(60, 0)))
-    with pytest.raises(jn.SchemaError, match=r"DuckDB, which the left table is of, cannot read.*to_arrow_table"):
+    with pytest.raises(jn.SchemaError, match=r"cannot be read by DuckDB.*to_arrow_table"):
         jn.join_asof(relation(TRADES), wide, on="ts", by="k")

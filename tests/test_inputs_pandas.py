@@ -323,7 +323,9 @@ def test_right_keys_fill_left_ones_in_their_type(name, how):
 def test_a_value_without_a_place_in_an_order_does_not_fill_a_key():
     left = pd.DataFrame({"k": pd.Categorical(["b", "a"], ["b", "a"], ordered=True)})
     right = pd.DataFrame({"k": pd.Categorical(["c"])})
-    with pytest.raises(jn.DataError, match=r"left column 'k' is an ordered category.*'c'.*no place in its order"):
+    with pytest.raises(
+        jn.DataError, match=r"left column 'k' is an ordered category without 'c'.*Add it to the categories"
+    ):
         jn.join(left, right, on="k", how="full")
 
 
@@ -344,7 +346,9 @@ def test_the_answer_is_no_view_of_the_left_table():
 
 def test_a_series_is_no_table():
     table = pd.DataFrame({"ts": [1]})
-    with pytest.raises(jn.SpecError, match=r"The right table is a pandas.Series, which is one column.*to_frame\(\)"):
+    with pytest.raises(
+        jn.SpecError, match=r"The right table is a pandas.Series, which is a single column.*to_frame\(\)"
+    ):
         jn.join_asof(table, table["ts"], on="ts")
 
 
@@ -357,5 +361,7 @@ def test_categories_that_pandas_has_no_index_for_are_refused():
 def test_categories_do_not_take_nested_values():
     """An empty table's categories may be of any type, so that they are equal to lists by their schemas."""
     left = pd.DataFrame({"k": pd.Categorical([]), "x": pd.Series([], dtype="int64")})
-    with pytest.raises(jn.SchemaError, match=r"'k' is a category, and a right row.*list<.*Cast it to object first"):
+    with pytest.raises(
+        jn.SchemaError, match=r"'k' is a category, which cannot contain values of type .*list<.*Cast it to object"
+    ):
         jn.join(left, pa.table({"k": [[1], [2]]}), on="k", how="full")

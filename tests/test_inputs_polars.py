@@ -28,7 +28,7 @@ RIGHT = pl.DataFrame({"k": [1, 2]})
 def test_types_that_arrow_does_not_have(side, column, mend):
     table = pl.DataFrame({"k": [1, 2], "x": column})
     tables = {"left": RIGHT, "right": RIGHT, side: table}
-    with pytest.raises(jn.SchemaError, match=f"The {side} column 'x' is of Polars' type {mend}"):
+    with pytest.raises(jn.SchemaError, match=f"The {side} column 'x' of Polars type {mend}"):
         jn.join(tables["left"], tables["right"], on="k")
 
 
@@ -56,7 +56,7 @@ def test_times_that_polars_would_wrap_around(data_type, is_nested):
     column = pa.array([2**63 - 2, None], data_type)
     if is_nested:
         column = pa.array([[{"y": value}] for value in column], pa.list_(pa.struct([("y", data_type)])))
-    with pytest.raises(jn.DataError, match="'x' holds times in seconds that are beyond all in milliseconds"):
+    with pytest.raises(jn.DataError, match=r"'x' of type .* has times beyond the range of milliseconds"):
         jn.join(RIGHT, pa.table({"k": [1, 2], "x": column}), on="k")
 
 
@@ -74,7 +74,7 @@ def test_right_keys_fill_left_ones_in_their_type(how):
     expected = pl.DataFrame({"k": pl.Series(["large", "small"], dtype=sizes), "v": [2, 1]})
     polars.testing.assert_frame_equal(answer, expected)
     other = right.with_columns(pl.Series("k", ["huge", "large"], dtype=pl.Enum(["huge", "large"])))
-    with pytest.raises(jn.DataError, match=r"left column 'k' is of type Enum.*Cast both columns to one type"):
+    with pytest.raises(jn.DataError, match=r"left column 'k' of type Enum.*Cast both columns to one type"):
         jn.join(left, other, on="k", how=how)
 
 
@@ -94,5 +94,7 @@ def test_categories_go_into_arrow_and_back():
 
 
 def test_a_series_is_no_table():
-    with pytest.raises(jn.SpecError, match=r"The left table is a polars.Series, which is one column.*to_frame\(\)"):
+    with pytest.raises(
+        jn.SpecError, match=r"The left table is a polars.Series, which is a single column.*to_frame\(\)"
+    ):
         jn.join(RIGHT["k"], RIGHT, on="k")

@@ -68,9 +68,9 @@ def test_what_is_spilled_where_and_how_much(lines, scratch, kind, algorithm, ste
     assert sum(batch.num_rows for batch in plan.batches()) == ROWS
     _, begun, ended = lines("INFO")
     assert begun[0] == ended[0] == "juncture.runtime.spill"
-    folder = re.fullmatch(r"Spilling to (\S+) what does not fit in memory", begun[1])
+    folder = re.fullmatch(r"Spilling rows that exceed the memory to (\S+)", begun[1])
     assert folder is not None and folder[1].startswith(str(scratch))
-    assert re.fullmatch(rf"Spilled [\d.]+ MB to {folder[1]}, which is gone again", ended[1])
+    assert re.fullmatch(rf"Spilled [\d.]+ MB to {folder[1]}, which was removed", ended[1])
     assert any(line.startswith(step) for _, line in lines("DEBUG"))
 
 

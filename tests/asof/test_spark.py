@@ -243,5 +243,5 @@ def test_resources(spark):
 
 
 def test_errors_keep_their_class(spark):
-    with pytest.raises(DataError, match="leads to no Parquet file"):
+    with pytest.raises(DataError, match=r"does not exist\. Expected a Parquet file"):
         jn.plan("/nowhere", "/nowhere", SPEC, spark=spark)

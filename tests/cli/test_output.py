@@ -66,10 +66,10 @@ def test_a_folder_of_other_things_is_never_replaced(tmp_path):
 def test_a_folder_that_holds_an_input_is_never_replaced(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "left.parquet").touch()
-    with pytest.raises(PlanError, match="holds an input"):
+    with pytest.raises(PlanError, match="contains an input"):
         check_target(tmp_path / "out", overwrite=True, inputs=[tmp_path / "out" / "left.parquet"])
 
 
 def test_no_folder_to_lie_in(tmp_path):
-    with pytest.raises(PlanError, match="no folder"):
+    with pytest.raises(PlanError, match=r"does not exist\. Create it"):
         check_target(tmp_path / "nowhere" / "out.parquet", overwrite=False)

@@ -131,5 +131,5 @@ def test_every_join_keeps_to_a_budget(spec):
 @pytest.mark.in_turn
 def test_the_budget_is_for_joins_in_this_process(spark):
     frame = spark.createDataFrame([(1, "a")], "id long, name string")
-    with pytest.raises(jn.PlanError, match="memory='2GB' limits joins in this process, and this one runs on Spark"):
+    with pytest.raises(jn.PlanError, match="memory='2GB' applies to in-process joins, but this join runs on Spark"):
         jn.join(frame, frame, on="id", memory="2GB")

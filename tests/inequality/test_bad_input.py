@@ -184,9 +184,9 @@ def empty_the_folder(right: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (cut_off, r"a\.parquet.* may be cut off or damaged"),
+        (cut_off, r"a\.parquet.* may be truncated or damaged"),
         (give_a_sibling, r"column 'end' is missing in '\S*b\.parquet'"),
-        (empty_the_folder, r"leads to no Parquet file"),
+        (empty_the_folder, r"is a folder without Parquet files"),
     ],
 )
 def test_files_that_are_no_table(folder, spark_or_none, kind, damage, said):

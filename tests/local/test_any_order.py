@@ -149,6 +149,6 @@ def test_every_join_takes_an_order(order):
 
 @pytest.mark.parametrize("order", ["right", "left_right", True, False, "", 1, ["left"]])
 def test_no_other_order_is_known(order):
-    said = r"maintain_order=.* is not known\. Expected 'left', for the order of left rows, or None, for any\."
+    said = r"maintain_order=.* is unknown\. Expected 'left' \(the order of the left rows\) or None \(any order\)\."
     with pytest.raises(jn.SpecError, match=said):
         jn.plan(FEW, MANY, jn.Equi(on="k"), maintain_order=order)

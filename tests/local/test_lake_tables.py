@@ -23,7 +23,7 @@ CALLS = {
     "Iceberg": "pyiceberg.catalog.load_catalog(",
     "Hudi": "hudi.HudiTableBuilder",
 }
-REFUSED = r"'.*/lake/orders' is the folder of an? {} table, whose Parquet files also hold deleted and overwritten rows"
+REFUSED = r"'.*/lake/orders' is an? {} table, whose Parquet files also hold deleted and overwritten rows"
 
 
 @pytest.fixture(params=LOGS)
@@ -63,7 +63,7 @@ def test_a_path_to_a_table_is_refused(folder, table, path):
 @pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_a_path_elsewhere_to_a_table_is_refused(folder, table, path):
     elsewhere = pa.fs.SubTreeFileSystem(str(folder), pa.fs.LocalFileSystem())
-    with pytest.raises(DataError, match=rf"lake/orders' is the folder of an? {table} table"):
+    with pytest.raises(DataError, match=rf"lake/orders' is an? {table} table"):
         listed_on(elsewhere, "" if path == "." else path)
 
 
@@ -127,7 +127,7 @@ def test_the_command_line_refuses_a_table(folder, table, options):
         arguments = ["join", "asof", str(folder / path), str(folder / "plain.parquet"), "--on", "ts", *options]
         done = CliRunner().invoke(app, arguments)
         assert done.exit_code == 2
-        assert f"{folder}/lake/orders' is the folder of a" in done.stderr
+        assert f"{folder}/lake/orders' is a" in done.stderr
 
 
 @pytest.mark.parametrize("engine", ["local", "spark"])

@@ -181,11 +181,11 @@ def test_folders_that_cannot_match_are_not_read(tmp_path):
 @pytest.mark.parametrize(
     ("folders", "said"),
     [
-        (["k=1", ""], "stand for no columns, and those of .* for the column 'k'"),
-        (["k=1", "n=1"], "stand for the column 'n', and those of .* for the column 'k'"),
-        (["k=1/n=1", "n=1/k=1"], "stand for the columns 'n', 'k', and those of .* for the columns 'k', 'n'"),
-        (["k=1/k=2"], "Two folders of .* stand for the column 'k'"),
-        (["v=1"], "stand for the column 'v', which the file has too"),
+        (["k=1", ""], "define no columns, but the folders of .* define the column 'k'"),
+        (["k=1", "n=1"], "define the column 'n', but the folders of .* define the column 'k'"),
+        (["k=1/n=1", "n=1/k=1"], "define the columns 'n', 'k', but the folders of .* define the columns 'k', 'n'"),
+        (["k=1/k=2"], "folders of .* define the column 'k' twice"),
+        (["v=1"], "has the column 'v', but a folder in its path also defines it"),
         (["k=%FF"], "'k=%FF' of .* is not UTF-8"),
     ],
 )

@@ -139,7 +139,7 @@ def test_a_path_that_leads_to_no_file(folder, path):
     (folder / "a.parquet").unlink()
     (folder / "deep" / "b.parquet").unlink()
     (folder / "deep" / "deeper" / "c.pq").unlink()
-    with pytest.raises(DataError, match="leads to no Parquet file"):
+    with pytest.raises(DataError, match=r"does not exist|is a glob without matches|is a folder without Parquet files"):
         files_of(f"{folder}/{path}")
 
 
@@ -158,7 +158,7 @@ def test_a_path_without_a_name(path, tmp_path, monkeypatch):
     # It would be the working directory.
     monkeypatch.chdir(tmp_path)
     table = pa.table({"k": [1]})
-    with pytest.raises(SpecError, match=r"A path of the left table is .*names nothing"):
+    with pytest.raises(SpecError, match="left table has the empty path"):
         jn.join(path, table, on="k")
-    with pytest.raises(SpecError, match=r"A path of the right table is .*names nothing"):
+    with pytest.raises(SpecError, match="right table has the empty path"):
         jn.join(table, path, on="k")

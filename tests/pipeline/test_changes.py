@@ -210,17 +210,17 @@ def test_a_pipeline_that_can_be_kept_up_to_date_is_right(folder, monkeypatch):
 
 SUMS = '[steps.sums]\nfrom = "rated"\nby = "k"\nagg = { n = "count(*)" }\n'
 REFUSED = {
-    "no sink": ('changes = "shown-changes"', "", "No sink takes changes"),
-    "nothing that changes": ('from = "shown"', 'from = "regions"', "Nothing that 'regions' reads has changes"),
-    "grouped": ("[steps.placed]", f"{SUMS}\n[steps.placed]", "agg= over rows that change"),
-    "distinct": ('filter = "n < 11"', "distinct = true", "distinct= over rows that change"),
+    "no sink": ('changes = "shown-changes"', "", "No sink has changes"),
+    "nothing that changes": ('from = "shown"', 'from = "regions"', "No source of 'regions' has changes"),
+    "grouped": ("[steps.placed]", f"{SUMS}\n[steps.placed]", "agg= cannot be maintained"),
+    "distinct": ('filter = "n < 11"', "distinct = true", "distinct= cannot be maintained"),
     "a table on the left": (
         'left = "again"\nright = "regions"\non = "k"',
         'left = "regions"\nright = "again"\non = "k"\nhow = "left"',
-        "with it the rows of 'regions'",
+        "'regions' has no changes, but changes of 'again'",
     ),
     "kept right rows": ('right = "regions"\non = "k"', 'right = "regions"\non = "k"\nhow = "full"', "how='full' keeps"),
-    "an algorithm": ('by = "k"', 'by = "k"\nalgorithm = "broadcast"', "joins no changes"),
+    "an algorithm": ('by = "k"', 'by = "k"\nalgorithm = "broadcast"', "does not apply to change streams"),
     "no folder": ('changes = "changes/rates"', 'changes = "nowhere"', "nowhere"),
     "other columns": ('changes = "changes/rates"', 'changes = "changes/orders"', "has other columns than the table"),
 }

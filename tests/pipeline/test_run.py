@@ -74,7 +74,7 @@ def test_rows_may_be_ordered_by_several_columns(folder):
 def test_what_has_an_order_alone_is_not_stale_by_any_figure(folder):
     steps = PRICED.replace('on = "ts"\nby = "symbol"', 'on = ["symbol", "ts"]')
     text = SOURCES + steps + SINK + '[[checks]]\nof = "priced"\ndistance = 5\n'
-    with pytest.raises(DataError, match="distance max at most 5, found values of on have an order alone"):
+    with pytest.raises(DataError, match="distance max at most 5, found on columns without distances"):
         pipeline_of(folder, text).run()
 
 
@@ -130,7 +130,7 @@ def test_a_stream_adds_nothing_to_what_a_batch_run_wrote(folder, mode):
     if mode == "append":
         pipeline.check("spark", is_stream=True)
         return
-    with pytest.raises(PipelineError, match="holds rows that the stream has not written") as caught:
+    with pytest.raises(PipelineError, match="contains rows that the stream has not written") as caught:
         pipeline.check("spark", is_stream=True)
     assert caught.value.problems[0].line > 1
     # What changes of its rows goes elsewhere.
@@ -211,7 +211,7 @@ def test_an_expression_without_a_value_names_its_step(folder, monkeypatch, step,
 def test_a_source_that_cannot_be_read_by_a_step_is_named(folder):
     write_short(folder / "trades.parquet", ("ts",))
     text = SOURCES + '[steps.some]\nfrom = "trades"\nfilter = "ts > 0"\n' + SINK.replace("priced", "some")
-    with pytest.raises(DataError, match=r"^Row group 0 of the Parquet file \S*trades\.parquet' cannot be read"):
+    with pytest.raises(DataError, match=r"Row group 0 of the Parquet file \S*trades\.parquet' cannot be read"):
         pipeline_of(folder, text).run()
 
 
@@ -254,7 +254,9 @@ def test_a_sink_in_a_store_is_refused_by_this_process(folder, path):
     pipeline = pipeline_of(folder, SOURCES + PRICED + SINK.replace("out.parquet", path))
     before = names(folder)
     for run in (lambda: pipeline.check("local"), pipeline.run):
-        with pytest.raises(PipelineError, match=rf"sinks.out.path: path='{path}' is a URI, and this process writes to"):
+        with pytest.raises(
+            PipelineError, match=rf"sinks.out.path: .*path='{path}' is a URI, but this process writes to"
+        ):
             run()
     assert names(folder) == before
     assert pipeline.check("spark")
@@ -265,7 +267,7 @@ def test_changes_in_a_store_are_refused_by_this_process(folder):
     text = source + PRICED + SINK + 'changes = "s3://bucket/out"\n'
     with pytest.raises(PipelineError) as raised:
         pipeline_of(folder, text).check("local", is_stream=True, of_changes=True)
-    said = [each.where for each in raised.value.problems if "is a URI, and this process" in each.message]
+    said = [each.where for each in raised.value.problems if "is a URI, but this process" in each.message]
     assert sorted(said) == ["sinks.out.changes", "sources.trades.changes"]
 
 
@@ -316,7 +318,7 @@ def test_only_some_sinks(folder):
     assert [each.name for each in pipeline.run(downstream_of=["trades"], force=True).sinks] == ["out"]
     with pytest.raises(SpecError, match="Did you mean 'raw'"):
         pipeline.run(only=["rav"])
-    with pytest.raises(SpecError, match="leaves no sink"):
+    with pytest.raises(SpecError, match="selects no sink"):
         pipeline.run(only=["raw"], downstream_of=["priced"])
 
 
@@ -427,12 +429,12 @@ def test_the_example_is_explained_in_words_and_as_a_page(tmp_path, monkeypatch):
         (["run", "--engine", "locl"], "Did you mean 'local'?"),
         (["run", "nowhere.toml"], "Pipeline file 'nowhere.toml' does not exist"),
         (["run", "--engine", "local", "--stream"], "--stream need Spark"),
-        (["run", "--engine", "local", "--changes"], "No sink takes changes"),
+        (["run", "--engine", "local", "--changes"], "No sink has changes"),
         (["run", "--stream", "--changes"], "Pass one of them"),
         (["run", "--memory", "1GB"], "--memory limits joins in this process"),
         (["check", "--set", "least"], "is not NAME=VALUE"),
         (["check", "--set", "leest=1"], "Did you mean 'least'?"),
-        (["check", "--set", "least=much"], "'much' is no integer"),
+        (["check", "--set", "least=much"], "has the value 'much'. Expected type integer"),
     ],
 )
 def test_wrong_arguments_are_answered(tmp_path, monkeypatch, arguments, answer):

@@ -176,7 +176,7 @@ class Silent:
 def test_a_stream_needs_a_source_that_is_one(spark, tmp_path):
     write_sources(tmp_path)
     text = PIPELINE.replace('order = { on = "ts" }', "") + SINK
-    with pytest.raises(PlanError, match="none of its sources is a stream"):
+    with pytest.raises(PlanError, match="has no streaming source"):
         pipeline_of(tmp_path, text).stream(spark)
 
 

@@ -21,8 +21,8 @@ def check_options(section: SourceSection | SinkSection) -> None:
     known = _OPTIONS["source" if isinstance(section, SourceSection) else "sink"]
     if section.table is None or not isinstance(section.options.get("dsn"), str):
         raise SpecError(
-            'format="postgres" needs table = "…" and options = { dsn = "…" }, such as dsn = "host=db '
-            "dbname=shop\". Other settings are read from PostgreSQL's environment variables and ~/.pgpass.",
+            'format="postgres" needs table = "…" and options = { dsn = "…" }, such as "host=db dbname=shop". Other '
+            "settings are read from PostgreSQL's environment variables and ~/.pgpass.",
             name="JN-ARGUMENT-CONFLICT",
         )
     for name in section.options:

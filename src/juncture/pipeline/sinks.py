@@ -102,8 +102,7 @@ def _check_postgres(sink: SinkSection, schema: pa.Schema | None, engine: Engine,
     check_options(sink)
     if engine == "spark":
         raise SpecError(
-            "format='postgres' is written in this process only. Run with --engine local, or use format = \"jdbc\" on "
-            "Spark.",
+            "format='postgres' is written in this process only. Run with --engine local, or use format='jdbc'.",
             name="JN-PIPELINE-ENGINE",
         )
     if not of_changes:

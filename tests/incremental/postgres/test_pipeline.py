@@ -162,7 +162,7 @@ def test_a_table_that_a_query_would_read_twice(database, tmp_path):
     pipeline = written(tmp_path, database, FOLDERS)
     pipeline.check("spark", is_stream=True, of_changes=True)
     pipeline.path.write_text(pipeline.path.read_text().replace('right = "rates"', 'right = "sales"'))
-    with pytest.raises(PipelineError, match="'sales' leads to 'shown' by several ways") as caught:
+    with pytest.raises(PipelineError, match="'sales' feeds 'shown' through several steps") as caught:
         jn.Pipeline.from_toml(pipeline.path).check("spark", is_stream=True, of_changes=True)
     assert all(problem.line for problem in caught.value.problems)
 
@@ -190,9 +190,9 @@ def test_what_only_this_process_follows(database, tmp_path):
     pipeline = written(tmp_path, database)
     with pytest.raises(PipelineError, match="--engine local"):
         pipeline.check("spark", of_changes=True, is_stream=True)
-    with pytest.raises(PipelineError, match="kept up to date"):
+    with pytest.raises(PipelineError, match="needs a maintained run"):
         pipeline.check("local")
     mixed = pipeline.path.read_text().replace(database.dsn, "host=/nowhere", 1)
     (tmp_path / "juncture.toml").write_text(mixed)
-    with pytest.raises(PipelineError, match="not of one database"):
+    with pytest.raises(PipelineError, match="neither in one database"):
         jn.Pipeline.from_toml(tmp_path / "juncture.toml").check("local", is_stream=True, of_changes=True)

@@ -118,12 +118,12 @@ def test_what_is_told(hosting):
         assert line in said, said
     table = hosting.range(3).toDF("k")
     for given, message in (
-        ({"left": table, "right": table}, "In this process, jn.changes"),
+        ({"left": table, "right": table}, "in this process with jn.changes"),
         ({"left": table, "right": rows, "how": "left"}, "Pass the left table as a stream: of spark.readStream"),
         ({"left": table, "right": rows, "agg": {"*": "count"}}, "agg= sums up all right rows that a left row matches"),
         ({"left": rows, "right": table, "how": "full"}, "Pass the right table as a stream: of spark.readStream"),
-        ({"left": rows, "right": rows, "left_order": jn.Order("k")}, "go when they are deleted. Leave it out"),
-        ({"left": rows, "right": rows, "algorithm": "sort"}, "which sides are streams decides"),
+        ({"left": rows, "right": rows, "left_order": jn.Order("k")}, "kept until they are deleted. Remove it"),
+        ({"left": rows, "right": rows, "algorithm": "sort"}, "does not apply to change streams"),
     ):
         with pytest.raises(jn.PlanError, match=message):
             jn.join(**{"on": "k", "changes": True, **given})

@@ -30,7 +30,7 @@ def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
             raise DataError(
                 f"The file {str(path)!r} has {times} columns named {name!r}. Rename all but one of them, or pass "
                 "--no-header.",
-                name="JN-COLUMN-DUPLICATE",
+                name="JN-HEADER-DUPLICATE",
             )
     return names
 
