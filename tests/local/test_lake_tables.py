@@ -23,7 +23,7 @@ CALLS = {
     "Iceberg": "pyiceberg.catalog.load_catalog(",
     "Hudi": "hudi.HudiTableBuilder",
 }
-REFUSED = r"'.*/lake/orders' is an? {} table, whose Parquet files also hold deleted and overwritten rows"
+REFUSED = r"'.*/lake/orders' is an? {} table, whose Parquet files include deleted and overwritten rows"
 
 
 @pytest.fixture(params=LOGS)
@@ -76,16 +76,16 @@ def test_links_into_a_table_are_refused(folder, table):
         "links/above": "lake",
     }.items():
         (folder / link).symlink_to(folder / target)
-        with pytest.raises(DataError, match=rf"is the folder of an? {table} table"):
+        with pytest.raises(DataError, match=rf"is an? {table} table"):
             files_of(str(folder / link))
-    with pytest.raises(DataError, match=rf"is the folder of an? {table} table"):
+    with pytest.raises(DataError, match=rf"is an? {table} table"):
         files_of(str(folder / "links"))
 
 
 def test_a_table_without_files_is_refused(tmp_path, table):
     (tmp_path / LOGS[table]).parent.mkdir()
     (tmp_path / LOGS[table]).write_text("{}")
-    with pytest.raises(DataError, match=rf"is the folder of an? {table} table"):
+    with pytest.raises(DataError, match=rf"is an? {table} table"):
         files_of(str(tmp_path))
 
 
@@ -135,7 +135,7 @@ def test_the_command_line_refuses_a_table(folder, table, options):
 def test_a_pipeline_refuses_a_table(folder, table, source, engine):
     text = f'[sources.plain]\npath = "plain.parquet"\n[sources.orders]\n{source}\n'
     (folder / "juncture.toml").write_text(text)
-    with pytest.raises(jn.SpecError, match=rf"juncture.toml:4: sources.orders.path: .*of an? {table} table"):
+    with pytest.raises(jn.SpecError, match=rf"juncture.toml:4: sources.orders.path: .*is an? {table} table"):
         jn.Pipeline.from_toml(folder / "juncture.toml").check(engine)
 
 

@@ -20,7 +20,7 @@ def arrow_schema(files: Sequence[Path]) -> pa.Schema:
             first = schema if first is None else first
             if not schema.equals(first):
                 raise DataError(
-                    f"The file {str(file)!r} has the columns {schema}, but {str(files[0])!r} has {first}. Expected "
+                    f"{file} has the columns {schema}, but {files[0]} has {first}. Expected "
                     "the same columns in all files of a table. Write one of them again, or exclude it.",
                     name="JN-FILE-COLUMNS",
                 )
@@ -48,7 +48,6 @@ def _opened(file: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
                 yield stream.schema, iter(stream)
     except pa.ArrowException as error:
         raise DataError(
-            f"The file {str(file)!r} cannot be read as Arrow: {error}. Write it again, or set its format with "
-            "--format or format=.",
+            f"{file} cannot be read as Arrow: {error}. Write it again, or set its format with --format or format=.",
             name="JN-FILE-DAMAGED",
         ) from error

@@ -175,9 +175,9 @@ def test_the_place_is_shown():
 
 
 def test_sources():
-    with pytest.raises(SpecError, match="no SQL"):
+    with pytest.raises(SpecError, match="is not SQL"):
         jn.view(None, None, sources=SCHEMAS)
-    with pytest.raises(SpecError, match="names no tables"):
+    with pytest.raises(SpecError, match="not a mapping of names to schemas"):
         jn.view(None, "SELECT 1", sources={})
     with pytest.raises(SpecError, match=r"schema='x' .*Expected a pyarrow\.Schema"):
         jn.view(None, "SELECT x FROM a", sources={"a": "x"})

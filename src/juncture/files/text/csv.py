@@ -28,8 +28,7 @@ def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
     for name, times in Counter(names).items():
         if times > 1:
             raise DataError(
-                f"The file {str(path)!r} has {times} columns named {name!r}. Rename all but one of them, or pass "
-                "--no-header.",
+                f"{path} has {times} columns named {name!r}. Rename all but one of them, or pass --no-header.",
                 name="JN-HEADER-DUPLICATE",
             )
     return names

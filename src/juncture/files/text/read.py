@@ -77,14 +77,14 @@ def text_schema(
         advance(len(each.data))
     if types is None:
         raise DataError(
-            f"The file {str(paths[0])!r} is empty, so its columns are unknown. Write a header, or exclude the file.",
+            f"{paths[0]} is empty, so its columns are unknown. Write a header, or exclude the file.",
             name="JN-FILE-EMPTY",
         )
     schema, (extra, _) = schema_of(types, text_format, paths), partitions
     both = sorted(set(schema.names) & set(extra.names))
     if both:
         raise DataError(
-            f"The file {str(paths[0])!r} has the column {both[0]!r}, but a folder in its path also defines it. Rename "
+            f"{paths[0]} has the column {both[0]!r}, but a folder in its path also defines it. Rename "
             "the column or the folder.",
             name="JN-PARTITION-NAME",
         )
@@ -130,7 +130,7 @@ def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: Text
         types = slice_types if types is None else joined(types, slice_types, text_format, path)
     if types is None:
         raise DataError(
-            f"The file {str(paths[0])!r} is empty, so its columns are unknown. Write a header, or exclude the file.",
+            f"{paths[0]} is empty, so its columns are unknown. Write a header, or exclude the file.",
             name="JN-FILE-EMPTY",
         )
     schema = schema_of(types, text_format, paths)
@@ -230,7 +230,6 @@ def _parsing(path: Path, text_format: TextFormat) -> Iterator[None]:
     except (pa.ArrowInvalid, ValueError) as error:
         form = "CSV with a header" if text_format == "csv" else "JSON with one object per line, or a list of objects"
         raise DataError(
-            f"The file {str(path)!r} cannot be read as {form}: {error}. Correct it, or set its format with --format "
-            "or format=.",
+            f"{path} cannot be read as {form}: {error}. Correct it, or set its format with --format or format=.",
             name="JN-FILE-DAMAGED",
         ) from error

@@ -26,7 +26,7 @@ def joined(
     if text_format == "csv":
         if list(before) != list(new):
             raise DataError(
-                f"The file {str(path)!r} has the columns {', '.join(new)}, but the files before it have "
+                f"{path} has the columns {', '.join(new)}, but the files before it have "
                 f"{', '.join(before)}. Expected the same header in all files of a table. Read them as separate tables, "
                 "or write them again.",
                 name="JN-FILE-COLUMNS",
@@ -37,7 +37,7 @@ def joined(
         old = known.get(name, found)
         if len({_json_kind(old), _json_kind(found)} - {"null"}) > 1:
             raise DataError(
-                f"The file {str(path)!r} has {_type(found)} values in column {name!r}, which has {_type(old)} values "
+                f"{path} has {_type(found)} values in column {name!r}, which has {_type(old)} values "
                 "before. Expected values of one type, or null. Write the values in one type.",
                 name="JN-FILE-COLUMNS",
             )
@@ -50,7 +50,7 @@ def schema_of(found: Mapping[str, ColumnType], text_format: TextFormat, paths: S
     for name, each in found.items():
         if text_format == "json" and isinstance(each, Numbers) and pat.is_string(each.type):
             raise DataError(
-                f"The file {str(paths[0])!r} has numbers in column {name!r} that no type represents exactly. Write "
+                f"{paths[0]} has numbers in column {name!r} that no type represents exactly. Write "
                 f"them as text, in quotes, or set a type: --type '{name}=double'.",
                 name="JN-NUMBER-PRECISION",
             )
