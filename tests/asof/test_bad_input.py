@@ -167,13 +167,13 @@ def test_spark_mixed_with_tables_of_this_process(spark, side):
 
 
 def test_a_session_for_tables_of_this_process(spark):
-    fails(jn.PlanError, "while spark= is given", left=LEFT, right=RIGHT, on="ts", spark=spark)
+    fails(jn.PlanError, "but spark= is set", left=LEFT, right=RIGHT, on="ts", spark=spark)
 
 
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        (5, "The right table is a int, which cannot be read as a table. Expected a Spark DataFrame; a path"),
+        (5, "The right table is a int, which is not a table. Expected a Spark DataFrame, a path"),
         (None, "The right table is a NoneType"),
         ({"ts": [1]}, "The right table is"),
         ([], "The right table is"),

@@ -90,11 +90,11 @@ IN_PROCESS = {"range": "sorted", "overlap": "tree", "where": "blocks"}
 @pytest.mark.parametrize("kind", SPECS)
 def test_inputs_of_two_engines(spark, kind):
     frame = to_spark(spark, LEFT)
-    with pytest.raises(jn.PlanError, match=r"The right table is a pyarrow.Table in this process, while the left one"):
+    with pytest.raises(jn.PlanError, match=r"The right table is a pyarrow.Table in this process, but the left table"):
         jn.plan(frame, RIGHT, SPECS[kind])
-    with pytest.raises(jn.PlanError, match=r"while spark= is given"):
+    with pytest.raises(jn.PlanError, match=r"but spark= is set"):
         jn.plan(LEFT, RIGHT, SPECS[kind], spark=spark)
-    with pytest.raises(jn.SpecError, match=r"The right table is a int, which cannot be read as a table"):
+    with pytest.raises(jn.SpecError, match=r"The right table is a int, which is not a table"):
         jn.plan(LEFT, 5, SPECS[kind])
     stream = spark.readStream.format("rate").load()
     with pytest.raises(jn.PlanError, match=r"The right table is a streaming DataFrame.*foreachBatch"):

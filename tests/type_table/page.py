@@ -39,7 +39,11 @@ with what it finds; `make types` writes it anew.
 
 _VARYING = (
     (r"\b(left|right) (?=(\w+ )?column ')", "… "),
-    (r" of pandas type .* holds: .*\. Give", " of pandas type … has values that no one type of Arrow holds: …. Give"),
+    (
+        r" of pandas type .* Arrow type: .*\. Convert",
+        " of pandas type … has values without a common Arrow type: …. Convert",
+    ),
+    (r" of Polars type .* has no Arrow type\.", " of Polars type … has no Arrow type."),
     (r" of ordered categories \(.*?\)\. ", " of ordered categories. "),
 )
 
