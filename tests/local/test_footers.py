@@ -164,7 +164,7 @@ def test_96_bit_timestamps_that_are_finer_are_refused(tmp_path, nanos):
         column = pa.array(values, pa.list_(INTS) if pa.types.is_list(data_type) else INTS).cast(data_type)
         table = pa.table({"k": range(len(values)), "t": column})
         pq.write_table(table, tmp_path / "a.parquet", use_deprecated_int96_timestamps=True)
-        with pytest.raises(DataError, match=r"column 't' of .*a\.parquet' holds timestamps of 96 bits that are finer"):
+        with pytest.raises(DataError, match=r"column 't' of .*a\.parquet' has 96-bit timestamps finer"):
             read(tmp_path)
         assert read(tmp_path, columns=["k"]).num_rows == len(values)
 
@@ -177,7 +177,7 @@ def test_a_row_group_that_is_shorter_than_its_footer_says(tmp_path, short):
     with pytest.raises(DataError, match=said):
         read(tmp_path)
     for column in short:
-        with pytest.raises(DataError, match=said + "has 10 rows, and 11 by the file's footer"):
+        with pytest.raises(DataError, match=said + "has 10 rows, but 11 by its footer"):
             read(tmp_path, columns=[column])
     with pytest.raises(DataError, match=said):
         jn.join_asof(pa.table({"ts": [9], "k": ["x"]}), tmp_path, on="ts", by="k")

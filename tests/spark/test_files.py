@@ -249,7 +249,7 @@ def fails(spark: Any, left: Any, right: Any, said: str) -> None:
 
 def test_a_row_group_that_is_shorter_than_its_footer_says(spark, tmp_path, left):
     write_short(tmp_path / "short.parquet")
-    said = r"Row group 0 of the Parquet file .*short\.parquet' has 10 rows, and 11 by the file's footer"
+    said = r"Row group 0 of the Parquet file .*short\.parquet' has 10 rows, but 11 by its footer"
     fails(spark, left, tmp_path / "short.parquet", said)
 
 
