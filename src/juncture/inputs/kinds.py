@@ -44,7 +44,7 @@ def kind_of(table: object, side: str) -> Kind:
             raise SpecError(
                 f"The {side} table is a {type_name(table)}, which is a single column. Expected a table. Convert it "
                 f"with {conversion}.",
-                name="JN-TABLE-KIND",
+                name="JN-INPUT-KIND",
             )
     if (
         isinstance(table, Iterable)
@@ -52,7 +52,7 @@ def kind_of(table: object, side: str) -> Kind:
         or any(is_from(table, *of) for of in _TABLES)
     ):
         return "arrow"
-    raise SpecError(f"The {side} table is a {type_name(table)}, which is not a table. {ACCEPTED}", name="JN-TABLE-KIND")
+    raise SpecError(f"The {side} table is a {type_name(table)}, which is not a table. {ACCEPTED}", name="JN-INPUT-KIND")
 
 
 def _check_paths(paths: Sequence[Any], side: str) -> None:

@@ -88,7 +88,7 @@ def _stream(table: Any, side: Side) -> pa.RecordBatchReader:
         return pa.RecordBatchReader.from_stream(table)
     except pa.ArrowInvalid as error:
         raise SpecError(
-            f"The {side} table is a {type_name(table)}, which is not a table: {error}. {ACCEPTED}", name="JN-TABLE-KIND"
+            f"The {side} table is a {type_name(table)}, which is not a table: {error}. {ACCEPTED}", name="JN-INPUT-KIND"
         ) from error
 
 
@@ -135,7 +135,7 @@ def _of_iterable(batches: Iterator[Any], side: Side) -> Given:
     first = next(batches, None)
     if not isinstance(first, pa.RecordBatch):
         got = "missing, so its columns are unknown" if first is None else f"a {type_name(first)}"
-        raise SpecError(f"The {side} table is an iterable whose first item is {got}. {ACCEPTED}", name="JN-TABLE-KIND")
+        raise SpecError(f"The {side} table is an iterable whose first item is {got}. {ACCEPTED}", name="JN-INPUT-KIND")
     schema = first.schema
 
     def checked() -> Iterator[pa.RecordBatch]:
@@ -151,7 +151,7 @@ def _checked(batches: Iterable[Any], schema: pa.Schema, side: Side) -> Iterator[
         if not isinstance(batch, pa.RecordBatch):
             raise SpecError(
                 f"The {side} table is an iterable that also contains a {type_name(batch)}. {ACCEPTED}",
-                name="JN-TABLE-KIND",
+                name="JN-INPUT-KIND",
             )
         if batch.schema.names != schema.names or batch.schema.types != schema.types:
             raise SchemaError(

@@ -192,7 +192,7 @@ def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
         first = _first_line(error)
         if isinstance(error, duckdb.CatalogException):
             message = f"A function is not available in this process: {first} Run the pipeline on Spark."
-            raise UnknownFunctionError(key, message, name="JN-FUNCTION-UNKNOWN") from error
+            raise UnknownFunctionError(key, message, name="JN-FUNCTION-UNAVAILABLE") from error
         raise ExpressionError(key, f"The expressions do not fit the columns: {first}") from error
     wide = [str(each) == "HUGEINT" for each in result.types]
     if any(wide):

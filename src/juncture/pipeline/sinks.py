@@ -130,7 +130,8 @@ def _check_names(sink: SinkSection, schema: pa.Schema, names: Sequence[str], arg
             )
         if names.count(name) > 1:
             raise SchemaError(
-                f"{argument} names column {name!r} {names.count(name)} times. Name it once.", name="JN-COLUMN-REPEATED"
+                f"{argument} names column {name!r} {names.count(name)} times. Name it once.",
+                name="JN-SINK-COLUMN-REPEATED",
             )
 
 
