@@ -147,7 +147,7 @@ def test_streaming_frames(spark):
     batch = to_spark(spark, read_table("timestamp: timestamp[us, UTC] | v: int64"))
     said = "The right table is a streaming DataFrame", "foreachBatch"
     fails(jn.PlanError, *said, left=batch, right=stream, on="timestamp")
-    said = "Nothing tells which rows of the left stream can still come", "Pass left_order=", "a watermark"
+    said = "The left stream has no order and no watermark", "Pass left_order=", "watermark on a column"
     fails(jn.PlanError, *said, left=stream, right=stream, on="timestamp")
 
 

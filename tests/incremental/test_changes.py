@@ -104,7 +104,7 @@ MISSING = pa.Table.from_pylist([{**ADAM, "_weight": -3}])
 
 def test_a_delete_of_what_is_not_there():
     join = joined()
-    with pytest.raises(DataError, match=r"delete a row that is not there \(2 in all\).*'Adam'"):
+    with pytest.raises(DataError, match=r"delete a row that does not exist \(2 in all\).*'Adam'"):
         join.apply(left=MISSING, right=pa.table({"id": [1]}))
     assert join.epoch == 1
     assert join.result().to_pylist() == [ADAM]
@@ -129,10 +129,10 @@ def test_a_failed_epoch_takes_nothing():
 
 
 REFUSED = [
-    ({"id": [1]}, SchemaError, "left changes lack the column 'name'"),
-    ({"id": ["1"], "name": ["a"]}, SchemaError, "'id' of the left changes is of type string.*int64"),
-    ({"id": [1], "name": ["a"], "age": [3]}, SchemaError, "columns that the side does not have: 'age'"),
-    ({"id": [1], "name": ["a"], "_weight": [1.0]}, SchemaError, "'_weight' of the left changes is of type double"),
+    ({"id": [1]}, SchemaError, "Column 'name' .*is missing from the left changes"),
+    ({"id": ["1"], "name": ["a"]}, SchemaError, "'id' of the left changes has type string.*int64"),
+    ({"id": [1], "name": ["a"], "age": [3]}, SchemaError, "columns that are not in the left schema: 'age'"),
+    ({"id": [1], "name": ["a"], "_weight": [1.0]}, SchemaError, "'_weight' of the left changes has type double"),
     ({"id": [1], "name": ["a"], "_weight": pa.array([None], pa.int64())}, DataError, "is null in row 0"),
     ({"id": [1], "name": ["a"], "_weight": pa.array([2**64 - 1], pa.uint64())}, DataError, "does not fit 64 bits"),
     ({"id": [1], "name": ["a"], "_change_type": ["upsert"]}, DataError, "is 'upsert' in row 0. Expected one of"),
@@ -163,26 +163,26 @@ def test_arguments_that_make_no_sense():
         jn.changes(LEFT, RIGHT, "id")
     with pytest.raises(SpecError, match=r"right_schema=None \(NoneType\) is not a schema"):
         jn.changes(LEFT, None, jn.Equi(on="id"))
-    with pytest.raises(SpecError, match="left= was given a str"):
+    with pytest.raises(SpecError, match="left= is of type str"):
         joined().apply(left="table")
-    with pytest.raises(SchemaError, match="'_weight', which says what changes"):
+    with pytest.raises(SchemaError, match="'_weight' of the result"):
         jn.changes(LEFT.append(pa.field("_weight", pa.int64())), RIGHT, jn.Equi(on="id"))
     union = pa.schema({"id": pa.int64(), "u": pa.dense_union([pa.field("a", pa.int8())])})
-    with pytest.raises(SchemaError, match=r"right column 'u' .* no equality"):
+    with pytest.raises(SchemaError, match=r"right column 'u' .* cannot be compared"):
         jn.changes(LEFT, union, jn.Equi(on="id"))
 
 
 @pytest.mark.parametrize("passes_over", [{"known": "at"}, {"where": "l.at > r.at"}], ids=str)
 def test_as_of_joins_that_pass_over_right_rows(passes_over):
     schema = pa.schema({"at": pa.int64()})
-    with pytest.raises(PlanError, match="may pass over any number of right rows"):
+    with pytest.raises(PlanError, match="is not supported for changing tables"):
         jn.changes(schema, schema, jn.Asof(on="at", **passes_over))
 
 
 @pytest.mark.parametrize("ties", ["first", "last"])
 def test_as_of_joins_that_go_by_the_order_of_a_table(ties):
     schema = pa.schema({"at": pa.int64(), "v": pa.int64()})
-    with pytest.raises(PlanError, match="a table that changes has none"):
+    with pytest.raises(PlanError, match="changing tables have none"):
         jn.changes(schema, schema, jn.Asof(on="at", ties=ties))
     join = jn.changes(schema, schema, jn.Asof(on="at", ties=ties, order_by="v"))
     join.apply(left=pa.table({"at": [5], "v": [0]}), right=pa.table({"at": [4, 4], "v": [1, 2]}))

@@ -149,7 +149,7 @@ def test_runs_on_disk_become_few(tmp_path):
 def test_a_delete_of_what_is_not_there(tmp_path):
     with opened(tmp_path / "state") as join:
         join.populate(left=sales(0, 12_000), right=customers(10))
-        with pytest.raises(DataError, match="delete a row that is not there"):
+        with pytest.raises(DataError, match="delete a row that does not exist"):
             join.apply(left=pa.concat_tables([weighted(sales(5, 1), -1), weighted(sales(12_005, 1), -1)]))
         assert len(join.apply(left=weighted(sales(5, 1), -1))) == 1
 
@@ -164,7 +164,7 @@ def test_a_block_that_is_damaged(tmp_path):
         for place in range(0, len(content) // 2, 64):
             content[place] ^= 0xFF
         largest.write_bytes(content)
-        with pytest.raises(StateError, match="damaged, and nothing in it was changed"):
+        with pytest.raises(StateError, match=r"damaged: .*Nothing in it was changed"):
             for first in range(0, 12_000, 500):
                 join.apply(left=weighted(sales(first, 1), -1))
         before = join.epoch

@@ -79,7 +79,7 @@ def test_what_fails_in_a_later_part_leaves_nothing(tmp_path):
     left, right = tables()
     with jn.changes(LEFT, RIGHT, SPECS["equality"], state=tmp_path / "state") as join:
         missing = pa.Table.from_pylist([{"id": -1, "key": "none", "on": 1, "is_new": True, "_weight": -1}])
-        with pytest.raises(DataError, match="delete a row that is not there"):
+        with pytest.raises(DataError, match="delete a row that does not exist"):
             join.populate(left=[left, missing.select([*LEFT.names, "_weight"])], right=right)
         assert (join.left.rows, join.right.rows, join.epoch) == (0, 0, 0)
         given = join.populate(left=left, right=right)

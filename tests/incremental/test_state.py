@@ -47,7 +47,7 @@ def test_a_folder_goes_on_where_it_was_left(tmp_path):
                 {"id": 0, "name": "Adam", "book": None, "_weight": -1},
             ]
         ]
-        with pytest.raises(PlanError, match="holds rows already"):
+        with pytest.raises(PlanError, match="needs an empty join"):
             join.populate()
 
 
@@ -59,9 +59,9 @@ def test_a_folder_that_is_open(tmp_path):
 
 def test_a_folder_of_another_join(tmp_path):
     filled(tmp_path / "state")
-    with pytest.raises(StateError, match=r"of another join: its spec is .*left.*, and that of the join .*equi"):
+    with pytest.raises(StateError, match=r"another join: its spec is .*left.*, but this join has .*equi"):
         opened(tmp_path / "state", jn.Equi(on="id", how="inner"))
-    with pytest.raises(StateError, match=r"its right_schema is id: int64, book: string, and that of the join .*date32"):
+    with pytest.raises(StateError, match=r"its right_schema is id: int64, book: string, but this join has .*date32"):
         jn.changes(CUSTOMERS, SALES.append(pa.field("at", pa.date32())), SPEC, state=tmp_path / "state")
     with opened(tmp_path / "state") as join:
         assert join.epoch == 3
@@ -69,17 +69,17 @@ def test_a_folder_of_another_join(tmp_path):
 
 def test_a_folder_of_other_things(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(StateError, match="holds other files"):
+    with pytest.raises(StateError, match="has other files"):
         opened(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-    with pytest.raises(StateError, match="is no folder"):
+    with pytest.raises(StateError, match="is not a folder"):
         opened(tmp_path / "notes.txt")
 
 
 def test_a_folder_of_another_version(tmp_path, monkeypatch):
     filled(tmp_path / "state")
     monkeypatch.setattr(rocksdb, "_VERSION", 4)
-    with pytest.raises(StateError, match="of version 3, and this Juncture reads 4"):
+    with pytest.raises(StateError, match="version 3, but this Juncture reads version 4"):
         opened(tmp_path / "state")
 
 
@@ -93,7 +93,7 @@ def test_a_damaged_folder(tmp_path, pattern, how):
         damaged.unlink()
     else:
         damaged.write_bytes(bytes(255 - byte for byte in content))
-    with pytest.raises(StateError, match="damaged, and nothing in it was changed"):
+    with pytest.raises(StateError, match=r"damaged: .*Nothing in it was changed"):
         opened(tmp_path / "state")
     damaged.write_bytes(content)
     with opened(tmp_path / "state") as join:
@@ -168,7 +168,7 @@ def test_damage_that_is_found_in_the_background(tmp_path, caplog):
     with opened(tmp_path / "state") as join:
         epoch, before = join.epoch, rows(join)
         join._state.store._database = FoundDamaged(join._state.store._database)
-        with pytest.raises(StateError, match="is damaged, and nothing in it was changed: Corruption: block"):
+        with pytest.raises(StateError, match=r"is damaged: Corruption: block.*Nothing in it was changed"):
             join.apply(right=pa.table({"id": [0], "book": ["b"]}, schema=SALES))
     assert "is damaged" in caplog.text
     with opened(tmp_path / "state") as join:

@@ -51,13 +51,13 @@ def test_orders_that_make_no_sense(arguments, error, parts):
 
 SIDES = [
     (jn.Order("aa"), SchemaError, ("aa", "Did you mean 'a'")),
-    (jn.Order("name"), SchemaError, ("'name'", "STRING", "no order of a stream")),
+    (jn.Order("name"), SchemaError, ("'name'", "STRING", "Expected numbers")),
     (jn.Order("1 + 2"), SpecError, ("'1 \\+ 2'", "same for all rows")),
     (jn.Order("a +"), SpecError, ("a \\+",)),
     (jn.Order("r.b"), SchemaError, ("b",)),
     (jn.Order("ts", delay=5), SpecError, ("delay=5", "no unit")),
     (jn.Order("a", delay="5s"), SpecError, ("delay='5s'", "duration", "number")),
-    (jn.Order("a", delay=float("inf")), SpecError, ("delay=inf", "nothing would ever be late")),
+    (jn.Order("a", delay=float("inf")), SpecError, ("delay=inf", "no row would ever be late")),
     ("a", SpecError, ("left='a'", "jn.Order")),
     ([jn.Order("a"), 3], SpecError, ("jn.Order",)),
 ]
@@ -82,26 +82,26 @@ GROWING = [
     (
         BAND,
         {"left": None, "right": None},
-        ("left rows would be held for ever", "right side has no order", r"right=jn\.Order\('b'\)"),
+        ("left rows would be kept forever", "right side has no order", r"right=jn\.Order\('b'\)"),
     ),
-    (BAND, {"right": jn.Order("y")}, ("left rows would be held for ever", "'y'", r"jn\.Order\('b'\)")),
+    (BAND, {"right": jn.Order("y")}, ("left rows would be kept forever", "'y'", r"jn\.Order\('b'\)")),
     (BAND, {"left": jn.Order("a", descending=True)}, ()),
-    (jn.Where("l.k = r.k"), {}, ("left rows would be held for ever", "INTERVAL 1 HOUR", "allow_unbounded")),
-    (jn.Where("l.a > r.b"), {}, ("right rows would be held for ever", r"jn\.Order\('a', descending=True\)")),
-    (jn.Where("l.a < r.b"), {}, ("left rows would be held for ever", r"jn\.Order\('b', descending=True\)")),
-    (jn.Where("l.a > r.b - 3 OR l.x > 0"), {}, ("left rows would be held for ever",)),
-    (jn.Equi(on="k"), {}, ("left rows would be held for ever",)),
-    (jn.Range(left_on="a", right_on="b", lower=-5), {}, ("left rows would be held for ever",)),
+    (jn.Where("l.k = r.k"), {}, ("left rows would be kept forever", "INTERVAL 1 HOUR", "allow_unbounded")),
+    (jn.Where("l.a > r.b"), {}, ("right rows would be kept forever", r"jn\.Order\('a', descending=True\)")),
+    (jn.Where("l.a < r.b"), {}, ("left rows would be kept forever", r"jn\.Order\('b', descending=True\)")),
+    (jn.Where("l.a > r.b - 3 OR l.x > 0"), {}, ("left rows would be kept forever",)),
+    (jn.Equi(on="k"), {}, ("left rows would be kept forever",)),
+    (jn.Range(left_on="a", right_on="b", lower=-5), {}, ("left rows would be kept forever",)),
     (
         jn.Asof(left_on="a", right_on="b", by="k"),
         {"right": None},
-        ("left rows would be held for ever", r"right=jn\.Order\('b'\)"),
+        ("left rows would be kept forever", r"right=jn\.Order\('b'\)"),
     ),
-    (jn.Asof(left_on="a", right_on="b", by="k"), {"left": None}, ("right rows would be held for ever",)),
+    (jn.Asof(left_on="a", right_on="b", by="k"), {"left": None}, ("right rows would be kept forever",)),
     (
         jn.Asof(left_on="a", right_on="b", by="k", direction="forward"),
         {},
-        ("left rows would be held for ever", "looks ahead", "tolerance="),
+        ("left rows would be kept forever", "direction='forward' and no tolerance", "tolerance="),
     ),
 ]
 
@@ -110,11 +110,11 @@ GROWING = [
 def test_a_state_that_would_grow_for_ever(spec, arguments, parts):
     orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
     if not parts:
-        assert "for ever" not in jn.stream(LEFT, RIGHT, spec, **orders).explain()
+        assert "forever" not in jn.stream(LEFT, RIGHT, spec, **orders).explain()
         return
     with refused(PlanError, *parts):
         jn.stream(LEFT, RIGHT, spec, **orders)
-    assert "for ever" in jn.stream(LEFT, RIGHT, spec, **orders, allow_unbounded=True).explain()
+    assert "forever" in jn.stream(LEFT, RIGHT, spec, **orders, allow_unbounded=True).explain()
 
 
 NARROW = {
@@ -143,7 +143,7 @@ def test_the_range_of_a_type_is_no_bound(predicate, data_type):
     names = ("ts", "at") if "ts" in predicate else ("a", "b")
     orders = {side: jn.Order(name) for side, name in zip(("left", "right"), names, strict=True)}
     with refused(
-        PlanError, "right rows would be held for ever", f"left order \\('{names[0]}'\\)", r"Pass left=jn\.Order"
+        PlanError, "right rows would be kept forever", f"left order \\('{names[0]}'\\)", r"pass left=jn\.Order"
     ):
         jn.stream(left, RIGHT, jn.Where(predicate), **orders)
 
@@ -166,7 +166,7 @@ BOUNDED = [
 def test_what_bounds_a_column_of_any_type(spec, order, data_type):
     orders = [jn.Order(each) for each in ([order] if isinstance(order, str) else order)]
     left = LEFT.append(pa.field("w", data_type))
-    assert "for ever" not in jn.stream(left, RIGHT, spec, left=orders, right=jn.Order("b")).explain()
+    assert "forever" not in jn.stream(left, RIGHT, spec, left=orders, right=jn.Order("b")).explain()
 
 
 @settings(max_examples=2 * settings.default.max_examples)
@@ -184,7 +184,7 @@ def test_a_condition_without_meaning(drawn):
 
 
 def test_a_limit_that_stops_where_the_order_goes_on():
-    with refused(PlanError, "left rows would be held for ever"):
+    with refused(PlanError, "left rows would be kept forever"):
         jn.stream(
             LEFT, RIGHT, jn.Where("l.a > least(r.b, 50) AND l.a < r.b + 9"), left=jn.Order("a"), right=jn.Order("b")
         )
@@ -192,12 +192,12 @@ def test_a_limit_that_stops_where_the_order_goes_on():
 
 def test_a_schema_that_changes_between_batches():
     join = band()
-    with refused(SchemaError, "left batch lacks", "'ts'"):
+    with refused(SchemaError, "'ts'", "missing from a left batch"):
         join.push(left=left_rows(k=[1], a=[1]).drop_columns(["ts"]))
     wider = left_rows(k=[1], a=[1]).to_pylist()
-    with refused(SchemaError, "'a'", "int32", "int64", "keeps its schema"):
+    with refused(SchemaError, "'a'", "int32", "left schema has int64", "Cast"):
         join.push(left=pa.RecordBatch.from_pylist(wider, LEFT.set(1, pa.field("a", pa.int32()))))
-    with refused(SchemaError, "does not have", "'more'"):
+    with refused(SchemaError, "not in the left schema", "'more'"):
         join.push(left=pa.RecordBatch.from_pylist(wider, LEFT.append(pa.field("more", pa.int32()))))
     with refused(SpecError, "dict"):
         join.push(left={"a": [1]})
@@ -241,7 +241,7 @@ def test_nulls_that_a_schema_rules_out():
 def test_late_rows_that_are_errors_leave_the_join_as_it_was():
     join = band(late="error")
     join.push(left=left_rows(k=[1], a=[10]))
-    with refused(DataError, "left row 1", "too late", "late='collect'", "'a': 3"):
+    with refused(DataError, "left row 1", "is late", "'a': 3", "late='collect'"):
         join.push(left=left_rows(k=[1, 1], a=[11, 3]))
     assert (join.state.left.rows, join.state.left.late_rows) == (1, 0)
     join.push(left=left_rows(k=[1], a=[10]))
@@ -266,7 +266,7 @@ def test_advances_of_the_wrong_kind(value, parts):
 
 def test_advances_of_a_side_without_order():
     join = jn.stream(LEFT, RIGHT, BAND, left=jn.Order("a"), allow_unbounded=True)
-    with refused(SpecError, "right=5", "none"):
+    with refused(SpecError, "right=5", "needs an order", "none"):
         join.advance(right=5)
     dated = jn.stream(
         LEFT,
@@ -300,12 +300,12 @@ def test_values_beyond_64_bits():
     spec = jn.Range(on="t", lower=-1, upper=1)
     join = jn.stream(schema, schema, spec, left=jn.Order("t"), right=jn.Order("t"))
     wide = pa.record_batch({"t": pa.array([10**30], pa.decimal128(38, 0))})
-    with refused(DataError, "64 bits"):
+    with refused(DataError, "64-bit"):
         join.push(right=wide)
 
 
 def test_states_that_are_not_there_damaged_or_of_another_join(tmp_path):
-    with refused(StateError, "no state"):
+    with refused(StateError, "No state"):
         jn.StreamJoin.restore(tmp_path / "nothing")
     join = band()
     join.push(left=left_rows(k=[1], a=[10]))
@@ -343,7 +343,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 def test_an_asof_join_that_goes_by_table_order():
     schema = pa.schema({"t": pa.int64()})
     orders = {"left": jn.Order("t"), "right": jn.Order("t")}
-    with refused(PlanError, "ties='last'", "a stream has none", "order_by="):
+    with refused(PlanError, "ties='last'", "streams have none", "order_by="):
         jn.stream(schema, schema, jn.Asof(on="t", ties="last"), **orders)
 
 
@@ -361,7 +361,7 @@ def test_ties_that_columns_decide_are_taken(ties):
 def test_an_asof_join_by_what_is_known():
     left, right = pa.schema({"t": pa.int64()}), pa.schema({"t": pa.int64(), "since": pa.int64()})
     orders = {"left": jn.Order("t"), "right": jn.Order("t")}
-    with refused(PlanError, r"known='since'", "a stream would have to hold", "Join in batch"):
+    with refused(PlanError, r"known='since'", "not supported on streams", "Join in batch"):
         jn.stream(left, right, jn.Asof(on="t", known="since"), **orders)
 
 
@@ -405,7 +405,7 @@ def test_sides_may_be_of_different_libraries_and_have_to_be_tables():
     right = pa.table({name: [None] if name in ("at", "y") else [1] for name in RIGHT.names}, schema=RIGHT)
     assert len(join.push(left=left_rows(k=[1], a=[1]), right=FromElsewhere(right))) == 1
     for rows in (iter([right]), "rows", right.to_pylist()):
-        with refused(SpecError, r"push\(right=", type(rows).__name__, "speaks Arrow"):
+        with refused(SpecError, r"push\(right=", type(rows).__name__, "Arrow PyCapsule"):
             join.push(right=rows)
     with refused(SpecError, "right_schema=", "pyarrow.Schema"):
         jn.stream(LEFT, FromElsewhere(right), BAND, left=jn.Order("a"), right=jn.Order("b"))
@@ -417,7 +417,7 @@ def test_a_schema_that_changes_between_batches_of_a_reader():
     right = pa.table({name: [None] if name in ("at", "y") else [1] for name in RIGHT.names}, schema=RIGHT)
     rows = left_rows(k=[1], a=[1])
     changed = rows.set_column(1, "a", pa.array([1], pa.int32()))
-    with refused(SchemaError, "'a'", "left batch", "int32", "keeps its schema"):
+    with refused(SchemaError, "'a'", "left batch", "int32", "Cast the column"):
         list(band().run([rows, changed], [right]))
 
 
@@ -440,7 +440,7 @@ def test_a_tie_that_is_an_error_ends_the_join():
     assert join.push(right=pa.record_batch({"t": [4, 4], "v": [1, 2]})) == []
     with refused(DataError, "tie"):
         join.push(right=pa.record_batch({"t": [6], "v": [1]}))
-    with refused(PlanError, "no answer", "ties='error'"):
+    with refused(PlanError, "has ended", "ties='error'"):
         join.close()
 
 
@@ -454,5 +454,5 @@ def test_a_tie_that_is_an_error_ends_the_join():
 )
 def test_aggregates_that_no_window_holds_together(spec):
     left, right = pa.schema({"a": pa.int64()}), pa.schema({"b": pa.int64()})
-    with pytest.raises(PlanError, match=r"and one of streams gives each match\. Aggregate a window with Range"):
+    with pytest.raises(PlanError, match=r"agg= is not supported for .* of streams\. Use Range"):
         jn.stream(left, right, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)

@@ -227,7 +227,7 @@ def test_a_reader_that_has_no_rows_at_the_moment_lets_the_other_go_on():
     found = rows(list(band("left").run(lefts, rights)))
     assert found == [(1, 1, None, None), (1, 9, 1, 10), (1, 9, 1, 5), (1, 9, 1, 8)]
     assert asked[:3] == [("left", 1), ("left", 0), ("right", 1)]
-    with pytest.raises(SchemaError, match="lacks the column 'k'"):
+    with pytest.raises(SchemaError, match=r"Column 'k' .*missing from"):
         list(band().run([left((1, 1)), left((1, 2)).select(["a"])], []))
 
 
@@ -290,7 +290,7 @@ def test_aggregates_are_given_once_their_window_is_complete():
     assert rows(join.push(left=left((1, 3), (1, 4)))) == []
     assert rows(join.push(right=right((1, 6)))) == [(1, 3, 5, 3)]
     assert rows(join.push(right=right((1, 7)))) == [(1, 4, 6, 3)]
-    assert "given: left rows once no row of their window can still come" in join.explain()
+    assert "emitted: left rows once no future row can be in their window" in join.explain()
 
 
 EXPLAINED = [
@@ -383,7 +383,7 @@ def test_a_tie_that_is_an_error_is_one_of_the_state_that_goes_on(tmp_path):
     with pytest.raises(DataError, match="tie"):
         join.push(right=left((1, 6)))
     join.save(tmp_path / "state")
-    with pytest.raises(PlanError, match="no answer"):
+    with pytest.raises(PlanError, match="has ended"):
         jn.StreamJoin.restore(tmp_path / "state").close()
 
 

@@ -171,7 +171,7 @@ def test_another_number_of_partitions():
     host = a_host(2)
     given_rows(host, rows(("a", 5)), rows())
     host.buckets = 5
-    with pytest.raises(jn.StateError, match=r"2 partitions, and this one was made for 5. Set spark.sql.shuffle.part"):
+    with pytest.raises(jn.StateError, match=r"2 partitions, but this join was planned for 5. Set spark.sql.shuffle"):
         given_rows(host, rows(("a", 5)), rows())
 
 
@@ -180,7 +180,7 @@ def test_a_checkpoint_of_another_join():
     given_rows(host, rows(("a", 5)), rows())
     other = a_host(spec=jn.Asof(on="ts", by="k", tolerance=3))
     other.states = host.states
-    with pytest.raises(jn.StateError, match=r"checkpoint of this query is of another join: its spec is"):
+    with pytest.raises(jn.StateError, match=r"checkpoint of this query belongs to another join: its spec is"):
         given_rows(other, rows(("a", 5)), rows())
 
 

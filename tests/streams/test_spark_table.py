@@ -83,17 +83,17 @@ def test_what_is_told(spark):
     others = [option for option in plan.choice.options if option.algorithm != "broadcast"]
     assert {option.refusal for option in others} == {"the left side is a stream, which cannot be shuffled or buffered."}
     for asked in (plan.analyze, plan.match_report):
-        with pytest.raises(jn.PlanError, match=r"and a stream has none. Start a query on what execute"):
+        with pytest.raises(jn.PlanError, match=r"but a stream does not end. Start a query on the result of execute"):
             asked()
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"how": "right"}, "how='right' keeps right rows.*a stream has no end.*Pass how='inner'"),
-        ({"how": "full"}, "how='full' keeps right rows.*Pass how='left'"),
-        ({"algorithm": "range"}, "algorithm='range' moves or counts all left rows.*Pass algorithm='auto'"),
-        ({"lazy": True}, "lazy=True forbids to collect the right table.*pass the table as a path"),
+        ({"how": "right"}, "how='right' returns unmatched right rows.*a stream has no end.*Pass how='inner'"),
+        ({"how": "full"}, "how='full' returns unmatched right rows.*Pass how='left'"),
+        ({"algorithm": "range"}, "algorithm='range' needs all left rows.*Pass algorithm='auto'"),
+        ({"lazy": True}, "lazy=True does not allow .* collect the right table.*pass the right table as a path"),
     ],
 )
 def test_what_a_stream_and_a_table_cannot_do(spark, arguments, said):

@@ -94,8 +94,8 @@ def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...
     found = [marks for marks in ((WEIGHT,), (CHANGE_TYPE,), (_OP, _BEFORE, _AFTER)) if set(marks) <= names]
     if len(found) > 1:
         raise SchemaError(
-            f"The {side} changes have the columns {found[0][0]!r} and {found[1][0]!r}, either of which says what comes "
-            "and what goes. Leave one out."
+            f"Columns {found[0][0]!r} and {found[1][0]!r} of the {side} changes both mark changes. Drop one of them.",
+            name="JN-CHANGE-FORMAT",
         )
     marks = found[0] if found else ()
     if len(marks) <= 1:
@@ -104,8 +104,9 @@ def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...
     before, after = schema.field(_BEFORE).type, schema.field(_AFTER).type
     if not pat.is_struct(after) or before != after:
         raise SchemaError(
-            f"The columns {_BEFORE!r} and {_AFTER!r} of the {side} changes are of the types {before} and {after}. "
-            "Expected the same struct."
+            f"Columns {_BEFORE!r} and {_AFTER!r} of the {side} changes have the types {before} and {after}. Expected "
+            "the same struct type for both.",
+            name="JN-CHANGE-FORMAT",
         )
     return pa.schema(list(after)), marks
 
@@ -125,8 +126,9 @@ def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
             yield from _batches(each, side)
     else:
         raise SpecError(
-            f"{side}= was given a {type(given).__name__}. Expected a record batch, a table that speaks Arrow, or a "
-            "list of these."
+            f"{side}= is of type {type(given).__name__}. Expected a pyarrow.RecordBatch, a table with the Arrow "
+            "PyCapsule interface, or a list of them.",
+            name="JN-ARGUMENT-TYPE",
         )
 
 
@@ -138,19 +140,23 @@ def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBa
     for field in schema:
         if field.name not in types:
             raise SchemaError(
-                f"The {side} changes lack the column {field.name!r} ({field.type}) that the side has. "
-                f"{did_you_mean(field.name, types)}"
+                f"Column {field.name!r} ({field.type}) is missing from the {side} changes. "
+                f"{did_you_mean(field.name, types)}",
+                name="JN-COLUMN-MISSING",
             )
         if types[field.name] != field.type:
             raise SchemaError(
-                f"The column {field.name!r} of the {side} changes is of type {types[field.name]}, and that of the side "
-                f"is {field.type}. Cast the changes first."
+                f"Column {field.name!r} of the {side} changes has type {types[field.name]}, but the {side} schema has "
+                f"{field.type}. Cast the column to {field.type}.",
+                name="JN-SCHEMA-DIFFERENT",
             )
     more = [name for name in batch.schema.names if name not in schema.names]
     if more:
         raise SchemaError(
-            f"The {side} changes have columns that the side does not have: {', '.join(map(repr, more))}. Expected "
-            f"those of the side, and {WEIGHT!r}, {CHANGE_TYPE!r}, or 'op', 'before' and 'after'."
+            f"The {side} changes have columns that are not in the {side} schema: {', '.join(map(repr, more))}. Drop "
+            f"them. Only the columns that mark changes may be added: {WEIGHT!r}, {CHANGE_TYPE!r}, or 'op', 'before' "
+            "and 'after'.",
+            name="JN-SCHEMA-DIFFERENT",
         )
     return batch.select(schema.names)
 
@@ -159,16 +165,24 @@ def _with_weights(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Int
     column = batch.column(WEIGHT)
     if not pat.is_integer(column.type):
         raise SchemaError(
-            f"The column {WEIGHT!r} of the {side} changes is of type {column.type}. Expected integers: how often each "
-            "row comes, or goes where it is negative."
+            f"Column {WEIGHT!r} of the {side} changes has type {column.type}. Expected integers: positive to insert a "
+            "row, negative to delete it.",
+            name="JN-CHANGE-FORMAT",
         )
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-        raise DataError(f"The column {WEIGHT!r} of the {side} changes is null in row {row:,}. Expected an integer.")
+        raise DataError(
+            f"Column {WEIGHT!r} of the {side} changes is null in row {row:,}. Expected an integer.",
+            name="JN-CHANGE-VALUE",
+        )
     try:
         weights = column.cast(pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid:
-        raise DataError(f"A weight of the {side} changes does not fit 64 bits: {pc.max(column)}.") from None
+        raise DataError(
+            f"Column {WEIGHT!r} of the {side} changes has a value that does not fit 64 bits: {pc.max(column)}. Pass "
+            "smaller weights.",
+            name="JN-CHANGE-VALUE",
+        ) from None
     return batch.drop_columns([WEIGHT]), weights
 
 
@@ -190,8 +204,9 @@ def _by_word(
     if not weights.all():
         row = int(np.flatnonzero(weights == 0)[0])
         raise DataError(
-            f"The column {name!r} of the {side} changes is {column[row].as_py()!r} in row {row:,}. Expected one of "
-            f"{', '.join(map(repr, words))}."
+            f"Column {name!r} of the {side} changes is {column[row].as_py()!r} in row {row:,}. Expected one of "
+            f"{', '.join(map(repr, words))}.",
+            name="JN-CHANGE-VALUE",
         )
     return weights
 
@@ -202,15 +217,20 @@ def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[tuple[pa.Rec
     for name, kinds, weight in ((_BEFORE, _BEFORE_IN, -1), (_AFTER, _AFTER_IN, 1)):
         column = batch.column(name)
         if not pat.is_struct(column.type):
-            raise SchemaError(f"The column {name!r} of the {side} changes is of type {column.type}. Expected a struct.")
+            raise SchemaError(
+                f"Column {name!r} of the {side} changes has type {column.type}. Expected a struct.",
+                name="JN-CHANGE-FORMAT",
+            )
         wanted: Mask = np.isin(op, [ops[kind] for kind in kinds])
         here = np.flatnonzero(wanted)
         missing = np.flatnonzero(wanted & column.is_null().to_numpy(zero_copy_only=False))
         if len(missing):
             row = int(missing[0])
             raise DataError(
-                f"The column {name!r} of the {side} changes is null in row {row:,}, whose 'op' is "
-                f"{batch.column(_OP)[row].as_py()!r}. Whole rows are needed: of PostgreSQL, set REPLICA IDENTITY FULL."
+                f"Column {name!r} of the {side} changes is null in row {row:,}, where 'op' is "
+                f"{batch.column(_OP)[row].as_py()!r}. Expected the whole row. In PostgreSQL, run ALTER TABLE … "
+                "REPLICA IDENTITY FULL.",
+                name="JN-CHANGE-OLD-ROW",
             )
         rows = column.take(array_of(here, pa.int64()))
         fields = rows.flatten() if len(rows) else [pa.array([], field.type) for field in rows.type]
@@ -222,7 +242,11 @@ def written_schema(schema: pa.Schema, form: ChangeFormat) -> pa.Schema:
     """Return the columns of changes of an answer."""
     taken = [name for name in _marks(form) if name in schema.names and form != "debezium"]
     if taken:
-        raise SchemaError(f"The answer has a column {taken[0]!r}, which says what changes. Rename it in the inputs.")
+        raise SchemaError(
+            f"Column {taken[0]!r} of the result has the name of a column that marks changes. Rename it in the inputs, "
+            "or pass another output=.",
+            name="JN-OUTPUT-COLUMN-TAKEN",
+        )
     if form == "debezium":
         row = pa.struct(_nullable(schema))
         return pa.schema({_OP: pa.string(), _BEFORE: row, _AFTER: row})

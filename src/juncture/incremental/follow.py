@@ -106,10 +106,16 @@ class Follower:
         on_read: Read | None,
     ) -> None:
         if WEIGHT not in query.schema.names:
-            raise SpecError("The changes of the answer have no weights. Pass output='weight' to jn.changes(…).")
+            raise SpecError(
+                f"Column {WEIGHT!r} is missing from the changes of the result. Pass output='weight' to jn.changes(…).",
+                name="JN-FOLLOW-OUTPUT",
+            )
         for name in tables.values():
             if name not in source.tables:
-                raise SpecError(f"tables= names {name!r}, which the source lacks. {did_you_mean(name, source.tables)}")
+                raise SpecError(
+                    f"tables= has {name!r}, which is not a table of the source. {did_you_mean(name, source.tables)}",
+                    name="JN-ARGUMENT-VALUE",
+                )
         self._query, self._source, self._sink = query, source, sink
         self._names = {there: here for here, there in tables.items()}
         self._epoch_rows = epoch_rows
@@ -131,7 +137,7 @@ class Follower:
             epochs, so that it has to be opened again.
         """
         if self._is_closed:
-            raise PlanError("The follower is closed. Follow again with jn.follow(…).")
+            raise PlanError("The follower is closed. Create another one with jn.follow(…).", name="JN-STATE-CLOSED")
         if self._state is not None:
             return
         self._query.check_open()
@@ -150,8 +156,9 @@ class Follower:
         offset = self._query.offset
         if not isinstance(offset, dict) or set(offset) != {_STATE, _SOURCE}:
             raise StateError(
-                f"The state has rows, and its offset {offset!r} does not say where the source is: it was filled by "
-                "other means. Follow with a new state."
+                f"The state's offset {offset!r} was not written by jn.follow(…), so its position in the source is "
+                "unknown. Follow with a new state.",
+                name="JN-STATE-OFFSET",
             )
         return offset[_STATE], offset[_SOURCE]
 
@@ -176,8 +183,9 @@ class Follower:
             return
         if taken is not None and taken != epoch - 1:
             raise StateError(
-                f"The sink holds epoch {taken:,} and the state epoch {epoch:,}: one of them is an older copy. Pass a "
-                "new state, and replace=True or another sink."
+                f"The sink is at epoch {taken:,}, but the state is at epoch {epoch:,}. One of them is an older copy. "
+                "Pass a new state, and another sink or replace=True.",
+                name="JN-SINK-EPOCH",
             )
         self._give(self._query.last() if epoch > 1 else _as_changes(self._query.result(), self._query.schema))
 

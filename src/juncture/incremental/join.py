@@ -219,8 +219,9 @@ class ChangeJoin:
         """
         if self.epoch:
             raise PlanError(
-                f"The join holds rows already, of {self.epoch:,} epochs: populate(…) is for the first ones. Pass "
-                "changes to apply(…)."
+                f"populate(…) needs an empty join, but this one has applied {self.epoch:,} epochs. Pass changes to "
+                "apply(…).",
+                name="JN-STATE-NOT-EMPTY",
             )
         self.check_open()
         streams = {side: self._read(side, given) for side, given in zip(SIDES, (left, right), strict=True)}
@@ -379,9 +380,10 @@ class ChangeJoin:
             return
         row = int(np.flatnonzero(missing)[0])
         raise DataError(
-            f"The {side} changes delete a row that is not there ({int(missing.sum()):,} in all). Nothing of the epoch "
-            "has been taken. Pass unmatched_deletes='count' to have such deletes counted. The row is "
-            f"{delta.batch.slice(row, 1).to_pylist()[0]}."
+            f"The {side} changes delete a row that does not exist ({int(missing.sum()):,} in all): "
+            f"{delta.batch.slice(row, 1).to_pylist()[0]}. The epoch was not applied. Correct the changes, or pass "
+            "unmatched_deletes='count' to skip and count such deletes.",
+            name="JN-DELETE-UNMATCHED",
         )
 
     def _said(self, answer: Iterator[tuple[pa.RecordBatch, Ints]]) -> list[pa.RecordBatch]:
@@ -458,10 +460,11 @@ class ChangeJoin:
         if not self._is_whole:
             again = "Populate a new one" if self._state is None else "Close it and open its folder again"
             raise StateError(
-                f"The join is incomplete in memory: an error has interrupted an epoch. {again} with jn.changes(…)."
+                f"The join is incomplete in memory, because an error interrupted an epoch. {again} with jn.changes(…).",
+                name="JN-STATE-CLOSED",
             )
         if self._closed:
-            raise PlanError("The join is closed. Open it again with jn.changes(…).")
+            raise PlanError("The join is closed. Open it again with jn.changes(…).", name="JN-STATE-CLOSED")
 
     def close(self) -> None:
         """Let go of all that is held. What is in a folder stays there."""
@@ -485,8 +488,9 @@ def _one_piece(side: Side) -> Iterator[None]:
         yield
     except pa.ArrowException as error:
         raise DataError(
-            f"The {side} changes are too large for one epoch: {error}. Divide them among several, or cast the "
-            "column to a large type, such as large_string."
+            f"The {side} changes are too large for one epoch: {error}. Split them into several epochs, or cast the "
+            "column to a large type, such as pa.large_string().",
+            name="JN-EPOCH-SIZE",
         ) from error
 
 
@@ -502,8 +506,9 @@ def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Sch
         rocksdb = import_module("juncture.incremental.store.rocksdb")
     except ImportError as error:
         raise PlanError(
-            f"state={str(folder)!r} keeps rows in RocksDB, whose Python package is not installed ({error}). Install it "
-            "by pip install 'juncture[changes]', or pass state=None."
+            f"state={str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip install "
+            "'juncture[changes]', or pass state=None.",
+            name="JN-PACKAGE-MISSING",
         ) from error
     return partial(rocksdb.RocksStore, folder, described(setup))
 

@@ -142,14 +142,16 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
     for argument, value in (("known", join.spec.known), ("where", join.spec.where)):
         if value is not None:
             raise PlanError(
-                f"{argument}={value!r} may pass over any number of right rows for each left one, and what follows from "
-                "a change is found among the nearest right rows. Join in batch, or filter the tables before."
+                f"{argument}={value!r} is not supported for changing tables, because one change could affect any "
+                "number of matches. Join the tables in batch, or filter them first.",
+                name="JN-ASOF-UNSUPPORTED",
             )
     ties = join.spec.ties
     if join.goes_by_table_order and join.how not in ("semi", "anti"):
         raise PlanError(
-            f"ties={ties!r} takes the {ties} row in the order of the right table, and a table that changes has none: "
-            "rows come and go. Name in order_by= the columns that give the order, or leave ties= out."
+            f"ties={ties!r} needs an order of the right rows, but changing tables have none. Pass order_by= with the "
+            "columns that define the order, or remove ties=.",
+            name="JN-TIES-ORDER",
         )
     coder = StepCoder.of(join)
     schemas = {side: held_schema(join, side) for side in SIDES}
@@ -167,8 +169,9 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
             codes, valid = coder.encode(batch.column(on[side]))
         except TooWideError:
             raise DataError(
-                f"A value of the {side} column {on[side]!r} does not fit the 64 bits by which changing tables are "
-                "compared. Cast it to a type of fewer digits, or of a coarser unit."
+                f"Column {on[side]!r} of the {side} table has a value that does not fit a 64-bit code. Cast the "
+                "column to a type with fewer digits or a coarser unit.",
+                name="JN-VALUE-RANGE",
             ) from None
         return Rows([batch.column(name) for name in by[side]], interval_codes(codes), valid)
 
@@ -203,6 +206,7 @@ def identity_of(schema: pa.Schema, table: str) -> RowIdentity:
         return RowIdentity(schema)
     except NoIdentityError as error:
         raise SchemaError(
-            f"The {table} column {error.column!r} is of type {error.data_type}, whose values have no equality here, so "
-            "that nothing tells which row is deleted. Cast the column, or leave it out."
+            f"The {table} column {error.column!r} has type {error.data_type}, whose values cannot be compared, so "
+            "deletes cannot be matched to rows. Cast or drop the column.",
+            name="JN-TYPE-UNSUPPORTED",
         ) from None

@@ -140,7 +140,11 @@ class Parted:
             total = sizes["left"] + sizes["right"]
             return self._joined(parts, total, take, writers)
         except OSError as error:
-            raise StateError(f"The state cannot be written to {self._folder}: {error}.") from error
+            raise StateError(
+                f"State folder {self._folder} cannot be written: {error}. Check its permissions and the free disk "
+                "space.",
+                name="JN-STATE-WRITE",
+            ) from error
         finally:
             shutil.rmtree(parts, ignore_errors=True)
 

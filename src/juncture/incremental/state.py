@@ -315,8 +315,9 @@ class StoredState:
             delta, places, missing = arrangement.locate(delta)
             if missing.any():
                 raise StateError(
-                    f"The state is damaged: it has changes that delete {side} rows which are not there. Restore its "
-                    "folder from a copy, or populate a new one."
+                    f"The state is damaged: its log deletes {side} rows that do not exist. Restore its folder from a "
+                    "copy, or populate a new one.",
+                    name="JN-STATE-DAMAGED",
                 )
             deltas[side] = delta, places
         self._kept.operator.apply(deltas, Journal(), Changes(are_wanted=False))

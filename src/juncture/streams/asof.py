@@ -38,19 +38,22 @@ def _check(join: ResolvedAsof) -> None:
     """Refuse what streams do not have."""
     if join.known is not None:
         raise PlanError(
-            f"known={join.spec.known!r} asks of each right row since when it is known, and a stream would have to hold "
-            "rows for as long as any may become known. Join in batch, or by the time at which rows come."
+            f"known={join.spec.known!r} is not supported on streams, because rows would be kept until all of them are "
+            "known. Join in batch, or by the time at which rows arrive.",
+            name="JN-ASOF-UNSUPPORTED",
         )
     if join.where is not None:
         raise PlanError(
-            f"where={join.spec.where!r} may pass over any number of right rows for each left one, and a stream would "
-            "have to hold them all. Join in batch, or filter the streams before."
+            f"where={join.spec.where!r} is not supported on streams, because any number of right rows would have to "
+            "be kept. Join in batch, or filter the streams first.",
+            name="JN-ASOF-UNSUPPORTED",
         )
     if join.goes_by_table_order and join.how not in ("semi", "anti"):
         ties = join.spec.ties
         raise PlanError(
-            f"ties={ties!r} takes the {ties} row in the order of the right table, and a stream has none: rows come in "
-            "any order. Name in order_by= the columns that give the order, or leave ties= out."
+            f"ties={ties!r} needs an order of the right rows, but streams have none. Pass order_by= with the columns "
+            "that define the order, or remove ties=.",
+            name="JN-TIES-ORDER",
         )
 
 
@@ -180,8 +183,9 @@ class AsofJoin:
             codes, valid = self._bounds.coder.encode(batch.column(on))
         except TooWideError:
             raise DataError(
-                f"A value of the {side} column {on!r} does not fit the 64 bits by which streams are compared. Cast it "
-                "to a type of fewer digits, or of a coarser unit."
+                f"Column {on!r} of the {side} stream has a value that does not fit a 64-bit code. Cast the column to "
+                "a type with fewer digits or a coarser unit.",
+                name="JN-VALUE-RANGE",
             ) from None
         keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
         found = self._keys.arranged(keys, codes.reshape(1, -1))

@@ -33,7 +33,9 @@ def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch
         batches = pa.table(table).to_batches()
     else:
         raise SpecError(
-            f"push({side}=…) was given a {type(table).__name__}. Expected a record batch, or a table that speaks Arrow."
+            f"push({side}=…) is of type {type(table).__name__}. Expected a pyarrow.RecordBatch, or a table with the "
+            "Arrow PyCapsule interface.",
+            name="JN-ARGUMENT-TYPE",
         )
     return [batch if batch.schema.equals(schema) else _to_schema(batch, schema, side) for batch in batches]
 
@@ -44,26 +46,30 @@ def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.Recor
     for field in wanted:
         if field.name not in types:
             raise SchemaError(
-                f"A {side} batch lacks the column {field.name!r} ({field.type}) that the stream has. "
-                f"{did_you_mean(field.name, types)}"
+                f"Column {field.name!r} ({field.type}) is missing from a {side} batch. "
+                f"{did_you_mean(field.name, types)}",
+                name="JN-COLUMN-MISSING",
             )
         if types[field.name] != field.type:
             raise SchemaError(
-                f"The column {field.name!r} of a {side} batch is of type {types[field.name]}, and that of the stream "
-                f"is {field.type}: a stream keeps its schema. Cast the batch first."
+                f"Column {field.name!r} of a {side} batch has type {types[field.name]}, but the {side} schema has "
+                f"{field.type}. Cast the column to {field.type}.",
+                name="JN-SCHEMA-DIFFERENT",
             )
     if len(batch.schema) != len(wanted):
         names = batch.schema.names
         more = [name for name in names if name not in wanted.names]
         raise SchemaError(
-            f"A {side} batch has columns that the stream does not have: {', '.join(map(repr, more or names))}. "
-            "A stream keeps its schema: select its columns first."
+            f"A {side} batch has columns that are not in the {side} schema: {', '.join(map(repr, more or names))}. "
+            "Drop them.",
+            name="JN-SCHEMA-DIFFERENT",
         )
     for field in wanted:
         if not field.nullable and batch.column(field.name).null_count:
             raise DataError(
-                f"The column {field.name!r} of a {side} batch has nulls, and the schema of the stream says that it has "
-                "none. Drop such rows first, or make the stream of a schema that allows them."
+                f"Column {field.name!r} of a {side} batch has nulls, but the {side} schema declares it as not null. "
+                "Drop such rows, or declare the field as nullable.",
+                name="JN-NULL-VALUE",
             )
     return pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
 

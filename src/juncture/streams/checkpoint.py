@@ -50,7 +50,10 @@ def write(snapshot: Snapshot, folder: str | PathLike[str]) -> None:
         fresh.rename(target)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise StateError(f"The state of the join cannot be written to {target}: {error}.") from error
+        raise StateError(
+            f"State folder {target} cannot be written: {error}. Check its permissions and the free disk space.",
+            name="JN-STATE-WRITE",
+        ) from error
 
 
 def read(folder: str | PathLike[str]) -> Snapshot:
@@ -70,7 +73,9 @@ def read(folder: str | PathLike[str]) -> Snapshot:
         manifest = json.loads((source / _MANIFEST).read_text())
         if manifest["version"] != _VERSION:
             raise StateError(
-                f"The state in {source} is of version {manifest['version']}, and this Juncture reads {_VERSION}."
+                f"State folder {source} has version {manifest['version']}, but this Juncture reads version "
+                f"{_VERSION}. Restore it with the version of Juncture that wrote it, or start a new join.",
+                name="JN-STATE-VERSION",
             )
         tables = {}
         for name in manifest["tables"]:
@@ -86,13 +91,17 @@ def reading(folder: str | PathLike[str]) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        missing = "There is no state of a join in" if not (source / _MANIFEST).exists() else "A file is missing in"
-        raise StateError(f"{missing} {source}. Expected a folder that StreamJoin.save(…) has written.") from None
+        missing = "No state of a join is in" if not (source / _MANIFEST).exists() else "A file is missing in"
+        raise StateError(
+            f"{missing} {source}. Expected a folder that StreamJoin.save(…) wrote.", name="JN-STATE-DAMAGED"
+        ) from None
     except (KeyError, TypeError, IndexError, ValueError, OSError, pa.ArrowException) as error:
         if isinstance(error, StateError):
             raise
         raise StateError(
-            f"The state in {source} is damaged, or was not written by StreamJoin.save(…): {error}."
+            f"State folder {source} is damaged, or was not written by StreamJoin.save(…): {error}. Restore the folder "
+            "from a copy.",
+            name="JN-STATE-DAMAGED",
         ) from error
 
 
@@ -109,7 +118,9 @@ def check_same(folder: str | PathLike[str], snapshot: Snapshot, expected: Setup)
         if found.get(name) != value:
             shown = [_shown(name, each) for each in (found, {name: value})]
             raise StateError(
-                f"The state in {folder} is of another join: its {name} is {shown[0]}, and that of the join {shown[1]}."
+                f"The state in {folder} belongs to another join: its {name} is {shown[0]}, but this join has "
+                f"{shown[1]}. Pass another folder.",
+                name="JN-STATE-FOREIGN",
             )
 
 

@@ -152,8 +152,9 @@ class Condition:
             return self.left(batch) if side == "left" else self.right(batch)
         except TooWideError:
             raise DataError(
-                f"A {side} value does not fit the 64 bits by which streams are compared. Cast the column to a type of "
-                "fewer digits, or of a coarser unit."
+                f"A value of the {side} stream does not fit a 64-bit code. Cast the column to a type with fewer "
+                "digits or a coarser unit.",
+                name="JN-VALUE-RANGE",
             ) from None
 
 

@@ -18,7 +18,7 @@ from juncture.streams.watches import Filter
 
 _TIMES = ("date", "timestamp", "duration")
 
-GIVEN = {
+EMISSIONS = {
     "inner": "matches at once",
     "left": "matches at once, left rows without one when they expire",
     "right": "matches at once, right rows without one when they expire",
@@ -26,7 +26,7 @@ GIVEN = {
     "semi": "left rows at their first match",
     "anti": "left rows when they expire without a match",
 }
-"""When a join of streams gives what."""
+"""Which rows a join of streams emits when."""
 
 
 def explained(
@@ -45,16 +45,16 @@ def explained(
         held = bounds[side]
         rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None
         if rows is not None:
-            lines.append(f"  about {rows:,} rows at {rates[side]:,} a step, while both sides are as far")
-    lines.append(f"given: {given_text(join)}")
+            lines.append(f"  about {rows:,} rows at {rates[side]:,} per step, while both sides advance together")
+    lines.append(f"emitted: {emission_text(join)}")
     return "\n".join(lines)
 
 
-def given_text(join: Resolved) -> str:
+def emission_text(join: Resolved) -> str:
     """Return when a join gives what."""
     if isinstance(join, ResolvedAsof):
-        return "left rows once nothing that can still come would change their match"
-    return "left rows once no row of their window can still come" if join.aggregates else GIVEN[join.how]
+        return "left rows once no future row can change their match"
+    return "left rows once no future row can be in their window" if join.aggregates else EMISSIONS[join.how]
 
 
 def order_text(order: SideOrder) -> str:
@@ -70,7 +70,7 @@ def kept_while(bounds: Bounds | AsofSide) -> str:
         return _kept_by_asof(bounds)
     base, _ = bounds.moving
     if not bounds.is_bounded:
-        return "for ever: nothing bounds them"
+        return "forever: no order limits them"
     parts = [_relation_text(bounds, line) for line in base if line < len(bounds.condition.relations)]
     options = list(
         dict.fromkeys(
@@ -87,7 +87,7 @@ def _kept_by_asof(held: AsofSide) -> str:
     """Return how long rows of an as-of join are held."""
     join, orders = held.bounds.join, held.bounds.orders
     if not held.is_bounded:
-        return "for ever: nothing bounds them"
+        return "forever: no order limits them"
     spec = join.spec
     if held.side == "left":
         marks = ", ".join(order.text for order in orders["right"])
@@ -181,8 +181,8 @@ def unbounded(bounds: Bounds | AsofSide, *, on_spark: bool = False) -> str:
     if on_spark:
         remedy = remedy.replace("left=", "left_order=").replace("right=", "right_order=")
     else:
-        remedy += "; or pass allow_unbounded=True if there is room for all of them"
-    return f"The {bounds.side} rows would be held for ever, and the state would grow without end: {why}. {remedy}."
+        remedy += ", or allow_unbounded=True if all of them fit in memory"
+    return f"The {bounds.side} rows would be kept forever: {why}. {remedy}."
 
 
 def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
@@ -196,16 +196,16 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
             falls = relation.upper != (side == "left")
             wanted.append(f"jn.Order({text!r}{', descending=True' if falls else ''})")
     if not bounds.orders:
-        why = f"the {other} side has no order, so that nothing tells which {other} rows can still come"
+        why = f"the {other} side has no order that limits future {other} rows"
     else:
         named = ", ".join(repr(order.text) for order in bounds.orders)
-        why = f"the condition does not limit {side} rows by what the {other} order ({named}) tells of rows to come"
+        why = f"the condition does not limit {side} rows by the {other} order ({named})"
     if wanted:
         growing_first = sorted(dict.fromkeys(wanted), key=lambda text: "descending" in text)
-        remedy = f"Pass {other}={' or '.join(growing_first)}, if the {other} rows come in that order"
+        remedy = f"If the {other} rows arrive in that order, pass {other}={' or '.join(growing_first)}"
     else:
         remedy = (
-            f"Add a condition that ties {side} rows to an expression by which the {other} rows are ordered, such as "
+            f"Add a condition that compares {side} rows with an expression that orders the {other} rows, such as "
             '"l.ts > r.ts - INTERVAL 1 HOUR", and pass that order'
         )
     return why, remedy
@@ -218,12 +218,12 @@ def _unbounded_asof(held: AsofSide) -> tuple[str, str]:
     on = join.right_on if other == "right" else join.left_on
     coming = held.bounds.coming[other]
     if not (coming.rises or coming.falls):
-        why = f"no order of the {other} side tells which {on!r} can still come"
+        why = f"no order of the {other} side limits future values of {on!r}"
         remedy = f"Pass {other}=jn.Order({on!r})"
     else:
         why = (
-            f"a left row without a match waits for a right row of its key however long none comes, since "
-            f"direction={join.spec.direction!r} looks ahead without a tolerance"
+            f"with direction={join.spec.direction!r} and no tolerance, a left row without a match waits for a right "
+            "row of its key without limit"
         )
         remedy = "Pass tolerance= to the join"
     return why, remedy

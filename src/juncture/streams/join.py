@@ -126,9 +126,10 @@ class StreamJoin:
             row = int(np.flatnonzero(late)[0])
             orders = ", ".join(repr(order.text) for order in self._plan.orders[side])
             raise DataError(
-                f"The {side} row {row:,} of a batch comes too late: it is farther behind the rows before it than the "
-                f"order ({orders}) allows. Pass a greater delay=, or late='collect' to have such rows set apart. The "
-                f"row is {given.slice(row, 1).to_pylist()[0]}."
+                f"The {side} row {row:,} of a batch is late: it is farther behind earlier rows than the order "
+                f"({orders}) allows: {given.slice(row, 1).to_pylist()[0]}. Pass a greater delay=, or late='collect' "
+                "to collect late rows.",
+                name="JN-ROW-LATE",
             )
         self._late_rows[side] += int(late.sum())
         if self.setup.late == "collect":
@@ -145,9 +146,9 @@ class StreamJoin:
             rows = [] if wrong is None else np.flatnonzero(matches(wrong, **{side: batch})).tolist()
             if rows:
                 raise DataError(
-                    f"The {side} row {rows[0]:,} of a batch is null or NaN in the order {order.text!r}, so that it has "
-                    "no place in it, and it might match other rows all the same. Drop such rows first, or join them "
-                    "apart."
+                    f"The {side} row {rows[0]:,} of a batch is null or NaN in the order {order.text!r}, but could "
+                    "match other rows. Drop such rows, or join them separately.",
+                    name="JN-ORDER-NULL",
                 )
 
     def _expire(self, side: Side) -> Iterator[pa.RecordBatch]:
@@ -177,11 +178,17 @@ class StreamJoin:
         orders = self._plan.orders[side]
         values = list(value) if isinstance(value, list | tuple) else [value]
         if not orders:
-            raise SpecError(f"advance({side}={value!r}) says how far an order is, and the {side} side has none.")
+            raise SpecError(
+                f"advance({side}={value!r}) needs an order, but the {side} side has none. Pass {side}=jn.Order(…) to "
+                "jn.stream(…).",
+                name="JN-ADVANCE",
+            )
         if len(values) != len(orders):
             raise SpecError(
-                f"advance({side}={value!r}) has {len(values)} values, and the {side} side has {len(orders)} orders: "
-                f"{', '.join(repr(order.text) for order in orders)}. Pass one for each; None says nothing."
+                f"advance({side}={value!r}) has {len(values)} values, but the {side} side has {len(orders)} orders: "
+                f"{', '.join(repr(order.text) for order in orders)}. Pass one value per order, or None to leave an "
+                "order unchanged.",
+                name="JN-ADVANCE",
             )
         return [None if each is None else order.code_of(each) for order, each in zip(orders, values, strict=True)]
 
@@ -200,10 +207,11 @@ class StreamJoin:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise PlanError("The join is closed: nothing can be pushed any more. Make a new one with jn.stream(…).")
+            raise PlanError("The join is closed. Create another one with jn.stream(…).", name="JN-STATE-CLOSED")
         if self._operator.failed:
             raise PlanError(
-                "The join has no answer, since right rows tied and ties='error'. Make a new one without it."
+                "The join has ended, because right rows tied and ties='error'. Create another one with other ties=.",
+                name="JN-STATE-CLOSED",
             )
 
     def run(

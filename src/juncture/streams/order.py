@@ -70,11 +70,16 @@ class Order:
     def __post_init__(self) -> None:
         if not isinstance(self.expression, str):
             raise SpecError(
-                f"expression={self.expression!r} ({type(self.expression).__name__}) is not SQL. Expected a string such "
-                'as "ts" or "a + b".'
+                f"expression={self.expression!r} ({type(self.expression).__name__}) is not SQL. Expected a string "
+                'such as "ts" or "a + b".',
+                name="JN-ARGUMENT-TYPE",
             )
         if not isinstance(self.descending, bool | np.bool_):
-            raise SpecError(f"descending={self.descending!r} is not a flag. Expected True or False.")
+            raise SpecError(
+                f"descending={self.descending!r} ({type(self.descending).__name__}) is not a flag. Expected True or "
+                "False.",
+                name="JN-ARGUMENT-TYPE",
+            )
         object.__setattr__(self, "descending", bool(self.descending))
         delay = freeze_distance("delay", self.delay)
         object.__setattr__(self, "delay", delay)
@@ -83,7 +88,10 @@ class Order:
         else:
             is_negative = delay is not None and delay < 0
         if is_negative:
-            raise SpecError(f"delay={delay!r} is negative. A delay is how far a value may be behind, so zero or more.")
+            raise SpecError(
+                f"delay={delay!r} is negative. Expected zero or more: how far a row may be behind earlier ones.",
+                name="JN-ARGUMENT-VALUE",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the order as plain data: the arguments that differ from their defaults."""
@@ -149,17 +157,23 @@ class SideOrder:
         node = parse_expression(order.expression, *sides, names=names)
         if not columns(node):
             raise SpecError(
-                f"The {side} order {order.expression!r} is the same for all rows. Name a column, such as 'ts'."
+                f"The {side} order {order.expression!r} is the same for all rows. Name a column, such as 'ts'.",
+                name="JN-ORDER-CONSTANT",
             )
         if node.type.kind not in ORDERED_KINDS:
             raise SchemaError(
-                f"The {side} order {order.expression!r} is of type {node.type}, which is no order of a stream. "
-                "Expected numbers, decimals, dates or timestamps."
+                f"The {side} order {order.expression!r} has type {node.type}. Expected numbers, decimals, dates or "
+                "timestamps.",
+                name="JN-TYPE-UNSUPPORTED",
             )
         domain = domain_of(node.type)
         steps = in_steps("delay", order.delay or 0, domain, empty)
         if steps.is_infinite():
-            raise SpecError(f"delay={order.delay!r} is beyond all values: nothing would ever be late, or expire.")
+            raise SpecError(
+                f"delay={order.delay!r} exceeds the range of the order, so no row would ever be late or expire. Pass "
+                "a smaller delay.",
+                name="JN-ARGUMENT-VALUE",
+            )
         delay = float(steps) if domain.kind == "float" else math.floor(steps)
         column = plain_column(node, schema, domain) if isinstance(node, Column) else None
         return cls(order, side, node, StepCoder(domain), delay, column)
@@ -186,8 +200,9 @@ class SideOrder:
             codes, valid = self.coder.encode(values)
         except TooWideError:
             raise DataError(
-                f"A value of the {self.side} order {self.text!r} does not fit 64 bits, and streams are ordered by no "
-                "wider ones. Cast it to a type of fewer digits."
+                f"The {self.side} order {self.text!r} has a value that does not fit a 64-bit code. Cast it to a type "
+                "with fewer digits.",
+                name="JN-VALUE-RANGE",
             ) from None
         return (~codes if self.order.descending else codes), valid
 
@@ -235,13 +250,17 @@ class SideOrder:
         literal = literal_of(value, argument=f"advance({self.side}=…)")
         if literal is None or literal.value is None or not self._takes(literal.type):
             raise SpecError(
-                f"advance({self.side}={value!r}) ({type(value).__name__}) is no value of the order {self.text!r}, "
-                f"which is of type {self.node.type}."
+                f"advance({self.side}={value!r}) ({type(value).__name__}) is not a value of the order {self.text!r}. "
+                f"Expected a value of type {self.node.type}.",
+                name="JN-ADVANCE",
             )
         steps = self._steps(literal.value, literal.type)
         if self.coder.domain.kind == "float":
             if math.isnan(steps):
-                raise SpecError(f"advance({self.side}=nan) is no place in the order {self.text!r}.")
+                raise SpecError(
+                    f"advance({self.side}=nan) is not a position in the order {self.text!r}. Expected a number.",
+                    name="JN-ADVANCE",
+                )
             code = _code_of(steps)
             return ~code if self.order.descending else code
         # Of a value between two steps, the one that is still to come: the next one in the direction of the order.
@@ -324,8 +343,9 @@ def orders_of(value: object, argument: str) -> tuple[Order, ...]:
     for each in several:
         if not isinstance(each, Order):
             raise SpecError(
-                f"{argument}={value!r} is no order of a stream. Expected one such as jn.Order('ts', delay='5s'), "
-                "or a list of them."
+                f"{argument}={value!r} is not an order. Expected, for example, jn.Order('ts', delay='5s'), or a list "
+                "of orders.",
+                name="JN-ARGUMENT-TYPE",
             )
     return tuple(several)
 

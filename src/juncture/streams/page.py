@@ -51,7 +51,7 @@ def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
     """
     told = list(micro_batches)
     if not told:
-        raise DataError("The query has made no progress yet: there is nothing to show. Ask again after a micro-batch.")
+        raise DataError("The query has made no progress yet. Try again after a micro-batch.", name="JN-PROGRESS-EMPTY")
     first, last = told[0], told[-1]
     span = f"Micro-batches {first.batch} to {last.batch}, from {first.started:%Y-%m-%d %H:%M:%S}Z"
     parts = [f"<h1>{_TITLE}</h1>", f"<p>{escape(span)}.</p>", *_figures(told), "<h2>The last</h2>", last.table()]

@@ -97,7 +97,7 @@ class StreamPlan:
         if not setup.allow_unbounded:
             for side in SIDES:
                 if not self.bounds[side].is_bounded:
-                    raise PlanError(explain.unbounded(self.bounds[side]))
+                    raise PlanError(explain.unbounded(self.bounds[side]), name="JN-STREAM-UNBOUNDED")
 
     @cached_property
     def described(self) -> dict[str, Any]:
@@ -145,6 +145,7 @@ def _check_aggregates(join: Resolved) -> None:
     """
     if join.aggregates and isinstance(join, ResolvedWhere):
         raise PlanError(
-            f"agg= aggregates what {join.spec.title} matches in tables and in changing tables, and one of streams "
-            "gives each match. Aggregate a window with Range(…, agg=…) or Overlap(…, agg=…), or the matches afterwards."
+            f"agg= is not supported for {join.spec.title} of streams. Use Range(…, agg=…) or Overlap(…, agg=…), or "
+            "aggregate the matches afterwards.",
+            name="JN-AGG-UNSUPPORTED",
         )

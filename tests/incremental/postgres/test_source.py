@@ -141,7 +141,7 @@ def test_values_come_back(values):
 )
 def test_values_that_have_no_place(database, name, value, shown):
     database.run(f"CREATE TABLE v (c {name})", f"INSERT INTO v VALUES ('{value}')")
-    said = r"'c' of public\.v holds .*Pass types=\{'v\.c': pa\.string\(\)\}"
+    said = r"'c' of public\.v has the value .*Pass types=\{'v\.c': pa\.string\(\)\}"
     with jn.postgres(database.dsn, ["v"], append_only=["v"]) as source, pytest.raises(DataError, match=said) as error:
         source.snapshot(lambda *_: None)
     assert shown in str(error.value)
@@ -171,9 +171,9 @@ def test_large_values_that_an_update_leaves_as_they_are(database):
 @pytest.mark.parametrize(
     ("statement", "said"),
     [
-        ("ALTER TABLE sales ADD COLUMN more int", "it has a column 'more' that it did not have"),
-        ("ALTER TABLE sales DROP COLUMN note", "it has no column 'note' any more"),
-        ("ALTER TABLE sales ALTER price TYPE numeric(12, 4)", "its column 'price' is of another type"),
+        ("ALTER TABLE sales ADD COLUMN more int", "column 'more' was added"),
+        ("ALTER TABLE sales DROP COLUMN note", "column 'note' was dropped"),
+        ("ALTER TABLE sales ALTER price TYPE numeric(12, 4)", "column 'price' has another type"),
     ],
 )
 def test_a_table_that_changes_its_columns(database, statement, said):
@@ -185,7 +185,7 @@ def test_a_table_that_changes_its_columns(database, statement, said):
         database.run(statement, "DELETE FROM sales WHERE id = 2")
         # What came before is taken, and each further try stops at the same place.
         for _ in range(3):
-            with pytest.raises(SchemaError, match=f"public.sales is not as it was: {said}"):
+            with pytest.raises(SchemaError, match=f"public.sales was altered: {said}"):
                 follower.run(seconds=20)
             assert answer(database) == before
 
@@ -199,7 +199,7 @@ def test_a_value_without_a_place_is_not_skipped(database):
             follower.start()
             database.run("INSERT INTO v VALUES ('infinity')", "INSERT INTO v VALUES ('2026-01-01')")
             for _ in range(3):
-                with pytest.raises(DataError, match=r"'c' of public\.v holds 'infinity'"):
+                with pytest.raises(DataError, match=r"'c' of public\.v has the value 'infinity'"):
                     follower.step(10)
             assert view.epoch == 1
 
@@ -222,35 +222,33 @@ def test_a_source_that_is_closed(database):
 def test_old_rows_are_missing(database):
     filled_shop(database)
     database.run("ALTER TABLE sales REPLICA IDENTITY DEFAULT")
-    with pytest.raises(
-        PlanError, match=r"ALTER TABLE public\.sales REPLICA IDENTITY FULL, or.*append_only=\['sales'\]"
-    ):
+    with pytest.raises(PlanError, match=r"ALTER TABLE public\.sales REPLICA IDENTITY FULL.*append_only=\['sales'\]"):
         source_of(database)
     with source_of(database, append_only=["sales"]) as source:
         source.start(source.snapshot(lambda *_: None).offset)
         database.run("INSERT INTO sales VALUES (1000, 1, 1, '')")
         assert source.next(1, 10).rows == 1
         database.run("DELETE FROM sales WHERE id = 5")
-        with pytest.raises(DataError, match=r"A delete of public\.sales has come, which append_only= promised"):
+        with pytest.raises(DataError, match=r"A delete of public\.sales arrived, although append_only="):
             source.next(1, 10)
 
 
 def test_tables_that_are_not_there(database):
     filled_shop(database)
     database.run("CREATE VIEW shown AS SELECT * FROM sales")
-    with pytest.raises(SchemaError, match=r"no table 'sale' in the database\. Did you mean 'sales'"):
+    with pytest.raises(SchemaError, match=r"Table 'sale' does not exist in the database\. Did you mean 'sales'"):
         jn.postgres(database.dsn, ["sale"])
-    with pytest.raises(SchemaError, match=r"public\.shown is no table"):
+    with pytest.raises(SchemaError, match=r"public\.shown is not a table"):
         jn.postgres(database.dsn, ["shown"])
-    with pytest.raises(SpecError, match=r"types= names 'sales\.prise'.*Did you mean 'sales\.price'"):
+    with pytest.raises(SpecError, match=r"types= has 'sales\.prise'.*Did you mean 'sales\.price'"):
         source_of(database, types={"sales.prise": pa.string()})
-    with pytest.raises(SpecError, match="append_only= names 'sale'"):
+    with pytest.raises(SpecError, match="append_only= has 'sale'"):
         source_of(database, append_only=["sale"])
-    with pytest.raises(SpecError, match="names no tables"):
+    with pytest.raises(SpecError, match=r"tables=.* has no table names"):
         jn.postgres(database.dsn, [])
-    with pytest.raises(SpecError, match="slot='A slot' is no name"):
+    with pytest.raises(SpecError, match="slot='A slot' is not a valid name"):
         source_of(database, slot="A slot")
-    with pytest.raises(SpecError, match="dsn= is no connection string"):
+    with pytest.raises(SpecError, match="dsn= is not a PostgreSQL connection string"):
         jn.postgres("nonsense", ["sales"])
     with pytest.raises(PlanError, match="cannot be reached"):
         jn.postgres(database.dsn.replace("dbname=", "dbname=not_there_"), ["sales"])
@@ -260,30 +258,30 @@ def test_users_who_may_not(database):
     filled_shop(database)
     database.run("DROP ROLE IF EXISTS reader", "CREATE ROLE reader LOGIN")
     dsn = database.dsn.replace("user=postgres", "user=reader")
-    with pytest.raises(PlanError, match=r"'reader' may not replicate.*ALTER ROLE reader REPLICATION"):
+    with pytest.raises(PlanError, match=r"'reader' has no REPLICATION privilege.*ALTER ROLE reader REPLICATION"):
         jn.postgres(dsn, ["sales"])
     database.run("ALTER ROLE reader REPLICATION")
-    with pytest.raises(PlanError, match=r"may not read public\.sales\. GRANT SELECT"):
+    with pytest.raises(PlanError, match=r"may not read public\.sales\. Run GRANT SELECT"):
         jn.postgres(dsn, ["sales"])
     database.run("GRANT SELECT ON sales TO reader")
     with jn.postgres(dsn, ["sales"]) as source:
-        with pytest.raises(PlanError, match="does not allow to make the publication 'juncture'"):
+        with pytest.raises(PlanError, match="does not allow the user to create the publication 'juncture'"):
             source.snapshot(lambda *_: None)
         database.run("CREATE PUBLICATION juncture FOR TABLE customers")
         with pytest.raises(PlanError, match=r"ALTER PUBLICATION juncture ADD TABLE public\.sales"):
             source.snapshot(lambda *_: None)
         database.run("ALTER PUBLICATION juncture SET TABLE sales WHERE (id > 5)")
-        with pytest.raises(PlanError, match="leaves out rows or columns"):
+        with pytest.raises(PlanError, match="excludes rows or columns"):
             source.snapshot(lambda *_: None)
         database.run(
             "ALTER PUBLICATION juncture SET TABLE sales", "ALTER PUBLICATION juncture SET (publish = 'insert')"
         )
-        with pytest.raises(PlanError, match="does not publish every change"):
+        with pytest.raises(PlanError, match="does not publish every kind of change"):
             source.snapshot(lambda *_: None)
         database.run("ALTER PUBLICATION juncture SET (publish = 'insert, update, delete, truncate')")
         assert source.snapshot(lambda *_: None).tables["sales"].num_rows == 200
         sink = jn.into_postgres(dsn, "answer", key="id")
-        with pytest.raises(PlanError, match="does not allow to make the table 'answer'"):
+        with pytest.raises(PlanError, match="does not allow the user to create the table 'answer'"):
             sink.open(pa.schema({"id": pa.int64(), "_weight": pa.int64()}), "state")
     database.run("DROP OWNED BY reader", "DROP ROLE reader")
 
@@ -301,7 +299,7 @@ def test_a_slot_in_use_and_one_that_is_there(database, tmp_path, monkeypatch):
     filled_shop(database)
     with following(database, folder=tmp_path / "one") as follower:
         follower.start()
-        said = "There is a slot 'juncture' already, but no state"
+        said = "Slot 'juncture' exists already, but the state is empty"
         with following(database, print, tmp_path / "two") as other, pytest.raises(PlanError, match=said):
             other.start()
         with source_of(database) as source, pytest.raises(PlanError, match="'juncture' is in use: process"):
@@ -319,17 +317,17 @@ def test_a_slot_that_has_gone_on_without_the_state(database, tmp_path):
         while source.status().confirmed <= lsn_number(snapshot.offset["lsn"]):
             source.next(1, 0.05)
             assert time.monotonic() < until
-        with pytest.raises(StateError, match=r"has told all up to .* older copy"):
+        with pytest.raises(StateError, match=r"'juncture' is at .* older copy"):
             source.start(snapshot.offset)
         source.drop()
-        with pytest.raises(StateError, match="'juncture' is gone"):
+        with pytest.raises(StateError, match="'juncture' no longer exists"):
             source.start(snapshot.offset)
-        with pytest.raises(StateError, match="of another server"):
+        with pytest.raises(StateError, match="populated from the server '7'"):
             source.start({**snapshot.offset, "system": "7"})
-        with pytest.raises(StateError, match="is none of PostgreSQL"):
+        with pytest.raises(StateError, match="is not one of PostgreSQL"):
             source.start({"file": 7})
         database.run("DROP TABLE sales", "CREATE TABLE sales (id int)", "ALTER TABLE sales REPLICA IDENTITY FULL")
-    with source_of(database) as source, pytest.raises(StateError, match="dropped and made anew"):
+    with source_of(database) as source, pytest.raises(StateError, match="dropped and created again"):
         source.start(snapshot.offset)
 
 

@@ -73,7 +73,7 @@ def test_deletes_of_what_is_not_there():
         join.apply(left=LEFT, right=RIGHT.slice(0, 1))
         changes = {"left": weighted(LEFT.slice(0, 1), -3), "right": weighted(RIGHT.slice(0, 3), -1)}
         if choice == "error":
-            with pytest.raises(DataError, match=r"delete a row that is not there .* Pass unmatched_deletes='count'"):
+            with pytest.raises(DataError, match=r"delete a row that does not exist .* Pass unmatched_deletes='count'"):
                 join.apply(**changes)
             continue
         join.metrics.clear()
@@ -87,13 +87,11 @@ def test_a_checkpoint_of_another_join():
     join.apply(left=LEFT, right=RIGHT)
     other = host(jn.Equi(on="k", how="left"))
     other.states = join.states
-    with pytest.raises(
-        StateError, match=r"of another join: its spec is .*'on': 'k'\}, and that of the join .*'how': 'left'"
-    ):
+    with pytest.raises(StateError, match=r"another join: its spec is .*'on': 'k'\}, but this join has .*'how': 'left'"):
         other.apply(left=LEFT, right=RIGHT)
     more = host(jn.Equi(on="k"), buckets=3)
     more.states = join.states
-    with pytest.raises(StateError, match=r"is of a join in 2 partitions, and this one was made for 3. Set spark.sql"):
+    with pytest.raises(StateError, match=r"has 2 partitions, but this join was planned for 3. Set spark.sql"):
         more.apply(left=LEFT, right=RIGHT)
 
 

@@ -119,9 +119,9 @@ def test_what_is_told(hosting):
     table = hosting.range(3).toDF("k")
     for given, message in (
         ({"left": table, "right": table}, "in this process with jn.changes"),
-        ({"left": table, "right": rows, "how": "left"}, "Pass the left table as a stream: of spark.readStream"),
-        ({"left": table, "right": rows, "agg": {"*": "count"}}, "agg= sums up all right rows that a left row matches"),
-        ({"left": rows, "right": table, "how": "full"}, "Pass the right table as a stream: of spark.readStream"),
+        ({"left": table, "right": rows, "how": "left"}, "how='left' needs state.*Read the left table with"),
+        ({"left": table, "right": rows, "agg": {"*": "count"}}, "agg= needs state for right rows"),
+        ({"left": rows, "right": table, "how": "full"}, "how='full' needs state.*Read the right table with"),
         ({"left": rows, "right": rows, "left_order": jn.Order("k")}, "kept until they are deleted. Remove it"),
         ({"left": rows, "right": rows, "algorithm": "sort"}, "does not apply to change streams"),
     ):
@@ -131,5 +131,5 @@ def test_what_is_told(hosting):
         jn.join(rows, rows, on="k", changes="weights")
     with pytest.raises(jn.SpecError, match=r"JN-ARGUMENT-CONFLICT.*unmatched_deletes='count'"):
         jn.join(rows, rows, on="k", unmatched_deletes="count")
-    with pytest.raises(jn.SchemaError, match="'_weight' and '_change_type', either of which says what comes"):
+    with pytest.raises(jn.SchemaError, match="'_weight' and '_change_type' of the left changes both mark changes"):
         jn.join(rows.selectExpr("*", "'insert' AS _change_type"), rows, on="k", changes=True)

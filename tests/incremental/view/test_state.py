@@ -78,7 +78,7 @@ def test_a_damaged_folder(tmp_path, pattern):
     damaged = next((tmp_path / "state").glob(pattern))
     content = damaged.read_bytes()
     damaged.write_bytes(bytes(255 - byte for byte in content))
-    with pytest.raises(StateError, match="damaged, and nothing in it was changed"):
+    with pytest.raises(StateError, match=r"damaged: .*Nothing in it was changed"):
         opened(tmp_path / "state")
     damaged.write_bytes(content)
     with opened(tmp_path / "state") as view:

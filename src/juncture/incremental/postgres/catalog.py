@@ -88,7 +88,10 @@ def check_server(connection: psycopg.Connection[Any]) -> None:
     """
     version = connection.info.server_version
     if version < _VERSION_LEAST:
-        raise PlanError(f"The server is PostgreSQL {version // 10_000}. Changes are read from version 15 on.")
+        raise PlanError(
+            f"The PostgreSQL server has version {version // 10_000}. Expected version 15 or newer.",
+            name="JN-POSTGRES-VERSION",
+        )
     row = connection.execute(
         "SELECT current_setting('wal_level'), rolreplication OR rolsuper, current_user FROM pg_catalog.pg_roles "
         "WHERE rolname = current_user"
@@ -96,13 +99,15 @@ def check_server(connection: psycopg.Connection[Any]) -> None:
     level, may_replicate, user = row or ("?", False, "?")
     if level != "logical":
         raise PlanError(
-            f"The server's wal_level is {level!r}, by which its log does not tell changes of rows. Expected 'logical': "
-            "ALTER SYSTEM SET wal_level = 'logical', and start the server anew."
+            f"The server's wal_level is {level!r}. Expected 'logical'. Run ALTER SYSTEM SET wal_level = 'logical', "
+            "and restart the server.",
+            name="JN-POSTGRES-SETTING",
         )
     if not may_replicate:
         raise PlanError(
-            f"The user {user!r} may not replicate, so that changes cannot be read. ALTER ROLE {user} REPLICATION as a "
-            "superuser, or connect as another user."
+            f"The PostgreSQL user {user!r} has no REPLICATION privilege. Run ALTER ROLE {user} REPLICATION as a "
+            "superuser, or connect as another user.",
+            name="JN-POSTGRES-PRIVILEGE",
         )
 
 
@@ -134,7 +139,10 @@ def find_tables(
     """
     for name in only_grow:
         if name not in names:
-            raise SpecError(f"append_only= names {name!r}, which is no table of tables=. {did_you_mean(name, names)}")
+            raise SpecError(
+                f"append_only= has {name!r}, which is not in tables=. {did_you_mean(name, names)}",
+                name="JN-ARGUMENT-VALUE",
+            )
     known = Types(connection)
     unused = dict(types)
     found = {
@@ -144,7 +152,10 @@ def find_tables(
     if unused:
         every = [f"{name}.{column.name}" for name, table in found.items() for column in table.columns]
         given = next(iter(unused))
-        raise SpecError(f"types= names {given!r}, which is no column of the tables. {did_you_mean(given, every)}")
+        raise SpecError(
+            f"types= has {given!r}, which is not a column of the tables. {did_you_mean(given, every)}",
+            name="JN-ARGUMENT-VALUE",
+        )
     return found
 
 
@@ -167,19 +178,27 @@ def _table(
         ).fetchone()
     if row is None:
         raise SchemaError(
-            f"There is no table {there!r} in the database. {did_you_mean(there, _all_tables(connection))}"
+            f"Table {there!r} does not exist in the database. {did_you_mean(there, _all_tables(connection))}",
+            name="JN-TABLE-MISSING",
         )
     oid, schema_name, table_name, kind, identity, is_readable = row
     shown = f"{schema_name}.{table_name}"
     if kind not in "rp":
-        raise SchemaError(f"{shown} is no table, but a view, an index or the like. Name the tables that it is made of.")
+        raise SchemaError(
+            f"{shown} is not a table, but for example a view or an index, which has no change log. Name the tables "
+            "that it is built from.",
+            name="JN-TABLE-KIND",
+        )
     if not is_readable:
-        raise PlanError(f"The user may not read {shown}. GRANT SELECT ON {shown} as its owner.")
+        raise PlanError(
+            f"The PostgreSQL user may not read {shown}. Run GRANT SELECT ON {shown} as its owner.",
+            name="JN-POSTGRES-PRIVILEGE",
+        )
     if identity != "f" and not only_grows:
         raise PlanError(
-            f"The log of {shown} does not hold the old rows of updates and deletes, without which nothing tells what "
-            f"to take back. ALTER TABLE {shown} REPLICA IDENTITY FULL, or, if its rows are never updated or deleted, "
-            f"pass append_only=[{name!r}]."
+            f"{shown} does not log the old rows of updates and deletes, which the join needs. Run ALTER TABLE {shown} "
+            f"REPLICA IDENTITY FULL. If its rows are never updated or deleted, pass append_only=[{name!r}] instead.",
+            name="JN-REPLICA-IDENTITY",
         )
     rows = connection.execute(
         "SELECT attname, atttypid::int8, atttypmod FROM pg_catalog.pg_attribute "
@@ -229,19 +248,25 @@ def ensure_publication(
         [publication],
     )
     published = {(each[0], each[1]): each[2:] for each in rows}
-    mend = f"ALTER PUBLICATION {publication}, or pass the name of another one, which is then made."
+    fix = f"Run ALTER PUBLICATION {publication}, or pass a new name as publication=, which is then created."
     for table in tables.values():
         has = published.get((table.schema_name, table.table_name))
         if has is None:
             raise PlanError(
-                f"The publication {publication!r} does not have the table {table.shown}. ALTER PUBLICATION "
-                f"{publication} ADD TABLE {table.shown}, or pass the name of another one, which is then made."
+                f"Publication {publication!r} does not contain the table {table.shown}. Run ALTER PUBLICATION "
+                f"{publication} ADD TABLE {table.shown}, or pass a new name as publication=, which is then created.",
+                name="JN-PUBLICATION",
             )
         columns, row_filter = has
         if row_filter is not None or set(columns) != {column.name for column in table.columns}:
-            raise PlanError(f"The publication {publication!r} leaves out rows or columns of {table.shown}. {mend}")
+            raise PlanError(
+                f"Publication {publication!r} excludes rows or columns of {table.shown}. {fix}", name="JN-PUBLICATION"
+            )
         if not (row[0] and (row[1] or table.only_grows)):
-            raise PlanError(f"The publication {publication!r} does not publish every change of {table.shown}. {mend}")
+            raise PlanError(
+                f"Publication {publication!r} does not publish every kind of change of {table.shown}. {fix}",
+                name="JN-PUBLICATION",
+            )
 
 
 def _make_publication(
@@ -250,7 +275,7 @@ def _make_publication(
     options = "publish_via_partition_root = true"
     if _generated(connection):
         options += ", publish_generated_columns = stored"
-    with reported(f"make the publication {publication!r}"):
+    with reported(f"create the publication {publication!r}"):
         connection.execute(
             sql.SQL("CREATE PUBLICATION {} FOR TABLE {} WITH (" + options + ")").format(
                 sql.Identifier(publication), sql.SQL(", ").join([table.identifier for table in tables.values()])

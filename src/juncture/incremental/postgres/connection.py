@@ -33,8 +33,9 @@ def conninfo_of(dsn: str, **more: str) -> str:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
         raise SpecError(
-            f"dsn= is no connection string of PostgreSQL: {str(error).strip()}. Expected one such as 'host=db "
-            "dbname=shop user=juncture' or 'postgresql://juncture@db/shop'."
+            f"dsn= is not a PostgreSQL connection string: {str(error).strip()}. Expected, for example, 'host=db "
+            "dbname=shop user=juncture' or 'postgresql://juncture@db/shop'.",
+            name="JN-POSTGRES-DSN",
         ) from None
     options = f"{given.get('options') or ''} {_SETTINGS}".strip()
     return make_conninfo(dsn, options=options, client_encoding="UTF8", application_name="juncture", **more)
@@ -54,14 +55,17 @@ def reported(what: str) -> Iterator[None]:
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
-        raise PlanError(f"PostgreSQL does not allow to {what}: {_said(error)}. Grant it to the user.") from error
+        raise PlanError(
+            f"PostgreSQL does not allow the user to {what}: {_said(error)}. Grant the privilege to the user.",
+            name="JN-POSTGRES-PRIVILEGE",
+        ) from error
     except psycopg.OperationalError as error:
         raise StateError(
-            f"The connection to PostgreSQL was lost, or failed, on the way to {what}: {_said(error)}. Nothing else is "
-            "lost: try again."
+            f"The connection to PostgreSQL failed while trying to {what}: {_said(error)}. No data was lost. Try again.",
+            name="JN-POSTGRES-CONNECTION",
         ) from error
     except psycopg.Error as error:
-        raise PlanError(f"PostgreSQL refused to {what}: {_said(error)}.") from error
+        raise PlanError(f"PostgreSQL refused to {what}: {_said(error)}.", name="JN-POSTGRES-REFUSED") from error
 
 
 def _said(error: BaseException) -> str:
@@ -82,7 +86,9 @@ def connected(dsn: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
     try:
         return psycopg.connect(conninfo, autocommit=autocommit)
     except psycopg.OperationalError as error:
-        raise PlanError(f"PostgreSQL cannot be reached: {_said(error)}. Look at dsn=.") from None
+        raise PlanError(
+            f"PostgreSQL cannot be reached: {_said(error)}. Check dsn=.", name="JN-POSTGRES-UNREACHABLE"
+        ) from None
 
 
 def replicating(dsn: str) -> abc.PGconn:
@@ -97,7 +103,11 @@ def replicating(dsn: str) -> abc.PGconn:
     if connection.status != pq.ConnStatus.OK:
         said = connection.get_error_message().strip()
         connection.finish()
-        raise PlanError(f"PostgreSQL lets no one replicate by dsn=: {said}. Look at max_wal_senders and pg_hba.conf.")
+        raise PlanError(
+            f"PostgreSQL does not accept a replication connection with dsn=: {said}. Check max_wal_senders and "
+            "pg_hba.conf.",
+            name="JN-POSTGRES-UNREACHABLE",
+        )
     return connection
 
 

@@ -141,12 +141,14 @@ class Decoder:
     def _without_old_row(self, table: PostgresTable, what: str) -> DataError:
         if table.only_grows:
             return DataError(
-                f"{what} of {table.shown} has come, which append_only= promised that there would be none of. Set its "
-                f"REPLICA IDENTITY to FULL, take it out of append_only=, and populate a new state."
+                f"{what} of {table.shown} arrived, although append_only= names the table. Run ALTER TABLE "
+                f"{table.shown} REPLICA IDENTITY FULL, remove the table from append_only=, and populate a new state.",
+                name="JN-CHANGE-OLD-ROW",
             )
         return DataError(
-            f"{what} of {table.shown} has come without its old row: its REPLICA IDENTITY is FULL no longer. ALTER "
-            f"TABLE {table.shown} REPLICA IDENTITY FULL, and populate a new state."
+            f"{what} of {table.shown} arrived without the old row, because its REPLICA IDENTITY is no longer FULL. "
+            f"Run ALTER TABLE {table.shown} REPLICA IDENTITY FULL, and populate a new state.",
+            name="JN-CHANGE-OLD-ROW",
         )
 
     def _truncate(self, message: bytes) -> None:
@@ -172,8 +174,9 @@ class Decoder:
         before = [(column.name, column.type_oid, column.modifier) for column in table.columns]
         if now != before:
             raise SchemaError(
-                f"The table {table.shown} is not as it was: {_difference(before, now)}. Nothing of what came after "
-                "that has been taken. Populate a new state, with a new slot, from the table as it is."
+                f"Table {table.shown} was altered: {_difference(before, now)}. Changes after that were not applied. "
+                "Populate a new state with a new slot.",
+                name="JN-TABLE-CHANGED",
             )
 
 
@@ -187,14 +190,14 @@ def _difference(before: list[tuple[str, int, int]], now: list[tuple[str, int, in
     names_before, names_now = [each[0] for each in before], [each[0] for each in now]
     for name in names_now:
         if name not in names_before:
-            return f"it has a column {name!r} that it did not have"
+            return f"column {name!r} was added"
     for name in names_before:
         if name not in names_now:
-            return f"it has no column {name!r} any more"
+            return f"column {name!r} was dropped"
     for name, *was in before:
         if was != list(next(each[1:] for each in now if each[0] == name)):
-            return f"its column {name!r} is of another type"
-    return "its columns are in another order"
+            return f"column {name!r} has another type"
+    return "its columns have another order"
 
 
 def _read_tuple(message: bytes, place: int) -> tuple[_Row, int]:
@@ -233,8 +236,9 @@ def columns_of(table: PostgresTable, texts: list[pa.Array]) -> list[pa.Array]:
             columns.append(from_text(values, column.data_type))
         except DoesNotFitError as error:
             raise DataError(
-                f"The column {column.name!r} of {table.shown} holds {error.value!r}, which the type {column.data_type} "
-                f"has no place for. Pass types={{'{table.name}.{column.name}': pa.string()}} to have it as text."
+                f"Column {column.name!r} of {table.shown} has the value {error.value!r}, which does not fit the type "
+                f"{column.data_type}. Pass types={{'{table.name}.{column.name}': pa.string()}} to read it as text.",
+                name="JN-VALUE-RANGE",
             ) from None
     return columns
 

@@ -70,7 +70,9 @@ def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | 
     plugin, database, here, is_active, process, confirmed, kept, is_lost = row
     if plugin != "pgoutput" or database != here:
         raise PlanError(
-            f"The slot {name!r} is of the plugin {plugin!r} and the database {database!r}. Pass another name as slot=."
+            f"Slot {name!r} belongs to the plugin {plugin!r} and the database {database!r}. Pass another name as "
+            "slot=.",
+            name="JN-SLOT-FOREIGN",
         )
     return SlotStatus(name, is_active, process, lsn_number(confirmed or "0/0"), kept, bool(is_lost))
 
@@ -104,8 +106,9 @@ def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -
     result = connection.exec_(command.encode())
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise PlanError(
-            f"PostgreSQL makes no slot {name!r}: {_said(result)}. Look at slot= and at the server's "
-            "max_replication_slots."
+            f"Slot {name!r} was not created by PostgreSQL: {_said(result)}. Check slot= and the server's "
+            "max_replication_slots.",
+            name="JN-SLOT-CREATE",
         )
     place, snapshot = result.get_value(0, 1), result.get_value(0, 2)
     assert place is not None and snapshot is not None
@@ -145,8 +148,11 @@ class LogStream:
         if result.status != pq.ExecStatus.COPY_BOTH:
             self.close()
             if result.error_field(pq.DiagnosticField.SQLSTATE) == b"55006":
-                raise PlanError(in_use(slot, _said(result)))
-            raise StateError(f"PostgreSQL does not tell changes by the slot {slot!r}: {_said(result)}.")
+                raise PlanError(in_use(slot, _said(result)), name="JN-SLOT-IN-USE")
+            raise StateError(
+                f"Slot {slot!r} was not opened by PostgreSQL: {_said(result)}. Try again, or check the server's log.",
+                name="JN-POSTGRES-CONNECTION",
+            )
         self._poll = select.poll()
         self._poll.register(self._connection.socket, select.POLLIN)
 
@@ -163,9 +169,9 @@ class LogStream:
             try:
                 size, data = self._connection.get_copy_data(1)
             except psycopg.OperationalError as error:
-                raise StateError(_lost(str(error))) from None
+                raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
             if size == -1:
-                raise StateError(_lost(_said(self._connection.get_result())))
+                raise StateError(_lost(_said(self._connection.get_result())), name="JN-POSTGRES-CONNECTION")
             if size == 0:
                 left_s = until - time.monotonic()
                 if left_s <= 0:
@@ -186,7 +192,7 @@ class LogStream:
         try:
             self._connection.consume_input()
         except psycopg.OperationalError as error:
-            raise StateError(_lost(str(error))) from None
+            raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
 
     def acknowledge(self, place: int) -> None:
         """Let the server forget the log up to a place."""
@@ -203,7 +209,7 @@ class LogStream:
             self._connection.put_copy_data(_STATUS.pack(b"r", self._taken, self._taken, self._taken, now_us, 0))
             self._connection.flush()
         except psycopg.OperationalError as error:
-            raise StateError(_lost(str(error))) from None
+            raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
         self._told_s = time.monotonic()
 
     def close(self) -> None:
@@ -212,15 +218,15 @@ class LogStream:
 
 
 def in_use(slot: str, said: str) -> str:
-    """Return what is said of a slot that another process reads by."""
+    """Return the message for a slot from which another process reads."""
     return (
-        f"The slot {slot!r} is in use: {said}. One process at a time can read by it: stop the other one, or pass "
-        "another name as slot=."
+        f"Slot {slot!r} is in use: {said}. Only one process can read from a slot. Stop the other one, or pass another "
+        "name as slot=."
     )
 
 
 def _lost(said: str) -> str:
-    return f"The connection to PostgreSQL was lost: {said.strip()}. Nothing else is lost: follow again to go on."
+    return f"The connection to PostgreSQL was lost: {said.strip()}. No data was lost. Follow again to continue."
 
 
 def _said(result: Any) -> str:

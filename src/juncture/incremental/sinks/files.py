@@ -53,13 +53,17 @@ class FilesSink:
         epochs = []
         for path in paths:
             if not path.stem.isdecimal():
-                raise StateError(f"{path} is not the file of an epoch. Pass a folder that has no other files.")
+                raise StateError(
+                    f"File {path} is not the file of an epoch. Pass a folder without other files.",
+                    name="JN-SINK-FOREIGN",
+                )
             epochs.append(int(path.stem))
         for before, epoch in pairwise(epochs):
             if epoch != before + 1:
                 raise StateError(
-                    f"The folder {self._folder} lacks the file of epoch {before + 1:,}, and has that of epoch "
-                    f"{epoch:,}. Restore the file, or pass another folder and a new state."
+                    f"Folder {self._folder} has no file of epoch {before + 1:,}, but one of epoch {epoch:,}. Restore "
+                    "the file, or pass another folder and a new state.",
+                    name="JN-SINK-INCOMPLETE",
                 )
         return epochs[-1] if epochs else 0
 
@@ -68,14 +72,21 @@ class FilesSink:
         try:
             found = pq.read_schema(path)
         except (OSError, pa.ArrowException) as error:
-            raise StateError(f"{path} cannot be read: {error}. Remove it to have its epoch written again.") from error
+            raise StateError(
+                f"File {path} cannot be read: {error}. Remove it, and its epoch is written again.",
+                name="JN-SINK-INCOMPLETE",
+            ) from error
         if (found.metadata or {}).get(_STATE) != state.encode():
             raise StateError(
-                f"The files in {self._folder} are not of this state. Pass another folder, or the state that they are "
-                "of."
+                f"The files in {self._folder} belong to another state. Pass another folder, or the state that wrote "
+                "them.",
+                name="JN-SINK-FOREIGN",
             )
         if not found.equals(schema):
-            raise SchemaError(f"The files in {self._folder} have other columns than the answer. Pass another folder.")
+            raise SchemaError(
+                f"The files in {self._folder} have other columns than the result. Pass another folder.",
+                name="JN-SINK-SCHEMA",
+            )
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
         """Write the file of an epoch, an empty one too.
@@ -87,8 +98,9 @@ class FilesSink:
         """
         if epoch != self._epoch + 1:
             raise StateError(
-                f"The folder {self._folder} holds epoch {self._epoch:,}, and epoch {epoch:,} does not follow it. "
-                "Follow again to have the epochs in between written."
+                f"Folder {self._folder} is at epoch {self._epoch:,}, so epoch {epoch:,} cannot be written next. "
+                "Follow again to write the missing epochs.",
+                name="JN-SINK-EPOCH",
             )
         path = self._folder / f"{epoch:0{_DIGITS}}.parquet"
         written = path.with_name(f"_{path.name}")
@@ -98,7 +110,10 @@ class FilesSink:
             written.rename(path)
             _sync(self._folder)
         except (OSError, pa.ArrowException) as error:
-            raise StateError(f"Epoch {epoch:,} cannot be written to {path}: {error}.") from error
+            raise StateError(
+                f"Epoch {epoch:,} cannot be written to {path}: {error}. Check the permissions and the free disk space.",
+                name="JN-SINK-WRITE",
+            ) from error
         self._epoch = epoch
 
     def close(self) -> None:

@@ -43,7 +43,10 @@ class PostgresSink:
         self._dsn, self._name, self._replace = dsn, table, replace
         self._key = (key,) if isinstance(key, str) else tuple(key)
         if not self._key:
-            raise SpecError(f"key={key!r} names no columns. Expected those that tell the rows of the answer apart.")
+            raise SpecError(
+                f"key={key!r} has no columns. Expected the columns that identify a row of the result.",
+                name="JN-ARGUMENT-VALUE",
+            )
         self._connection: psycopg.Connection[Any] | None = None
         self._columns: tuple[str, ...] = ()
         self._state = ""
@@ -64,10 +67,13 @@ class PostgresSink:
         self._columns = tuple(name for name in schema.names if name != WEIGHT)
         for name in self._key:
             if name not in self._columns:
-                raise SpecError(f"key= names {name!r}, which the answer lacks. {did_you_mean(name, self._columns)}")
+                raise SpecError(
+                    f"key= has {name!r}, which is not a column of the result. {did_you_mean(name, self._columns)}",
+                    name="JN-ARGUMENT-VALUE",
+                )
         self._state = state
         self._connection = connected(self._dsn, autocommit=True)
-        with reported(f"make the table {self._name!r}"), self._connection.transaction():
+        with reported(f"create the table {self._name!r}"), self._connection.transaction():
             self._find_or_make(schema)
             for table in (_GONE, _COME):
                 self._connection.execute(
@@ -97,8 +103,9 @@ class PostgresSink:
         if there != set(self._columns):
             name = next(iter(set(self._columns) ^ there))
             raise SchemaError(
-                f"The table {self._shown} has other columns than the answer: {name!r} is in one of them only. Pass the "
-                "name of a table that is not there yet, which is then made."
+                f"Table {self._shown} has other columns than the result: only one of them has {name!r}. Pass the name "
+                "of a new table, which is then created.",
+                name="JN-SINK-SCHEMA",
             )
         self._connection.execute(sql.SQL(_MAKE_EPOCHS).format(self._epochs))
 
@@ -122,8 +129,9 @@ class PostgresSink:
         filled = self._connection.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(self._table)).fetchone()
         if (row is not None or (filled and filled[0])) and not self._replace:
             raise StateError(
-                f"The table {self._shown} holds rows that are not of this state. Pass the state that they are of, "
-                "another table, or replace=True to have its rows replaced."
+                f"Table {self._shown} has rows of another state. Pass the state that wrote them, another table, or "
+                "replace=True to replace its rows.",
+                name="JN-SINK-FOREIGN",
             )
         return 0
 
@@ -141,8 +149,9 @@ class PostgresSink:
         with reported(f"write to {self._shown}"), self._connection.transaction():
             if self._epoch() != epoch - 1:
                 raise StateError(
-                    f"The table {self._shown} holds epoch {self._epoch():,}, and epoch {epoch:,} was to follow: "
-                    "something else writes to it. Let one process at a time do so."
+                    f"Table {self._shown} is at epoch {self._epoch():,}, so epoch {epoch:,} cannot be written next. "
+                    "Another process writes to the table. Stop it, and follow again.",
+                    name="JN-SINK-EPOCH",
                 )
             if epoch == 1 and self._replace:
                 self._connection.execute(sql.SQL("TRUNCATE {}").format(self._table))
@@ -188,8 +197,9 @@ class PostgresSink:
             raise self._not_a_key(error.diag.message_detail or str(error)) from None
         if deleted + updated != gone or updated + inserted != come:
             raise StateError(
-                f"The table {self._shown} lacks rows that were written to it: something else has changed it. Pass "
-                "replace=True and a new state to have it written anew."
+                f"Table {self._shown} lacks rows that were written to it, because another program changed it. Pass "
+                "replace=True and a new state to write the table again.",
+                name="JN-SINK-CHANGED",
             )
 
     def _made(self, statement: str) -> int:
@@ -217,8 +227,9 @@ class PostgresSink:
 
     def _not_a_key(self, problem: str) -> DataError:
         return DataError(
-            f"key={list(self._key)!r} does not tell the rows of the answer apart: {problem}. Pass columns that do, "
-            "none of which is ever null."
+            f"key={list(self._key)!r} does not identify the rows of the result: {problem}. Pass columns that are "
+            "unique and never null.",
+            name="JN-SINK-KEY",
         )
 
     def close(self) -> None:

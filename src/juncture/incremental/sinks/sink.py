@@ -81,7 +81,8 @@ def sink_of(given: Sink | Write) -> Sink:
         return given
     if not callable(given):
         raise SpecError(
-            f"sink={given!r} takes no changes. Expected jn.into_postgres(…), jn.into_files(…), or a function of the "
-            "number of an epoch and its changes."
+            f"sink={given!r} ({type(given).__name__}) is not a sink. Expected jn.into_postgres(…), jn.into_files(…), "
+            "or a function of an epoch's number and its changes.",
+            name="JN-ARGUMENT-TYPE",
         )
     return Callback(given)

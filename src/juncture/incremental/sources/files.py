@@ -41,7 +41,10 @@ class FilesSource:
     def __init__(self, folders: Mapping[str, Path], tables: Mapping[str, pa.Schema]) -> None:
         for name, schema in tables.items():
             if not isinstance(schema, pa.Schema):
-                raise SpecError(f"tables= has {schema!r} for {name!r}, which is no schema. Expected a pyarrow.Schema.")
+                raise SpecError(
+                    f"tables[{name!r}] is {schema!r} ({type(schema).__name__}). Expected a pyarrow.Schema.",
+                    name="JN-ARGUMENT-TYPE",
+                )
         self._folders = dict(folders)
         self._tables = dict(tables)
         self._taken: dict[str, str] = {}
@@ -65,7 +68,11 @@ class FilesSource:
             If it is an offset of another source.
         """
         if not isinstance(offset, dict) or set(offset) != set(self._tables):
-            raise StateError(f"The state's offset is {offset!r}, which names no files of {sorted(self._tables)}.")
+            raise StateError(
+                f"The state's offset {offset!r} has no file for each table of {sorted(self._tables)}. Pass the source "
+                "that the state was populated from.",
+                name="JN-STATE-OFFSET",
+            )
         self._taken = dict(offset)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
@@ -109,7 +116,7 @@ class FilesSource:
         folder = self._folders[table]
         if not folder.is_dir():
             raise DataError(
-                f"There is no folder {folder}, in which the changes of {table!r} would come. Make it first."
+                f"Folder {folder} for the changes of {table!r} does not exist. Create it first.", name="JN-FILE-MISSING"
             )
         return sorted(
             path.name
@@ -130,9 +137,14 @@ class FilesSource:
             # Files hold what they hold in types of their own: small numbers may have come as large ones.
             return list(found.cast(_as_said(found.schema, schema)).to_batches())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-            raise DataError(f"{path} cannot be read as changes of {table!r}: {error}.") from error
+            raise DataError(
+                f"File {path} cannot be read as changes of {table!r}: {error}. Write it again.", name="JN-FILE-DAMAGED"
+            ) from error
         except ValueError as error:
-            raise SchemaError(f"{path} has other columns than {table!r}: {error}.") from error
+            raise SchemaError(
+                f"File {path} has other columns than {table!r}: {error}. Write it again with the columns of the table.",
+                name="JN-SCHEMA-DIFFERENT",
+            ) from error
 
 
 def _lines(path: Path, schema: pa.Schema) -> pa.Table:

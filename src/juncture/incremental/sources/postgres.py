@@ -33,8 +33,8 @@ _SLOT_STAYS = (
     "followed again."
 )
 _SLOT_KEEPS = (
-    "The server keeps %s of its log for the slot %r, by which nobody reads. Follow by it, or remove it: SELECT "
-    "pg_drop_replication_slot(%r)."
+    "The server keeps %s of its log for the slot %r, from which no process reads. Follow with the slot, or drop it: "
+    "SELECT pg_drop_replication_slot(%r)."
 )
 
 _NEW = "_new"
@@ -87,7 +87,7 @@ class PostgresSource:
 
     def status(self) -> SlotStatus | None:
         """Return what the server says of the slot; None if there is none. The source may be closed."""
-        with self._asking(f"look at the slot {self.slot!r}"):
+        with self._asking(f"read the state of the slot {self.slot!r}"):
             return slot_status(self._connection, self.slot)
 
     def drop(self) -> None:
@@ -101,7 +101,7 @@ class PostgresSource:
             If another process reads by it.
         """
         self._end_stream()
-        with self._asking(f"remove the slot {self.slot!r}"):
+        with self._asking(f"drop the slot {self.slot!r}"):
             for name in (self.slot, self.slot + _NEW):
                 if self._unused(name) is not None:
                     self._drop_slot(name)
@@ -132,8 +132,9 @@ class PostgresSource:
         with self._asking("read the tables"):
             if self.status() is not None:
                 raise PlanError(
-                    f"There is a slot {self.slot!r} already, but no state that goes with it. Open that state, pass "
-                    f"another name as slot=, or remove the slot: SELECT pg_drop_replication_slot('{self.slot}')."
+                    f"Slot {self.slot!r} exists already, but the state is empty. Open the state of the slot, pass "
+                    f"another name as slot=, or drop the slot: SELECT pg_drop_replication_slot('{self.slot}').",
+                    name="JN-SLOT-EXISTS",
                 )
             self._ensure_publication()
             new = self.slot + _NEW
@@ -168,7 +169,7 @@ class PostgresSource:
         self._check_open()
         self._end_stream()
         place = self._place_of(offset)
-        with self._asking(f"go on by the slot {self.slot!r}"):
+        with self._asking(f"resume the slot {self.slot!r}"):
             self._take_slot(place)
             self._ensure_publication()
         self._decoder = Decoder(self._tables)
@@ -191,7 +192,7 @@ class PostgresSource:
             If the connection is lost.
         """
         if self._stream is None:
-            raise PlanError("The source has not been started: start(offset) comes first.")
+            raise PlanError("The source has not been started. Call start(offset) first.", name="JN-SOURCE-NOT-STARTED")
         try:
             return self._next(self._stream, rows, timeout_s)
         except BaseException:
@@ -264,7 +265,7 @@ class PostgresSource:
 
     def _check_open(self) -> None:
         if self._is_closed:
-            raise PlanError("The source is closed. Open it again with jn.postgres(…).")
+            raise PlanError("The source is closed. Open it again with jn.postgres(…).", name="JN-STATE-CLOSED")
 
     def __enter__(self) -> Self:
         return self
@@ -291,19 +292,23 @@ class PostgresSource:
         now = self._offset(0)
         if not isinstance(offset, dict) or set(offset) != set(now):
             raise StateError(
-                f"The state's offset is {offset!r}, which is none of PostgreSQL. Pass the source that the state is of."
+                f"The state's offset {offset!r} is not one of PostgreSQL. Pass the source that the state was "
+                "populated from.",
+                name="JN-STATE-OFFSET",
             )
         for what, name in (("system", "server"), ("slot", "slot")):
             if offset[what] != now[what]:
                 raise StateError(
-                    f"The state is of another {name} ({offset[what]!r}) than the source's ({now[what]!r}). Pass the "
-                    "one that it was populated from, or populate a new state."
+                    f"The state was populated from the {name} {offset[what]!r}, but the source reads from "
+                    f"{now[what]!r}. Pass the original source, or populate a new state.",
+                    name="JN-STATE-OFFSET",
                 )
         for name, oid in now["tables"].items():
             if offset["tables"].get(name) != oid:
                 raise StateError(
-                    f"The table {self._tables[name].shown} is another one than that of the state: it was dropped and "
-                    "made anew, or renamed. Populate a new state."
+                    f"Table {self._tables[name].shown} was dropped and created again, or renamed, after the state was "
+                    "populated. Populate a new state.",
+                    name="JN-TABLE-RECREATED",
                 )
         return lsn_number(offset["lsn"])
 
@@ -312,26 +317,28 @@ class PostgresSource:
         slot = self._unused(self.slot)
         new = self._unused(self.slot + _NEW)
         if slot is None and new is not None and new.confirmed == place:
-            with reported(f"make the slot {self.slot!r}"):
+            with reported(f"create the slot {self.slot!r}"):
                 self._connection.execute(
                     "SELECT pg_copy_logical_replication_slot(%s, %s, false)", [new.name, self.slot]
                 )
             slot = self.status()
         if slot is None:
             raise StateError(
-                f"The slot {self.slot!r} is gone, and with it what has changed since {lsn_text(place)}. Populate a "
-                "new state."
+                f"Slot {self.slot!r} no longer exists, so changes since {lsn_text(place)} are lost. Populate a new "
+                "state.",
+                name="JN-SLOT-LOST",
             )
         if slot.is_lost:
             raise StateError(
-                f"The server has removed the log that the slot {self.slot!r} would have told (max_slot_wal_keep_size). "
-                f"Remove the slot by SELECT pg_drop_replication_slot('{self.slot}'), and populate a new state."
+                f"Slot {self.slot!r} needs log that the server has removed (max_slot_wal_keep_size). Drop the slot "
+                f"with SELECT pg_drop_replication_slot('{self.slot}'), and populate a new state.",
+                name="JN-SLOT-LOST",
             )
         if slot.confirmed > place:
             raise StateError(
-                f"The slot {self.slot!r} has told all up to {lsn_text(slot.confirmed)}, and the state has come to "
-                f"{lsn_text(place)}: it is an older copy, or another state has followed by the slot. Populate a new "
-                "state."
+                f"Slot {self.slot!r} is at {lsn_text(slot.confirmed)}, but the state is at {lsn_text(place)}. The "
+                "state is an older copy, or another state used the slot. Populate a new state.",
+                name="JN-SLOT-AHEAD",
             )
         if new is not None:
             self._drop_slot(new.name)
@@ -341,12 +348,14 @@ class PostgresSource:
         until = time.monotonic() + _IN_USE_S
         while (slot := slot_status(self._connection, name)) is not None and slot.is_active:
             if time.monotonic() > until:
-                raise PlanError(in_use(name, f"process {slot.process} of the server reads by it"))
+                raise PlanError(
+                    in_use(name, f"process {slot.process} of the server reads from it"), name="JN-SLOT-IN-USE"
+                )
             time.sleep(0.05)
         return slot
 
     def _drop_slot(self, name: str) -> None:
-        with reported(f"remove the slot {name!r}"):
+        with reported(f"drop the slot {name!r}"):
             self._connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
 
     def _warn_of_slots(self) -> None:
@@ -363,14 +372,16 @@ class PostgresSource:
 def _check_arguments(names: Mapping[str, str], slot: str) -> None:
     if not names or not all(isinstance(each, str) for pair in names.items() for each in pair):
         raise SpecError(
-            f"tables={names!r} names no tables. Expected names such as ['customers', 'shop.sales'], or what they are "
-            "called here: {'left': 'customers', 'right': 'shop.sales'}."
+            f"tables={names!r} has no table names. Expected a list such as ['customers', 'shop.sales'], or a mapping "
+            "such as {'left': 'customers', 'right': 'shop.sales'}.",
+            name="JN-ARGUMENT-VALUE",
         )
     longest = _SLOT_CHARACTERS_MOST - len(_NEW)
     if not slot or len(slot) > longest or not all(each in "abcdefghijklmnopqrstuvwxyz0123456789_" for each in slot):
         raise SpecError(
-            f"slot={slot!r} is no name of a slot. Expected at most {longest} lower-case letters, digits and "
-            "underscores."
+            f"slot={slot!r} is not a valid name of a slot. Expected 1 to {longest} lower-case letters, digits and "
+            "underscores.",
+            name="JN-ARGUMENT-VALUE",
         )
 
 

@@ -43,7 +43,7 @@ class RangedSource(PostgresSource):
         """Make the slot if it is not there, and return where it begins."""
         ensure_publication(self._connection, self.publication, self._tables)
         if self.status() is None:
-            with reported(f"make the slot {self.slot!r}"):
+            with reported(f"create the slot {self.slot!r}"):
                 self._connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [self.slot])
         slot = self._unused(self.slot)
         assert slot is not None
@@ -91,7 +91,7 @@ class RangedSource(PostgresSource):
             where = sql.SQL("{} AND ctid < {}::tid").format(where, f"({last},0)")
         with connected(self._dsn, autocommit=False) as connection:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            with reported("read a snapshot that another connection keeps"):
+            with reported("read the exported snapshot"):
                 connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(snapshot))
             return copied(connection, self.table, _silent, where)
 
@@ -109,7 +109,7 @@ class RangedSource(PostgresSource):
             "'publication_names', %s)"
         )
         publication = sql.Identifier(self.publication).as_string(None)
-        with reported(f"read by the slot {self.slot!r}"), self._connection.cursor() as cursor:
+        with reported(f"read from the slot {self.slot!r}"), self._connection.cursor() as cursor:
             for (message,) in cursor.stream(query, [self.slot, lsn_text(last), publication]):
                 if decoder.read(message) is None:
                     continue
@@ -118,8 +118,10 @@ class RangedSource(PostgresSource):
                     continue
                 if taken.is_truncated:
                     raise DataError(
-                        f"{self.table.shown} was truncated, and nothing tells which rows have gone. Start the query "
-                        "with a new checkpoint, output and slot; or delete rows by DELETE."
+                        f"Table {self.table.shown} was truncated, and the log does not have the rows that this "
+                        "removed. Start the query with a new checkpoint, output and slot. Use DELETE instead of "
+                        "TRUNCATE.",
+                        name="JN-TABLE-TRUNCATED",
                     )
                 gathered.add(taken)
                 if len(gathered.rows) >= _ROWS:
@@ -132,10 +134,14 @@ class RangedSource(PostgresSource):
         """Let the server forget the log up to an offset."""
         slot = self._unused(self.slot)
         if slot is None:
-            raise PlanError(f"The slot {self.slot!r} is gone, and with it what changes from here on.")
+            raise PlanError(
+                f"Slot {self.slot!r} no longer exists, so later changes are lost. Start the query with a new "
+                "checkpoint, output and slot.",
+                name="JN-SLOT-LOST",
+            )
         place = lsn_number(offset["lsn"])
         if slot.confirmed < place:
-            with reported(f"go on by the slot {self.slot!r}"):
+            with reported(f"resume the slot {self.slot!r}"):
                 self._connection.execute(
                     "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [self.slot, lsn_text(place)]
                 )

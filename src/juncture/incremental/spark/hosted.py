@@ -97,7 +97,7 @@ def _words(sides: tuple[ChangeSide, ChangeSide], buckets: int) -> Iterator[tuple
     yield "state", "the rows of both sides as they are, which is as much as there is of them"
     yield buckets_told(buckets)
     yield (
-        "given",
+        "emitted",
         "once in each micro-batch, what it changes of the answer; each row once, and none that comes and goes",
     )
 

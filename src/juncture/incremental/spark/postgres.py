@@ -139,8 +139,11 @@ def _opened(options: Mapping[str, str]) -> RangedSource:
     lacking = [name for name in ("dsn", "table", "slot") if name not in options]
     more = [name for name in options if name not in _OPTIONS]
     if lacking or more:
-        wrong = f"lacks the option {lacking[0]!r}" if lacking else f"has no option {more[0]!r}"
-        raise SpecError(f"The format {NAME!r} {wrong}. Expected dsn, table and slot, and publication and partitions.")
+        wrong = f"needs the option {lacking[0]!r}" if lacking else f"has no option {more[0]!r}"
+        raise SpecError(
+            f"Format {NAME!r} {wrong}. Expected dsn, table and slot, and optionally publication and partitions.",
+            name="JN-ARGUMENT-UNKNOWN",
+        )
     return RangedSource(options["dsn"], options["table"], options["slot"], options.get("publication"))
 
 

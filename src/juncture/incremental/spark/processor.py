@@ -104,14 +104,16 @@ class ChangeProcessor(StatefulProcessor):
         kept = json.loads(found[0])
         if kept.get("version") != _VERSION:
             raise StateError(
-                f"The state in {CHECKPOINT} is of a join of streams that only grow, or was written by another version "
-                "of Juncture. Start the query as it was, or with a new checkpoint and output."
+                f"The state in {CHECKPOINT} belongs to a join of append-only streams, or was written by another "
+                "version of Juncture. Start the query as before, or with a new checkpoint and output.",
+                name="JN-CHECKPOINT-FOREIGN",
             )
         for name, value in described(self._setup).items():
             if kept["join"].get(name) != value:
                 raise StateError(
-                    f"The state in {CHECKPOINT} is of another join: its {name} is {kept['join'].get(name)}, and that "
-                    f"of the join {value}. Start another join with a new checkpoint and output."
+                    f"The state in {CHECKPOINT} belongs to another join: its {name} is {kept['join'].get(name)}, but "
+                    f"this join has {value}. Start this join with a new checkpoint and output.",
+                    name="JN-CHECKPOINT-FOREIGN",
                 )
         check_buckets(kept["buckets"], self._buckets)
         join.position = Position(kept["epoch"], None, kept["missing"])

@@ -73,8 +73,9 @@ def plan_with_table(
     """
     if spec.how in ("right", "full"):
         raise PlanError(
-            f"how={spec.how!r} keeps the right rows that no left row matches, so that all that have come have to be "
-            f"held, and of a table nothing is. {read_as_stream('right')}"
+            f"how={spec.how!r} needs state for right rows, but a right table that is not a stream has none. "
+            f"{read_as_stream('right')}",
+            name="JN-CHANGES-TABLE",
         )
     rows = _weighted(left, "left")
     planned = plan_of_stream(spec, rows, right, algorithm="auto", session=session, lazy=False, stats=None)
@@ -94,11 +95,12 @@ def plan_with_left_table(
         If what becomes of a left row depends on all right rows.
     """
     if spec.how not in (None, "inner", "right") or spec.kind == "asof" or getattr(spec, "agg", None):
-        what = "agg= sums up" if getattr(spec, "agg", None) else f"how={spec.how!r} is about"
-        what = "an as-of join is about" if spec.kind == "asof" else what
+        what = "agg=" if getattr(spec, "agg", None) else f"how={spec.how!r}"
+        what = "An as-of join" if spec.kind == "asof" else what
         raise PlanError(
-            f"The right table is a stream of changes, and the left one is none: {what} all right rows that a left row "
-            "matches, which have to be held therefore. how='inner' and 'right' go row by row. " + read_as_stream("left")
+            f"{what} needs state for right rows, because the right table is a stream of changes and the left one is "
+            f"not. Only how='inner' and 'right' work without state. {read_as_stream('left')}",
+            name="JN-CHANGES-TABLE",
         )
     rows = _weighted(right, "right")
     return _told(plan_of_left_table(spec, left, rows, session=session), "right", output)
@@ -114,15 +116,15 @@ def _told(planned: Plan, side: Side, output: ChangeFormat) -> Plan:
     safe = [f"c{place}" for place in range(len(names))]
     last = [*(each for each in range(len(names)) if each != place), place]
     frame = frame.toDF(*safe).select(*(F.col(safe[each]) for each in last)).toDF(*names)
-    told = ("given", "the changes of each micro-batch on their own: rows that come and go within it are both there")
+    told = ("emitted", "the changes of each micro-batch, without cancelling an insert against a delete")
     return replace(planned, run=Query(said(frame, output)).execute, details=(*planned.details, told))
 
 
 def read_as_stream(side: str) -> str:
-    """Say how a table can be a side of a join whose state is held."""
+    """Return the remedy for a table that has to be a stream, because the join needs its state."""
     return (
-        f"Pass the {side} table as a stream: of spark.readStream, without a column that says what changes, all rows "
-        "come, and are held."
+        f"Read the {side} table with spark.readStream. A stream without a column that marks changes inserts all of its "
+        "rows."
     )
 
 

@@ -169,7 +169,7 @@ class Index:
         numbers = np.frombuffer(content, np.int64)
         number, blocks, lines, reach, is_sorted = (int(each) for each in numbers[:5])
         if len(numbers) != 5 + blocks * (4 + lines):
-            raise ValueError(f"the index of run {number} is of another length")
+            raise ValueError(f"the index of run {number} has the wrong length")
         table = numbers[5:].reshape(4 + lines, blocks)
         return cls(number, table[:3], table[3], table[4:], reach, bool(is_sorted))
 
@@ -224,7 +224,7 @@ def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tu
     numbers = np.frombuffer(content, np.int64, count).reshape(lines, size)
     batch = pa.ipc.read_record_batch(pa.py_buffer(content).slice(8 * count), schema)
     if batch.num_rows != size:
-        raise ValueError(f"a block has {batch.num_rows} rows, and not {size}")
+        raise ValueError(f"a block has {batch.num_rows} rows instead of {size}")
     return numbers, batch
 
 

@@ -151,7 +151,10 @@ class Merge:
         """Return what writes the new run, once all is written; what made that fail is raised."""
         self._thread.join()
         if self._error is not None:
-            raise StateError(f"Runs on disk could not be merged: {self._error}.") from self._error
+            raise StateError(
+                f"Runs on disk cannot be merged: {self._error}. Check the free disk space, and open the state again.",
+                name="JN-STATE-WRITE",
+            ) from self._error
         return self.writer
 
     def carry_over(self, run: StoredRun) -> None:

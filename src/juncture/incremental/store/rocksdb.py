@@ -98,14 +98,16 @@ class RocksStore(RunFiles):
     def _check_same(self, found: dict[str, Any], wanted: Mapping[str, Any]) -> None:
         if found["version"] != _VERSION:
             raise StateError(
-                f"The state in {self.folder} is of version {found['version']}, and this Juncture reads {_VERSION}. "
-                "Populate a new folder, or open it by the version that made it."
+                f"State folder {self.folder} has version {found['version']}, but this Juncture reads version "
+                f"{_VERSION}. Populate a new folder, or open it with the version of Juncture that wrote it.",
+                name="JN-STATE-VERSION",
             )
         for name, value in wanted.items():
             if found.get(name) != value:
                 raise StateError(
-                    f"The state in {self.folder} is of another join: its {name} is {found.get(name)}, and that of the "
-                    f"join {value}. Pass another folder for another join."
+                    f"State folder {self.folder} belongs to another join: its {name} is {found.get(name)}, but this "
+                    f"join has {value}. Pass another folder.",
+                    name="JN-STATE-FOREIGN",
                 )
 
     def position(self) -> Position | None:
@@ -195,17 +197,21 @@ def _check_new(folder: Path) -> None:
     """Refuse a folder without a database that holds other files, or lacks a part of one: a new one would be made."""
     paths = list(folder.iterdir())
     if any(path.suffix == ".sst" or (path.suffix == ".log" and path.stat().st_size) for path in paths):
-        raise StateError(damaged(RocksStore.kind, folder, "the file CURRENT is missing"))
+        raise StateError(damaged(RocksStore.kind, folder, "the file CURRENT is missing"), name="JN-STATE-DAMAGED")
     if any(not path.name.startswith(_OF_NEW) for path in paths):
         raise StateError(
-            f"The folder {folder} holds other files, and no state of a join. Pass one that is empty, new, or of the "
-            "same join."
+            f"Folder {folder} has other files and no state of a join. Pass an empty folder, a new one, or one of the "
+            "same join.",
+            name="JN-STATE-FOREIGN",
         )
 
 
 def _opened(folder: Path) -> Any:
     if folder.exists() and not folder.is_dir():
-        raise StateError(f"state={str(folder)!r} is no folder. Pass one that is empty, new, or of the same join.")
+        raise StateError(
+            f"state={str(folder)!r} is not a folder. Pass an empty folder, a new one, or one of the same join.",
+            name="JN-STATE-FOREIGN",
+        )
     if folder.exists() and not (folder / "CURRENT").exists():
         _check_new(folder)
     try:
@@ -214,7 +220,8 @@ def _opened(folder: Path) -> Any:
     except Exception as error:
         if "lock" in str(error).lower():
             raise StateError(
-                f"The state in {folder} is open in another process, or twice in this one. One at a time can have it: "
-                "close the other join first."
+                f"State folder {folder} is open in another process, or twice in this one. Only one join can have it "
+                "open. Close the other one first.",
+                name="JN-STATE-IN-USE",
             ) from error
-        raise StateError(damaged(RocksStore.kind, folder, error)) from error
+        raise StateError(damaged(RocksStore.kind, folder, error), name="JN-STATE-DAMAGED") from error

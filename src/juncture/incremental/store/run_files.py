@@ -138,7 +138,7 @@ class RunFiles:
             raise
         except Exception as error:
             # The binding has no exceptions of its own.
-            raise StateError(self._damaged(error)) from error
+            raise StateError(self._damaged(error), name="JN-STATE-DAMAGED") from error
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -147,18 +147,22 @@ class RunFiles:
         except Exception as error:
             # What merges in the background has found damage, which RocksDB then says of each write.
             if str(error).startswith(_CORRUPTION):
-                raise StateError(self._damaged(error)) from error
-            raise StateError(f"The {self.kind} cannot be written to {self.folder}: {error}.") from error
+                raise StateError(self._damaged(error), name="JN-STATE-DAMAGED") from error
+            raise StateError(
+                f"The {self.kind} cannot be written to {self.folder}: {error}. Check the permissions and the free "
+                "disk space.",
+                name="JN-STATE-WRITE",
+            ) from error
 
     def _damaged(self, problem: object) -> str:
         return damaged(self.kind, self.folder, problem)
 
 
 def damaged(kind: str, folder: Path, problem: object) -> str:
-    """Return what an error says of a database that cannot be read."""
+    """Return the message for a database that cannot be read."""
     return (
-        f"The {kind} in {folder} is damaged, and nothing in it was changed: {problem}. Restore the folder from a copy, "
-        "or populate a new one."
+        f"The {kind} in {folder} is damaged: {problem}. Nothing in it was changed. Restore the folder from a copy, or "
+        "populate a new one."
     )
 
 

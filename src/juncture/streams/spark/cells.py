@@ -59,7 +59,11 @@ def values_of(table: Table, number: int, names: Iterable[str | int], side: Side)
     """
     values = [table.getValue((f"{number} {name}",)) for name in names]
     if None in values:
-        raise StateError(f"The state in the checkpoint of this query is damaged: a part of the {side} rows is missing.")
+        raise StateError(
+            f"The state in the checkpoint of this query is damaged: a part of the {side} rows is missing. Start the "
+            "query with a new checkpoint and output.",
+            name="JN-STATE-DAMAGED",
+        )
     return [value for [value] in values]
 
 

@@ -19,7 +19,7 @@ from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.explain import given_text, kept_while, order_text, unbounded
+from juncture.streams.explain import emission_text, kept_while, order_text, unbounded
 from juncture.streams.order import Order
 from juncture.streams.output import streaming_join
 from juncture.streams.plan import StreamPlan
@@ -78,7 +78,7 @@ def plan_hosted(
     plan = StreamPlan(setup)
     for side in SIDES:
         if not plan.bounds[side].is_bounded:
-            raise PlanError(unbounded(plan.bounds[side], on_spark=True))
+            raise PlanError(unbounded(plan.bounds[side], on_spark=True), name="JN-STREAM-UNBOUNDED")
     check_store(session)
     buckets = bucket_count(session, BucketKeys(streaming_join(join), 1))
     limits = resources(session)
@@ -109,7 +109,7 @@ def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str
         yield f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}"
     yield buckets_told(buckets)
     yield "watermarks", "each side's own: the greatest of its orders in all micro-batches so far, less the delay"
-    yield "given", given_text(join)
+    yield "emitted", emission_text(join)
 
 
 def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], buckets: int, limits: Resources) -> DataFrame:

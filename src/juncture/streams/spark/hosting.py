@@ -84,6 +84,7 @@ def check_store(session: SparkSession) -> None:
     store = setting(session, _STORE) or ""
     if not store.endswith("RocksDBStateStoreProvider"):
         raise PlanError(
-            f"Spark hosts this join in transformWithState, whose state has to be in RocksDB, and {_STORE} is "
-            f"{store or 'not set'!r}. Set it before the join is made: spark.conf.set({_STORE!r}, {_ROCKS!r})."
+            f"{_STORE} is {store or 'not set'!r}, but this join runs in transformWithState, whose state needs "
+            f"RocksDB. Run spark.conf.set({_STORE!r}, {_ROCKS!r}) before planning the join.",
+            name="JN-SPARK-SETTING",
         )

@@ -29,7 +29,7 @@ from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition, condition_of
-from juncture.streams.explain import GIVEN, kept_while, order_text
+from juncture.streams.explain import EMISSIONS, kept_while, order_text
 from juncture.streams.order import Order, SideOrder
 from juncture.streams.output import streaming_join
 from juncture.streams.spark.progress import observed
@@ -117,24 +117,25 @@ def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
     """
     if algorithm not in ("auto", "native"):
         raise PlanError(
-            f"algorithm={algorithm!r} joins tables, and both sides are streams. Pass algorithm='auto': Spark's own "
-            "join of streams where it has an equivalent, and ours inside Spark for all others."
+            f"algorithm={algorithm!r} joins tables, but both sides are streams. Pass algorithm='auto', which uses "
+            "Spark's own join of streams where it is equivalent, and Juncture's otherwise.",
+            name="JN-ALGORITHM-UNSUITABLE",
         )
     if not isinstance(spec, Where | Range):
         raise NoEquivalentError(f"Spark has no operator for {spec.title} of two streams")
     if spec.agg is not None:
-        raise NoEquivalentError("Spark's own join of two streams gives each match, and agg= folds them")
+        raise NoEquivalentError("Spark's own join of two streams returns each match and has no agg=")
     if spec.how == "anti":
-        raise NoEquivalentError("how='anti' is not among the joins of two streams that Spark has")
+        raise NoEquivalentError("Spark's own join of two streams has no how='anti'")
     for side, name in zip(sides, _SIDES, strict=True):
         for column in watermarks(side.spark_schema):
             raise NoEquivalentError(
-                f"the {name} stream has a watermark on {column!r} already, and Spark's own join would need one that "
-                "both sides share"
+                f"the {name} stream has a watermark on {column!r} already, but Spark's own join needs one that both "
+                "sides share"
             )
     policy = setting(sides[0].session, _POLICY) or "min"
     if policy.lower() != "min":
-        raise NoEquivalentError(f"{_POLICY} is {policy!r}, by which rows of the side that is behind would be late")
+        raise NoEquivalentError(f"{_POLICY} is {policy!r}, with which rows of the slower side would be late")
 
 
 class _Bounded:
@@ -174,7 +175,7 @@ class _Bounded:
             for right in orders["right"]:
                 window = window_of(relations, left, right)
                 if window is None:
-                    missing = missing or f"{left.text!r} and {right.text!r} are not in one order that can be compared"
+                    missing = missing or f"{left.text!r} and {right.text!r} have no common order"
                 elif window.lower is None or window.upper is None:
                     end = "how far" if window.lower is window.upper else "on both sides how far"
                     missing = f"the condition does not limit {end} {right.text!r} may be from {left.text!r}"
@@ -182,7 +183,7 @@ class _Bounded:
                     sides = self.join.left_schema, self.join.right_schema
                     schemas = [[(field.name, str(field.type)) for field in schema] for schema in sides]
                     return VirtualTime.of(left, right, window).marked_for([self.join.spec.to_dict(), schemas])
-        raise NoEquivalentError(f"{missing}, which is what Spark's own join of two streams can prune by")
+        raise NoEquivalentError(f"{missing}, which Spark's own join of two streams needs to prune its state")
 
     def words(self) -> list[tuple[str, str]]:
         """Say what `explain` says of the join."""
@@ -195,7 +196,7 @@ class _Bounded:
         found.append(("watermarks", f"{units}; {delays}; the lesser one counts for both"))
         if not self.is_keyed:
             found.append(("partitions", "one task joins all rows, since nothing has to be equal"))
-        found.append(("given", GIVEN[self.join.how]))
+        found.append(("emitted", EMISSIONS[self.join.how]))
         return found
 
     def virtual(self, side: Side, names: Names) -> Column:

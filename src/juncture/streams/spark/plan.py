@@ -61,9 +61,10 @@ def plan(
             return plan_hosted(spec, left, right, orders=orders, reason=str(error))
     if is_stream(right):
         raise PlanError(
-            "The right table is a streaming DataFrame, and the left one is not: with each right row that comes, what "
-            "the left rows match would change. Pass the stream as the left table; or join inside foreachBatch, where "
-            "each micro-batch is a table."
+            "The right table is a streaming DataFrame, but the left one is not, so each new right row would change "
+            "earlier results. Pass the stream as the left table, or join inside foreachBatch, where each micro-batch "
+            "is a table.",
+            name="JN-STREAM-RIGHT",
         )
     return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
 
@@ -78,12 +79,13 @@ def check_sessions(left: SparkSession, right: SparkSession) -> None:
     """
     if type(left) is not type(right):
         raise PlanError(
-            "One stream is of Spark Connect and the other one of classic Spark, which cannot be in one query. Read "
-            "both with the same session."
+            "One stream is from Spark Connect and the other one from classic Spark. Read both with the same session.",
+            name="JN-SPARK-SESSIONS",
         )
     ours, theirs = (getattr(session, "session_id", None) for session in (left, right))
     if ours != theirs:
         raise PlanError(
-            f"The left stream is of the Spark Connect session {ours}, and the right one of {theirs}: a query runs in "
-            "one session, and sees nothing of another. Read both streams with the same one."
+            f"The left stream belongs to the Spark Connect session {ours}, and the right one to {theirs}. Read both "
+            "with the same session.",
+            name="JN-SPARK-SESSIONS",
         )

@@ -110,7 +110,8 @@ class JoinProcessor(StatefulProcessor):
         if kept.get("version") != _VERSION:
             raise StateError(
                 f"The state in {CHECKPOINT} was written by another version of Juncture. Start the query with that "
-                "one, or with a new checkpoint and output."
+                "version, or with a new checkpoint and output.",
+                name="JN-STATE-VERSION",
             )
         check_buckets(kept["buckets"], self._buckets)
         snapshot = Snapshot(kept["setup"], kept["progress"], {})

@@ -40,6 +40,7 @@ def refuse_to_count(_report: Report | None) -> MatchReport:
 
 def _refuse(asked: str) -> NoReturn:
     raise PlanError(
-        f"{asked}, and a stream has none. Start a query on what execute() returns; its lastProgress says how many rows "
-        "it reads and gives."
+        f"{asked}, but a stream does not end. Start a query on the result of execute(), and read the number of rows "
+        "from its lastProgress.",
+        name="JN-STREAM-ENDLESS",
     )

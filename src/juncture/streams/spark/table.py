@@ -86,18 +86,21 @@ def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
     if spec.how in ("right", "full"):
         kept = "inner" if spec.how == "right" else "left"
         raise PlanError(
-            f"how={spec.how!r} keeps right rows that no left row matches, and a stream has no end at which that is "
-            f"known. Pass how={kept!r}, and find such right rows by a join of tables."
+            f"how={spec.how!r} returns unmatched right rows, but a stream has no end at which they are known. Pass "
+            f"how={kept!r}, and find unmatched right rows with a join of tables.",
+            name="JN-STREAM-HOW",
         )
     if algorithm not in ("auto", _ALGORITHM):
         raise PlanError(
-            f"algorithm={algorithm!r} moves or counts all left rows, and those of a stream have no end. Pass "
-            f"algorithm='auto': the right table goes to every task."
+            f"algorithm={algorithm!r} needs all left rows, but the left table is a stream. Pass algorithm='auto', "
+            "which sends the right table to every task.",
+            name="JN-ALGORITHM-UNSUITABLE",
         )
     if lazy and is_read:
         raise PlanError(
-            "lazy=True forbids to collect the right table, which every task has to have before a stream is joined with "
-            "it. Leave lazy= out, or pass the table as a path to Parquet, which tasks read themselves."
+            "lazy=True does not allow Juncture to collect the right table, which every task of a stream needs. "
+            "Remove lazy=, or pass the right table as a path to Parquet files, which tasks read themselves.",
+            name="JN-LAZY-COLLECT",
         )
 
 

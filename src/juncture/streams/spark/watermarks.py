@@ -39,9 +39,9 @@ def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: Stru
         orders = tuple(Order(_quoted(name), delay=format_duration(delay * 10**6)) for name, delay in marks)
     if not orders:
         raise PlanError(
-            f"Nothing tells which rows of the {side} stream can still come, so that rows would be held for ever. "
-            f"Pass {side}_order=, such as {side}_order=jn.Order('ts', delay='5s'): the expression by which its rows "
-            "come, and how far one may be behind. Or put a watermark on a column."
+            f"The {side} stream has no order and no watermark, so its rows would be kept forever. Pass {side}_order=, "
+            f"for example {side}_order=jn.Order('ts', delay='5s'), or put a watermark on a column.",
+            name="JN-STREAM-UNBOUNDED",
         )
     return orders
 

@@ -49,7 +49,7 @@ def check_buckets(found: int, expected: int) -> None:
     """
     if found != expected:
         raise StateError(
-            f"The state in {CHECKPOINT} is of a join in {found} partitions, and this one was made for {expected}. Set "
-            f"spark.sql.shuffle.partitions to {found} before the join is made, as when the query first started: Spark "
-            "keeps to that number, too."
+            f"The state in {CHECKPOINT} has {found} partitions, but this join was planned for {expected}. Set "
+            f"spark.sql.shuffle.partitions to {found} before planning the join, as when the query first started.",
+            name="JN-STATE-PARTITIONS",
         )
