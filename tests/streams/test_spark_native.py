@@ -145,7 +145,7 @@ def test_a_row_without_a_place_that_might_match(short, tmp_path, value):
     joined = jn.join_where(
         *streams, "l.a >= r.a - 1 AND l.a <= r.a", left_order=jn.Order("a"), right_order=jn.Order("a")
     )
-    with pytest.raises(Exception, match=r"row is null or NaN in the order 'a'.*Drop such rows first"):
+    with pytest.raises(Exception, match=r"row is null or NaN in the order 'a'.*Drop such rows"):
         run(joined, tmp_path)
 
 

@@ -119,7 +119,7 @@ def check_same(folder: str | PathLike[str], snapshot: Snapshot, expected: Setup)
             shown = [_shown(name, each) for each in (found, {name: value})]
             raise StateError(
                 f"The state in {folder} belongs to another join: its {name} is {shown[0]}, but this join has "
-                f"{shown[1]}. Pass another folder.",
+                f"{shown[1]}. Pass another folder or checkpoint.",
                 name="JN-STATE-FOREIGN",
             )
 

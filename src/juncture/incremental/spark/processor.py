@@ -106,14 +106,14 @@ class ChangeProcessor(StatefulProcessor):
             raise StateError(
                 f"The state in {CHECKPOINT} belongs to a join of append-only streams, or was written by another "
                 "version of Juncture. Start the query as before, or with a new checkpoint and output.",
-                name="JN-CHECKPOINT-FOREIGN",
+                name="JN-CHECKPOINT-MISMATCH",
             )
         for name, value in described(self._setup).items():
             if kept["join"].get(name) != value:
                 raise StateError(
                     f"The state in {CHECKPOINT} belongs to another join: its {name} is {kept['join'].get(name)}, but "
                     f"this join has {value}. Start this join with a new checkpoint and output.",
-                    name="JN-CHECKPOINT-FOREIGN",
+                    name="JN-CHECKPOINT-MISMATCH",
                 )
         check_buckets(kept["buckets"], self._buckets)
         join.position = Position(kept["epoch"], None, kept["missing"])
