@@ -98,11 +98,11 @@ def test_text():
     )
     assert repr(progress).splitlines() == [
         "batch 4    1.25 s, from 2026-01-02 03:04:05Z",
-        "left       1 row, as far as 2,000",
-        "right      2,000 rows, as far as 1,990, 10 behind the other side",
+        "left       1 row, up to 2,000",
+        "right      2,000 rows, up to 1,990, 10 behind the other side",
         "watermark  1,985",
         "state      7 rows, 1.5 kB",
-        "late       2 rows, left out",
+        "late       2 rows, excluded",
         "out        3 rows",
     ]
     page = progress._repr_html_()
@@ -133,7 +133,7 @@ def test_a_query_whose_joins_do_not_tell():
     progress = ProgressReader().read(reported(out=-1, watermark="2013-01-01T00:00:00.000Z"))
     assert progress.watermark == START
     assert repr(progress).splitlines()[1:3] == ["RateStreamV2  5 rows", "watermark     2013-01-01 00:00:00Z"]
-    assert "not told by this sink" in repr(progress)
+    assert "not reported by this sink" in repr(progress)
 
 
 @pytest.fixture

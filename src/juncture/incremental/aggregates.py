@@ -27,15 +27,7 @@ Positions = npt.NDArray[np.signedinteger]
 
 
 class AggregateOperator(AnswerOperator):
-    """A join of which each left row is given with aggregates over its matches.
-
-    Parameters
-    ----------
-    condition
-        When rows match.
-    arrangements
-        The rows of both sides.
-    """
+    """A join of which each left row is given with aggregates over its matches."""
 
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement]) -> None:
         super().__init__(arrangements)

@@ -12,13 +12,7 @@ from juncture.kernels.array_types import Ints
 
 
 class Changes:
-    """Rows of the output with weights, gathered during an epoch.
-
-    Parameters
-    ----------
-    are_wanted
-        Whether anybody asks for them; otherwise they are dropped, and need not be made.
-    """
+    """Rows of the output with weights, gathered during an epoch."""
 
     def __init__(self, *, are_wanted: bool = True) -> None:
         self.are_wanted = are_wanted

@@ -27,17 +27,7 @@ Positions = npt.NDArray[np.signedinteger]
 
 @dataclass(frozen=True)
 class Asked:
-    """Left rows whose answers are asked for, by key; those that can match nothing come first.
-
-    Attributes
-    ----------
-    batch, keys, codes
-        The rows.
-    weights
-        How often each counts.
-    matched
-        Where it is taken note of which have a match.
-    """
+    """Left rows whose answers are asked for, by key; those that can match nothing come first."""
 
     batch: pa.RecordBatch
     keys: Codes
@@ -60,15 +50,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Right rows that left rows may match: all that could be in their answers.
-
-    Attributes
-    ----------
-    batch, weights
-        The rows, and how often each is there.
-    places
-        Where they are held.
-    """
+    """Right rows that left rows may match: all that could be in their answers."""
 
     batch: pa.RecordBatch
     weights: Ints
@@ -76,13 +58,7 @@ class Candidates:
 
 
 class AnswerOperator(ABC):
-    """A join whose answer is found for each left row on its own.
-
-    Parameters
-    ----------
-    arrangements
-        The rows of both sides.
-    """
+    """A join whose answer is found for each left row on its own."""
 
     def __init__(self, arrangements: Mapping[Side, Arrangement]) -> None:
         self._arrangements = arrangements

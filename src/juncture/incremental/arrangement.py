@@ -29,15 +29,7 @@ _OF_ONE_SIZE = 4
 
 @dataclass(frozen=True)
 class Delta:
-    """Changes of a side: distinct rows, by key, first code and hash, and by how much the weight of each changes.
-
-    Attributes
-    ----------
-    batch, weights
-        The rows and the changes, none of which is zero.
-    keys, codes, hashes
-        Of the rows: key codes, a line of codes for each relation, and hashes. Rows that can match nothing come first.
-    """
+    """Changes of a side: distinct rows, by key, first code and hash, and by how much the weight of each changes."""
 
     batch: pa.RecordBatch
     weights: Ints
@@ -93,17 +85,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows of a delta are held.
-
-    Attributes
-    ----------
-    run, positions
-        The place.
-    rows
-        Which rows of the delta they are.
-    weights
-        By how much each weight changes there.
-    """
+    """Where rows of a delta are held."""
 
     run: Run
     positions: Positions
@@ -135,21 +117,7 @@ class Journal:
 
 
 class Arrangement:
-    """The rows of a side as they are now.
-
-    Parameters
-    ----------
-    schema
-        The columns that are held.
-    identity
-        Tells which rows are equal.
-    matching
-        How many lines of codes are of use to find matches.
-    lines
-        How many counts are kept of each row.
-    unique
-        Whether a row that is there twice is held in one place.
-    """
+    """The rows of a side as they are now."""
 
     def __init__(
         self, schema: pa.Schema, identity: RowIdentity, matching: int, lines: int = 0, *, unique: bool = False
@@ -203,17 +171,7 @@ class Arrangement:
             self.pages.neighbours(keys, codes, nth, found, forward=forward)
 
     def locate(self, delta: Delta) -> tuple[Delta, list[Place], Ints]:
-        """Find what a delta changes, and change nothing yet.
-
-        Returns
-        -------
-        delta
-            What of the delta can be done: all but deletes of what is not there.
-        places
-            The held rows that it changes; all others are new.
-        missing
-            For each row of what was given, how many deletes of it found nothing.
-        """
+        """Find what a delta changes, and change nothing yet."""
         if not len(delta):
             return delta, [], delta.weights
         if not self.rows and (delta.weights > 0).all():
@@ -250,17 +208,7 @@ class Arrangement:
         return Place(run, positions[:count], rows[:count], changes[:count]) if count else None
 
     def change(self, delta: Delta, places: Sequence[Place], counts: Table, journal: Journal) -> None:
-        """Make the changes that were located.
-
-        Parameters
-        ----------
-        delta, places
-            What `locate` returned.
-        counts
-            The counts of the rows of the delta, for those that are new.
-        journal
-            Is told how to undo it.
-        """
+        """Make the changes that were located."""
         fresh = delta.weights > 0
         for place in places:
             journal.change(place.run.weights, place.positions, place.weights)

@@ -43,20 +43,7 @@ def interval_codes(codes: Ints) -> Table:
 
 
 class AsofOperator(AnswerOperator):
-    """An as-of join.
-
-    Parameters
-    ----------
-    join
-        The join, in the types that rows are held in.
-    coder
-        Makes the codes of ``on``.
-    arrangements
-        The rows of both sides. Where the join keeps right rows without a match, each right row has a line of counts for
-        each of the matches that a left row may take: how many left rows take as many copies of it.
-    output
-        Makes rows of the output.
-    """
+    """An as-of join."""
 
     def __init__(
         self, join: ResolvedAsof, coder: StepCoder, arrangements: Mapping[Side, Arrangement], output: Output

@@ -37,26 +37,7 @@ _BEFORE_IN, _AFTER_IN = ("d", "u"), ("c", "r", "u")
 
 
 def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-    """Yield the rows of changes and their weights, none of which is zero.
-
-    Parameters
-    ----------
-    given
-        A record batch, a table that speaks Arrow, or several of them.
-    schema
-        The columns of the side.
-    side
-        What errors call it.
-
-    Raises
-    ------
-    SpecError
-        If it is no table.
-    SchemaError
-        If its columns are others.
-    DataError
-        If a change is of no known kind.
-    """
+    """Yield the rows of changes and their weights, none of which is zero."""
     for batch in _batches(given, side):
         names = batch.schema.names
         if WEIGHT in names and WEIGHT not in schema.names:
@@ -79,11 +60,6 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
 
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
     """Return the columns of the rows that changes of some columns are of, and the columns that say what changes.
-
-    Raises
-    ------
-    SchemaError
-        If changes are said in two ways, or rows before and after are not of the same columns.
 
     Examples
     --------
@@ -259,15 +235,7 @@ def _marks(form: ChangeFormat) -> tuple[str, ...]:
 
 
 def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> pa.RecordBatch:
-    """Return the rows of an answer as changes.
-
-    Parameters
-    ----------
-    batch, weights
-        The rows, and by how much the weight of each changes.
-    form
-        How it is said. Where it is said row by row, rows that go come first, and each is there as often as it changes.
-    """
+    """Return the rows of an answer as changes."""
     schema = written_schema(batch.schema, form)
     if form == "weight":
         return pa.RecordBatch.from_arrays([*batch.columns, array_of(weights, pa.int64())], schema=schema)

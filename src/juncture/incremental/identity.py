@@ -31,18 +31,7 @@ class NoIdentityError(TypeError):
 
 
 class RowIdentity:
-    """Tells which rows of some columns are equal.
-
-    Parameters
-    ----------
-    schema
-        The columns, without dictionaries, runs and views.
-
-    Raises
-    ------
-    NoIdentityError
-        If the type of one has no equality: unions, and intervals of months.
-    """
+    """Tells which rows of some columns are equal."""
 
     def __init__(self, schema: pa.Schema) -> None:
         # A column of nothing but nulls tells no rows apart.
@@ -113,15 +102,7 @@ class RowIdentity:
         return rows_of(batch, array_of(kept, pa.int64())), weights[kept], hashes[kept]
 
     def summed(self, batch: pa.RecordBatch, weights: Ints, same: Mask) -> Ints:
-        """Return weights in which the first of equal rows has the sum, and the others have none.
-
-        Parameters
-        ----------
-        batch, weights
-            The rows, and the weight of each.
-        same
-            For each row but the last, whether it may be equal to the next one; rows between which it is not are not.
-        """
+        """Return weights in which the first of equal rows has the sum, and the others have none."""
         return self._summed(batch, weights, np.flatnonzero(np.append(same, False) | np.insert(same, 0, False)))
 
     def _summed(self, batch: pa.RecordBatch, weights: Ints, alike: Ints) -> Ints:

@@ -40,19 +40,7 @@ from juncture.streams.output import Output, streaming_join, to_streaming
 
 @dataclass(frozen=True)
 class ChangeSetup:
-    """What a join of changing tables is made of.
-
-    Attributes
-    ----------
-    spec
-        What it means.
-    left_schema, right_schema
-        The columns of both sides.
-    output
-        How the changes of the answer are said.
-    unmatched_deletes
-        What becomes of deletes of rows that are not there.
-    """
+    """What a join of changing tables is made of."""
 
     spec: Spec
     left_schema: pa.Schema
@@ -495,13 +483,7 @@ def _one_piece(side: Side) -> Iterator[None]:
 
 
 def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Schema]], Store]:
-    """Return what opens the state of a join in a folder, given the columns that are held of both sides.
-
-    Raises
-    ------
-    PlanError
-        If RocksDB is not installed.
-    """
+    """Return what opens the state of a join in a folder, given the columns that are held of both sides."""
     try:
         rocksdb = import_module("juncture.incremental.store.rocksdb")
     except ImportError as error:

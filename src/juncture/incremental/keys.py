@@ -22,17 +22,7 @@ BYTES_A_KEY = 56
 
 
 class HashedKeys:
-    """Codes for the keys of both sides, and a hash of each, which is the same in every process.
-
-    Parameters
-    ----------
-    types
-        The types of the key columns of the left and of the right side.
-    arrangements
-        The rows of both sides.
-    nulls_equal
-        Whether null is a key like others.
-    """
+    """Codes for the keys of both sides, and a hash of each, which is the same in every process."""
 
     def __init__(
         self,

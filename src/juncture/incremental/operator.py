@@ -48,17 +48,7 @@ class Operator(Protocol):
 
 @dataclass(frozen=True)
 class KeptJoin:
-    """A join whose rows are held.
-
-    Attributes
-    ----------
-    operator
-        What keeps its answer up to date.
-    arrangements
-        The rows of both sides.
-    keys
-        Their keys.
-    """
+    """A join whose rows are held."""
 
     operator: Operator
     arrangements: Mapping[Side, Arrangement]
@@ -66,25 +56,13 @@ class KeptJoin:
     _seen: Callable[[pa.RecordBatch, Side], Rows]
 
     def delta(self, side: Side, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
-        """Return distinct rows as changes.
-
-        Raises
-        ------
-        DataError
-            If an interval starts after its end, or a value does not fit 64 bits.
-        """
+        """Return distinct rows as changes."""
         seen = self._seen(batch, side)
         keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
         return Delta.of(batch, weights, keys, seen.codes, hashes)
 
     def summed_delta(self, side: Side, batches: Sequence[pa.RecordBatch], weights: Ints) -> Delta:
-        """Return rows, of which some may be equal, as changes.
-
-        Raises
-        ------
-        DataError
-            If an interval starts after its end, or a value does not fit 64 bits.
-        """
+        """Return rows, of which some may be equal, as changes."""
         batch, identity = joined_batches(list(batches)), self.arrangements[side].identity
         return self.delta(side, batch, weights, identity.hashes(batch)).summed(identity)
 
@@ -119,22 +97,7 @@ class KeptJoin:
 
 
 def kept_join(join: Resolved, output: Output) -> KeptJoin:
-    """Return a join that holds no rows yet.
-
-    Parameters
-    ----------
-    join
-        The join, in the types that rows are held in.
-    output
-        Makes rows of the output.
-
-    Raises
-    ------
-    SchemaError
-        If values of a column have no equality.
-    PlanError
-        If a left row's answer is not among the right rows next to it.
-    """
+    """Return a join that holds no rows yet."""
     return _asof(join, output) if isinstance(join, ResolvedAsof) else _by_condition(join, output)
 
 
@@ -195,13 +158,7 @@ def _by_condition(join: Resolved, output: Output) -> KeptJoin:
 
 
 def identity_of(schema: pa.Schema, table: str) -> RowIdentity:
-    """Return what tells which rows of a table are equal.
-
-    Raises
-    ------
-    SchemaError
-        If values of a column have no equality.
-    """
+    """Return what tells which rows of a table are equal."""
     try:
         return RowIdentity(schema)
     except NoIdentityError as error:

@@ -27,17 +27,7 @@ _GIVEN_ALONE = {"left": ("left", "full", "anti"), "right": ("right", "full")}
 
 
 class PairOperator:
-    """A join whose answer is pairs, rows without a match, or rows by whether they have one.
-
-    Parameters
-    ----------
-    condition
-        When rows match.
-    arrangements
-        The rows of both sides, with a line of counts where `counted` says so.
-    output
-        Makes rows of the output.
-    """
+    """A join whose answer is pairs, rows without a match, or rows by whether they have one."""
 
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement], output: Output) -> None:
         self._condition = condition

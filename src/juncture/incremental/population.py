@@ -56,15 +56,7 @@ def gathered(changes: Iterator[Weighted], most_bytes: float) -> tuple[list[Weigh
 
 
 def in_parts(kept: KeptJoin, changes: Mapping[Side, Sequence[Weighted]]) -> Iterator[dict[Side, list[Weighted]]]:
-    """Yield the rows of both sides part by part; all at once if they are few, or have no key.
-
-    Parameters
-    ----------
-    kept
-        The join.
-    changes
-        The rows.
-    """
+    """Yield the rows of both sides part by part; all at once if they are few, or have no key."""
     rows = sum(batch.num_rows for side in SIDES for batch, _ in changes[side])
     bits = min((rows // _PART_ROWS).bit_length(), _BITS_MOST)
     if not bits or not kept.keys.are_any:
@@ -95,19 +87,7 @@ def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tu
 
 
 class Parted:
-    """Takes the first rows of a join that are larger than memory by parts, which wait in files.
-
-    Parameters
-    ----------
-    kept
-        The join, which has a key and no rows.
-    folder
-        Where files may be written.
-    memory_bytes
-        How much memory to take.
-    report
-        Is told how far it is.
-    """
+    """Takes the first rows of a join that are larger than memory by parts, which wait in files."""
 
     def __init__(self, kept: KeptJoin, folder: Path, memory_bytes: int, report: Report | None) -> None:
         self._kept = kept
@@ -121,17 +101,7 @@ class Parted:
         take: Callable[[Mapping[Side, Delta]], list[pa.RecordBatch]],
         writers: Mapping[Side, Writer],
     ) -> list[pa.RecordBatch]:
-        """Take rows, and return the answer, whose memory is a file that is gone with it.
-
-        Parameters
-        ----------
-        changes
-            The rows of both sides.
-        take
-            Takes the rows of a part, and returns their answer.
-        writers
-            Where the rows of each side go.
-        """
+        """Take rows, and return the answer, whose memory is a file that is gone with it."""
         parts = self._folder / "parts"
         shutil.rmtree(parts, ignore_errors=True)
         try:

@@ -29,26 +29,7 @@ _OF_WHOLE = 8
 
 
 class Run:
-    """Rows in the order of key, first code and hash; those that can match nothing come first.
-
-    Parameters
-    ----------
-    batch
-        The rows.
-    keys, codes, weights, hashes
-        Of these: key codes, a line of codes for each relation, how often each row is there, and its hash.
-    counts
-        Of these: lines of counts, which belong to the operator.
-    matching
-        How many lines of codes are of use to find matches.
-
-    Attributes
-    ----------
-    groups
-        The distinct keys, ascending.
-    starts
-        Where the rows of each distinct key start, and where the last ones end.
-    """
+    """Rows in the order of key, first code and hash; those that can match nothing come first."""
 
     is_fetched = False
     """Whether the rows are held elsewhere, and here for one epoch."""
@@ -108,13 +89,7 @@ class Run:
             room = count
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the pairs of rows and positions that match, some at a time.
-
-        Parameters
-        ----------
-        keys, codes
-            Rows of the other side by key and first code, all of which can match.
-        """
+        """Yield the pairs of rows and positions that match, some at a time."""
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
         held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach
@@ -196,17 +171,6 @@ class EndToEnd:
     """Makes one run of runs of which none has a key of another: where their keys rise, they just follow each other.
 
     What has a fixed width is copied at once to where it goes, so that the memory of each run is free for the next one.
-
-    Parameters
-    ----------
-    rows
-        How many rows there are at most.
-    schema, whole
-        The columns, and which of them have no nulls.
-    lines
-        How many lines there are of codes, and how many of counts.
-    matching
-        How many lines of codes are of use to find matches.
     """
 
     def __init__(self, rows: int, schema: pa.Schema, whole: Sequence[bool], lines: tuple[int, int], matching: int):
@@ -239,13 +203,7 @@ class EndToEnd:
         self._rows = end
 
     def run(self) -> Run | None:
-        """Return all rows, or None if there are none.
-
-        Raises
-        ------
-        pyarrow.ArrowException
-            If the type of a column cannot hold them in one piece.
-        """
+        """Return all rows, or None if there are none."""
         if not self._rows:
             return None
         here = slice(self._rows)

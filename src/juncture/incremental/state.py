@@ -49,17 +49,7 @@ _ROW_BYTES = 60
 
 
 class StoredState:
-    """The rows of both sides and where they are kept.
-
-    Parameters
-    ----------
-    kept
-        The join.
-    store
-        Keeps what is to outlive the process.
-    memory_bytes
-        How much memory to take.
-    """
+    """The rows of both sides and where they are kept."""
 
     def __init__(self, kept: KeptJoin, store: Store, memory_bytes: int) -> None:
         self.store = store
@@ -71,13 +61,7 @@ class StoredState:
         self._merge: tuple[Side, Merge] | None = None
 
     def load(self) -> Position | None:
-        """Hold what the store has, and return how far it has come; None for a join that has not begun.
-
-        Raises
-        ------
-        StateError
-            If it is damaged.
-        """
+        """Hold what the store has, and return how far it has come; None for a join that has not begun."""
         position = self.store.position()
         if position is None:
             return None

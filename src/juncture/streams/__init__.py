@@ -1,1 +1,1 @@
-"""Joins of streams in this process: rows are held for as long as what can still come may match them."""
+"""Stream joins in this process. Rows are kept as state only while future rows can match them."""

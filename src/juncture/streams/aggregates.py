@@ -1,4 +1,4 @@
-"""Aggregates over windows of streams: a left row is given when no row of its window can still come."""
+"""Aggregates over windows of streams: a left row is emitted once no future row can be in its window."""
 
 from __future__ import annotations
 
@@ -26,15 +26,7 @@ from juncture.streams.state.keys import HeldKeys
 
 
 class AggregateJoin:
-    """A join of which each left row is given once, with aggregates over all of its matches.
-
-    Parameters
-    ----------
-    condition
-        When rows match.
-    bounds, frontiers
-        Of each side: what is held of it and for how long, and how far it has come.
-    """
+    """A join that emits each left row once, with aggregates over all of its matches."""
 
     def __init__(self, condition: Condition, bounds: Mapping[Side, Bounds], frontiers: Mapping[Side, Frontier]) -> None:
         self._condition = condition
@@ -48,18 +40,18 @@ class AggregateJoin:
         self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        """Yield the results of new rows of a side, after its frontier has advanced past them."""
         yield from self.take(side, batch)
         yield from self.expire(side)
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Hold rows of a side, and yield those that can match nothing."""
+        """Store rows of a side, and yield rows that can match nothing."""
         possible = self._hold(side, batch)
         if side == "left" and possible is not None:
             yield from self._aggregated(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())))
 
     def _hold(self, side: Side, batch: pa.RecordBatch) -> Mask | None:
-        """Hold the rows of a side that can match at all; return which these are, or None if they are all."""
+        """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
         seen = self._condition.rows(batch, side)
         keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
         found = self._keys.arranged(keys, seen.codes)
@@ -67,11 +59,11 @@ class AggregateJoin:
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, _matched: Mask) -> None:
-        """Hold rows that were held before."""
+        """Store rows from a checkpoint."""
         self._hold(side, batch)
 
     def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
-        """Yield the left rows whose windows are complete, and let go of right rows that are in no other."""
+        """Yield left rows whose windows are complete, and evict right rows that are in no other window."""
         limits = self._bounds["left"].limits(self._frontiers["right"])
         complete = [segment.taken(gone) for segment, gone in self.stores["left"].expire(limits)]
         if complete:
@@ -81,7 +73,7 @@ class AggregateJoin:
         self._keys.forget()
 
     def _right_limits(self) -> Limits:
-        """Return which right rows may still be in a window: of left rows that come, or that wait."""
+        """Return the limits of right rows that can be in a window of a waiting or future left row."""
         limits = self._bounds["right"].limits(self._frontiers["left"])
         waiting = [segment for segment in self.stores["left"].segments if segment.alive_rows]
         if not waiting:
@@ -91,7 +83,7 @@ class AggregateJoin:
         return Limits(np.minimum(coming, ~greatest))
 
     def _aggregated(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield left rows with aggregates over those of the held right rows that they match."""
+        """Yield left rows with aggregates over the stored right rows that they match."""
         join: Any = self._condition.join
         held = [batch for batch, _ in self.stores["right"].living()]
         right = pa.Table.from_batches(held) if held else held_schema(join, "right").empty_table()

@@ -1,4 +1,4 @@
-"""What the alternatives of a predicate say of held rows: of these, each has to satisfy one."""
+"""The alternatives (OR) of a predicate as limits of stored rows: a row has to satisfy one of them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,19 @@ from juncture.streams.watches import Filter, Watch, watchable
 _BRANCHES_MOST = 16
 
 Expressions = Collection[tuple[Node, bool]]
-"""Expressions of held rows, and whether they are limited from above."""
+"""Expressions of stored rows, and whether they are limited from above."""
 
 
 @dataclass(frozen=True)
 class Branch:
-    """An alternative of a predicate: its graph, and which lines of codes it limits.
+    """One alternative of a predicate: its graph, and the code lines that it limits.
 
     Attributes
     ----------
-    graph
-        Of the alternative and the orders.
     watches
-        For each watched node, the lines of its lower and its upper limit; -1 where there is none.
+        For each watched node, the code lines of its lower and its upper limit; -1 for none.
     filters
-        The lines of conditions on held rows alone.
+        The code lines of conditions on stored rows alone.
     """
 
     graph: Graph
@@ -45,27 +43,10 @@ class Branch:
 
 
 class Alternatives:
-    """Alternatives of a predicate, one of which a row has to satisfy.
+    """The alternatives of a predicate, as further code lines of stored rows.
 
-    Parameters
-    ----------
-    predicate
-        The predicate.
-    side
-        The side whose rows are held.
-    marks
-        How far the other side has come.
-    first
-        How many lines of codes there are besides.
-    covered
-        What these limit already, whatever the alternative.
-
-    Attributes
-    ----------
-    watches
-        What the further lines of codes are.
-    branches
-        The alternatives; none if there is nothing to watch.
+    ``first`` is the number of code lines of the relations. ``covered`` has what these limit in every alternative.
+    There are no branches if there is nothing to watch.
     """
 
     def __init__(self, predicate: Node, side: Side, marks: OrderMarks, first: int, covered: Expressions) -> None:
@@ -85,11 +66,11 @@ class Alternatives:
 
     @property
     def lines(self) -> int:
-        """How many lines of codes there are in all."""
+        """Number of code lines, with those of the relations."""
         return self._first + len(self.watches)
 
     def _branch(self, alternative: Node, covered: Expressions, lines: dict[Watch, int], *, filters: bool) -> Branch:
-        """Return an alternative, and watch what it limits."""
+        """Return the branch of an alternative, and add the watches that it needs."""
         watched = watchable(alternative, self._side)
         graph = Graph(build.conjunction([alternative, *self._marks.constraints()]), watched, in_types=False)
         free = graph.shrink({}).watched
@@ -109,19 +90,19 @@ class Alternatives:
         return Branch(graph, tuple(places), self._filters(alternative) if filters else ())
 
     def _filters(self, alternative: Node) -> tuple[int, ...]:
-        """Return the lines of what an alternative demands of held rows alone."""
+        """Return the code lines of the conditions of an alternative on stored rows alone."""
         parts = alternative.operands if isinstance(alternative, nodes.And) else (alternative,)
         first = self.lines
         self.watches += [Filter(part) for part in parts if sides(part) == {self._side}]
         return tuple(range(first, self.lines))
 
     def limits(self, codes: Sequence[int | None]) -> tuple[Ints, ...]:
-        """Return the least codes of each alternative, given how far the other side has come."""
+        """Return the least codes of each alternative for the frontier codes of the other side."""
         return tuple(self._limits(branch, codes) for branch in self.branches)
 
     def _limits(self, branch: Branch, codes: Sequence[int | None]) -> Ints:
         least = np.full(self.lines, NO_LIMIT, np.int64)
-        # Any code but the least will do.
+        # Filter lines: every code but the least one passes.
         least[list(branch.filters)] = NO_LIMIT + 1
         if not any(place >= 0 for pair in branch.watches for place in pair):
             return least
@@ -138,7 +119,7 @@ class Alternatives:
 
 
 def _follows(sampled: Sequence[Shrunk], free: Interval, place: int, *, upper: bool) -> bool:
-    """Tell whether an expression that is watched is limited where orders have come some way."""
+    """Return whether some sampled frontier limits a watched expression more than no frontier does."""
     for shrunk in sampled:
         one = shrunk.watched[place]
         end = one.upper if upper else one.lower
@@ -150,7 +131,7 @@ def _follows(sampled: Sequence[Shrunk], free: Interval, place: int, *, upper: bo
 
 
 def _alternatives(predicate: Node) -> list[Node]:
-    """Return conditions of which one is true where a predicate is; the predicate itself if they would be too many."""
+    """Return conditions whose disjunction is the predicate; the predicate itself beyond `_BRANCHES_MOST`."""
     found: list[list[Node]] = [[]]
     for part in predicate.operands if isinstance(predicate, nodes.And) else (predicate,):
         options = part.operands if isinstance(part, nodes.Or) else (part,)

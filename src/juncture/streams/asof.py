@@ -1,4 +1,4 @@
-"""As-of joins of streams: a left row is given when nothing that can still come would change its match."""
+"""As-of joins of streams: a left row is emitted once no future row can change its match."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Number = TypeVar("Number", np.int32, np.int64)
 
 
 def _check(join: ResolvedAsof) -> None:
-    """Refuse what streams do not have."""
+    """Raise an error for features that streams do not support."""
     if join.known is not None:
         raise PlanError(
             f"known={join.spec.known!r} is not supported on streams, because rows would be kept until all of them are "
@@ -58,20 +58,7 @@ def _check(join: ResolvedAsof) -> None:
 
 
 class AsofBounds:
-    """What is held of both sides of an as-of join, and for how long.
-
-    Parameters
-    ----------
-    join
-        The join.
-    orders
-        Of both sides.
-
-    Raises
-    ------
-    PlanError
-        If the join asks for what streams do not have.
-    """
+    """Which rows of both sides of an as-of join are kept, and for how long."""
 
     def __init__(self, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> None:
         _check(join)
@@ -85,24 +72,24 @@ class AsofBounds:
 
     @property
     def waits_for_matches(self) -> bool:
-        """Whether a left row may have to wait for a right one of its key, however long none comes."""
+        """Whether a left row may wait without limit for a right row of its key."""
         passes = self._passes(self.join.spec.direction, self.coming["right"])
         return bool(self.join.left_by) and self.join.tolerance is None and not passes
 
     @staticmethod
     def _passes(direction: str, right: Coming) -> bool:
-        """Tell whether right rows that come go away from where matches are sought."""
+        """Return whether future right rows move away from where matches are searched."""
         return (direction == "backward" and right.rises) or (direction == "forward" and right.falls)
 
     def is_bounded(self, side: Side) -> bool:
-        """Tell whether every held row of a side is let go some time, but for the last ones of each key."""
+        """Return whether every row of a side is evicted at some time, except for the last ones of each key."""
         if side == "left":
             right = self.coming["right"]
             return (right.rises or right.falls) and not self.waits_for_matches
         return self.coming["left"].rises or self.coming["left"].falls
 
     def unplaced(self, side: Side, order: SideOrder) -> Node | None:
-        """Return what is true of rows of a side that have no place in an order and may match; None of none."""
+        """Return the condition on rows that have a null order and may match; None if no row can."""
         on = self.join.left_on if side == "left" else self.join.right_on
         if order.node == column_of(self.join, side, on):
             return None
@@ -111,36 +98,23 @@ class AsofBounds:
 
 @dataclass(frozen=True)
 class AsofSide:
-    """What is held of one side of an as-of join, and for how long."""
+    """Which rows of one side of an as-of join are kept, and for how long."""
 
     bounds: AsofBounds
     side: Side
 
     @property
     def is_bounded(self) -> bool:
-        """Whether every held row is let go some time, but for the last ones of each key."""
+        """Whether every row is evicted at some time, except for the last ones of each key."""
         return self.bounds.is_bounded(self.side)
 
     def unplaced(self, order: SideOrder) -> Node | None:
-        """Return what is true of rows of the side that have no place in its order and may match; None of none."""
+        """Return the condition on rows that have a null order and may match; None if no row can."""
         return self.bounds.unplaced(self.side, order)
 
 
 class AsofJoin:
-    """An as-of join whose rows are final when they are given.
-
-    Parameters
-    ----------
-    bounds, frontiers
-        What is held, and how far each side has come.
-    output
-        Makes rows of the output.
-
-    Attributes
-    ----------
-    failed
-        Whether there was a tie that is an error, so that there is no answer.
-    """
+    """An as-of join that emits final rows. ``failed`` is set by a tie with ``ties="error"``."""
 
     def __init__(self, bounds: AsofBounds, frontiers: Mapping[Side, Frontier], output: Output) -> None:
         self._bounds = bounds
@@ -161,22 +135,22 @@ class AsofJoin:
         ]
         self._keys = HeldKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
 
-    # What comes
+    # New rows
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        """Yield the results of new rows of a side, after its frontier has advanced past them."""
         yield from self.take(side, batch)
         yield from self.expire("left")
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Hold rows of a side, and yield those that can match nothing."""
+        """Store rows of a side, and yield rows that can match nothing."""
         possible = self._hold(side, batch, np.zeros(batch.num_rows, np.bool_))
         kept = self._how in (("left", "full", "anti") if side == "left" else ("right", "full"))
         if kept and possible is not None:
             yield self._output.alone(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())), side)
 
     def _hold(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
-        """Hold the rows of a side that can match at all; return which these are, or None if they are all."""
+        """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
         names = self._join.left_by if side == "left" else self._join.right_by
         on = self._join.left_on if side == "left" else self._join.right_on
         try:
@@ -193,13 +167,13 @@ class AsofJoin:
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
-        """Hold rows that were held before."""
+        """Store rows from a checkpoint."""
         self._hold(side, batch, matched)
 
-    # What is final
+    # Final rows
 
     def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
-        """Yield left rows that are final, and let go of right rows that no left row will take."""
+        """Yield final left rows, and evict right rows that no left row can match."""
         coming = self._bounds.coming["right"].range(self._frontiers["right"])
         waiting = self._waiting(coming)
         if len(waiting):
@@ -214,11 +188,11 @@ class AsofJoin:
         """Return the positions of left rows that may be final."""
         codes = self._left.row_codes
         if self._are_final and not self._frontiers["right"].ended:
-            # A right row of the same code may come as long as any may, unless only earlier ones match.
+            # A future right row may have the same code, unless only earlier rows match.
             exact = self._join.spec.allow_exact_matches
             return np.flatnonzero(codes < (coming[0] if exact else min(coming[0], GREATEST - 1) + 1))
         if not self._search.any_does and coming[0] <= coming[1]:
-            # What is beyond the rows that come is not final yet.
+            # Left rows beyond the future right rows are not final yet.
             right = self._bounds.coming["right"]
             if right.rises != right.falls:
                 return np.flatnonzero(codes <= coming[0] if right.rises else codes >= coming[1])
@@ -226,25 +200,25 @@ class AsofJoin:
 
     @property
     def _are_final(self) -> bool:
-        """Whether all rows whose matches are looked for are final."""
+        """Whether all left rows in `_waiting` are final."""
         plain = self._join.spec.direction == "backward" and not self._bounds.coming["right"].falls
         return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
     def _settle(self, positions: Ints, coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
-        """Find the matches of left rows, and yield those that are final."""
+        """Match left rows, and yield those that are final."""
         rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
         column = None if self._join.tolerance is None else self._join.tolerance.column
         tolerances = None if column is None else self._left.taken(rows.slots, [column]).column(column)
         reach = reach_of(self._join, self._bounds.coder, rows.codes, tolerances)
         try:
-            found = self._search.matches(rows, reach, settled=self._are_final)
+            found = self._search.matches(rows, reach, are_final=self._are_final)
             final = self._final(rows.codes, found, coming, reach)
             if not final.any():
                 return
             index = np.flatnonzero(final)
             given, found = rows.at(index), found[index]
             if self._join.spec.ties == "error" and not self._are_final:
-                found = self._search.decided(given, settled=True)
+                found = self._search.decided(given, are_final=True)
         except DataError:
             self.failed = True
             raise
@@ -254,7 +228,7 @@ class AsofJoin:
         yield from self._given(given.slots, found)
 
     def _final(self, codes: Ints, found: Ints, coming: tuple[int, int], reach: Reach) -> Mask:
-        """Tell which left rows nothing that can still come would match better."""
+        """Return the left rows for which no future row would be a better match."""
         if coming[0] > coming[1]:
             return np.ones(len(codes), np.bool_)
         spec, held = self._join.spec, self._right.row_codes
@@ -270,11 +244,11 @@ class AsofJoin:
             final |= (found >= 0).any(axis=1) if found.shape[1] else False
         return final
 
-    # What is given
+    # Results
 
     def _given(self, slots: Ints, found: Ints) -> Iterator[pa.RecordBatch]:
-        """Yield left rows that are final, with their matches."""
-        # Rows are read as they lie.
+        """Yield final left rows with their matches."""
+        # Rows are read in the order of the store.
         order = np.argsort(slots)
         slots, found = slots[order], found[order]
         here = found >= 0
@@ -293,10 +267,10 @@ class AsofJoin:
         if self._how in ("left", "full") and not matched.all():
             yield self._output.alone(self._left.taken(slots[~matched]), "left")
 
-    # What is held
+    # Eviction
 
     def _let_go(self) -> Iterator[pa.RecordBatch]:
-        """Let go of right rows that no left row will take, and yield those that none took, where they are kept."""
+        """Evict right rows that no left row can match, and yield the unmatched ones where ``how`` keeps them."""
         gone = self._right.keep(self._wanted())
         if self._how in ("right", "full"):
             alone = self._right.unmatched(gone)
@@ -304,7 +278,7 @@ class AsofJoin:
                 yield self._output.alone(self._right.taken(np.sort(alone)), "right")
 
     def _wanted(self) -> Mask:
-        """Tell which right rows a left row that waits, or may come, would take."""
+        """Return the right rows that a waiting or future left row could match."""
         spec = self._join.spec
         keys, codes = self._right.row_keys, self._right.row_codes
         waiting = self._left.row_keys, self._left.row_codes
@@ -315,7 +289,7 @@ class AsofJoin:
         if spec.direction != "forward":
             mark_wanted(keys, codes, high, *waiting, first, last, *limits, wanted.view(np.uint8))
         if spec.direction != "backward":
-            # Looking ahead is looking back from the other end.
+            # Forward search is backward search over complements in reverse order.
             turned = _turned(keys), _turned(codes), _turned(low), _turned(waiting[0]), _turned(waiting[1])
             ahead = np.zeros(len(keys), np.bool_)
             mark_wanted(*turned, ~last, ~first, *limits, ahead.view(np.uint8))
@@ -324,5 +298,5 @@ class AsofJoin:
 
 
 def _turned(values: npt.NDArray[Number]) -> npt.NDArray[Number]:
-    """Return the complements of numbers, the last one first: so those that ascend do so again."""
+    """Return the complements of ascending numbers in reverse order, which ascend again."""
     return np.ascontiguousarray(~values[::-1])

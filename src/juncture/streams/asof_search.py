@@ -1,4 +1,4 @@
-"""What left rows of an as-of join match among the right rows that are held."""
+"""Finds the matches of left rows of an as-of join among the stored right rows."""
 
 from __future__ import annotations
 
@@ -22,33 +22,19 @@ from juncture.streams.state.sorted_rows import SortedRows
 
 @dataclass(frozen=True)
 class Waiting:
-    """Left rows, in the order of key and code.
-
-    Attributes
-    ----------
-    keys, codes, slots
-        Of the rows: their numbers are those by which they are held.
-    """
+    """Left rows by key and code. ``slots`` are their numbers in the store."""
 
     keys: Codes
     codes: Ints
     slots: Ints
 
     def at(self, places: Ints) -> Waiting:
-        """Return some of them."""
+        """Return the rows at some positions."""
         return Waiting(self.keys[places], self.codes[places], self.slots[places])
 
 
 class AsofSearch:
-    """Finds what left rows match.
-
-    Parameters
-    ----------
-    join, coder
-        The join, and what its codes are made by.
-    left, right
-        The rows that are held.
-    """
+    """Finds the matches of left rows. ``any_does`` is set where only the existence of a match matters."""
 
     def __init__(self, join: ResolvedAsof, coder: StepCoder, left: SortedRows, right: SortedRows) -> None:
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"))
@@ -61,25 +47,10 @@ class AsofSearch:
             join.tolerance is not None or join.spec.direction == "nearest"
         )
 
-    def matches(self, rows: Waiting, reach: Reach, *, settled: bool) -> Ints:
-        """Return the positions of the held right rows that each left row matches, best first; -1 for none.
-
-        Parameters
-        ----------
-        rows
-            The left rows.
-        reach
-            Of their tolerance.
-        settled
-            Whether no right row that comes changes that, so that a tie may be an error.
-
-        Raises
-        ------
-        DataError
-            If there is a tie that is an error.
-        """
+    def matches(self, rows: Waiting, reach: Reach, *, are_final: bool) -> Ints:
+        """Return the positions of each row's matches, best first, -1 for none. Ties may raise if ``are_final``."""
         if self._join.spec.matches > 1 or self._is_rounded:
-            return self.decided(rows, settled=settled)
+            return self.decided(rows, are_final=are_final)
         positions, tied = self._nearest(rows)
         if self._join.tolerance is not None and self._right.rows:
             found = self._right.row_codes[positions]
@@ -89,13 +60,13 @@ class AsofSearch:
         if not self.any_does:
             open_ties = np.flatnonzero(tied.view(np.bool_) & (positions >= 0))
             if len(open_ties) and self._join.spec.ties == "error":
-                positions[open_ties] = self.decided(rows.at(open_ties), settled=settled)[:, 0]
+                positions[open_ties] = self.decided(rows.at(open_ties), are_final=are_final)[:, 0]
             elif len(open_ties):
                 positions[open_ties] = self._winners(positions[open_ties])
         return positions.reshape(-1, 1)
 
     def _nearest(self, rows: Waiting) -> tuple[Ints, Mask]:
-        """Return the position of the right row that is next to each left one, and whether others have its code."""
+        """Return the position of the nearest right row of each left row, and whether others have its code."""
         spec = self._join.spec
         strict = not spec.allow_exact_matches
         if spec.direction != "nearest":
@@ -104,7 +75,7 @@ class AsofSearch:
         ahead, ahead_tied = self._next(rows, forward=True, strict=True)
         if not self._right.rows:
             return behind, behind_tied
-        # Differences of codes are exact as unsigned ones.
+        # Differences of codes are exact as unsigned integers.
         held = self._right.row_codes
         back = rows.codes.view(np.uint64) - held[behind].view(np.uint64)
         on = held[ahead].view(np.uint64) - rows.codes.view(np.uint64)
@@ -120,12 +91,12 @@ class AsofSearch:
         held = self._right.row_codes
         find_next(rows.keys, wanted, groups, starts, held, forward, positions, tied.view(np.uint8))
         if strict:
-            # Beyond the last code there is none.
+            # There is no code after the last one.
             positions[wanted == rows.codes] = -1
         return positions, tied
 
     def _winners(self, positions: Ints) -> Ints:
-        """Return for each of some right rows the one of its key and code that wins."""
+        """Return for each right row the one of its key and code that wins the tie."""
         keys, codes = self._right.row_keys, self._right.row_codes
         is_first = np.ones(len(keys) + 1, np.bool_)
         is_first[1:-1] = (keys[1:] != keys[:-1]) | (codes[1:] != codes[:-1])
@@ -144,15 +115,9 @@ class AsofSearch:
         winners: Ints = tied[order[ends - 1]][which]
         return winners
 
-    def decided(self, rows: Waiting, *, settled: bool) -> Ints:
-        """Return what `matches` does, as the batch join finds it.
-
-        Raises
-        ------
-        DataError
-            If the rows are settled, ties are errors, and there is one.
-        """
-        # Rows of other keys are none of their matches, and there may be many.
+    def decided(self, rows: Waiting, *, are_final: bool) -> Ints:
+        """Return what `matches` does, by the batch algorithm."""
+        # Rows of other keys cannot match, and there may be many.
         wanted = np.zeros(int(max(rows.keys.max(), self._right.row_keys.max(initial=0))) + 1, np.bool_)
         wanted[rows.keys] = True
         positions = np.flatnonzero(wanted[self._right.row_keys])
@@ -160,7 +125,7 @@ class AsofSearch:
         if len(positions):
             right = pa.Table.from_batches([self._right.taken(self._right.slots[positions])])
         join = self._join
-        if join.spec.ties == "error" and not settled:
+        if join.spec.ties == "error" and not are_final:
             join = replace(join, spec=replace(join.spec, ties="greatest"))
         left = TableSource(pa.Table.from_batches([self._left.taken(rows.slots)]))
         with join_context(threads=1) as context:

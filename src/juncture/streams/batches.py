@@ -1,4 +1,4 @@
-"""Rows that are pushed, as record batches of the columns that the stream has."""
+"""Validates pushed rows and returns them as record batches of the stream's schema."""
 
 from __future__ import annotations
 
@@ -12,17 +12,7 @@ from juncture.spec.schema import Side
 
 
 def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Return what was pushed as record batches.
-
-    Raises
-    ------
-    SpecError
-        If it is no table.
-    SchemaError
-        If its columns are others than those of the schema.
-    DataError
-        If a column has nulls that has none by the schema.
-    """
+    """Return pushed rows as record batches of the schema."""
     if isinstance(table, pa.RecordBatch):
         batches = [table]
     elif isinstance(table, pa.Table):
@@ -41,7 +31,7 @@ def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch
 
 
 def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.RecordBatch:
-    """Return a batch of columns in another order, or whose fields say less, as one of the stream's schema."""
+    """Return a batch with the columns of the schema, in its order."""
     types = {field.name: field.type for field in batch.schema}
     for field in wanted:
         if field.name not in types:
@@ -75,11 +65,11 @@ def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.Recor
 
 
 def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Return many small batches as one, if their types allow; raises what `batches_of` does."""
+    """Return many small batches as one, if their types allow it. Validates like `batches_of`."""
     if len(batches) < 2:
         return [each for batch in batches for each in batches_of(batch, side, schema)]
     try:
-        # Whether their schemas are one is seen at once, rather than for each of them.
+        # Building a table compares the schemas at once, which is faster than one by one.
         table = pa.Table.from_batches(batches).combine_chunks(memory_pool())
     except pa.ArrowException:
         alike = [each for batch in batches for each in batches_of(batch, side, schema)]
@@ -88,7 +78,7 @@ def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> li
 
 
 def combined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return batches of one schema as one, if their types allow."""
+    """Return batches of one schema as one batch, if their types allow it."""
     if len(batches) < 2:
         return batches
     try:

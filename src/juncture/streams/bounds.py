@@ -1,9 +1,4 @@
-"""Which held rows can still match, given how far the other side has come: by interval arithmetic, built once per join.
-
-An order says from where on the values of an expression come. What that says of the expressions that a join compares,
-and these of the held rows, follows from `juncture.predicate.intervals`. The result is a least code for each relation of
-the join, and for expressions of a predicate that is more than its relations: a row with a lesser one is let go.
-"""
+"""Interval arithmetic that decides which stored rows can still match, built once per join."""
 
 from __future__ import annotations
 
@@ -32,17 +27,7 @@ Table = npt.NDArray[np.int64]
 
 
 class Bounds:
-    """What is held of one side, and for how long.
-
-    Parameters
-    ----------
-    condition
-        When rows match.
-    side
-        The side whose rows are held.
-    orders
-        Those of the other side.
-    """
+    """Limits of the stored rows of one side, from the orders of the other side."""
 
     def __init__(self, condition: Condition, side: Side, orders: Sequence[SideOrder]) -> None:
         self.condition = condition
@@ -66,7 +51,7 @@ class Bounds:
 
     @property
     def watches(self) -> Sequence[Watch | Filter]:
-        """What the lines of codes are that follow those of the relations."""
+        """The expressions of the code lines after those of the relations."""
         return self._alternatives.watches if self._alternatives is not None else ()
 
     @property
@@ -74,7 +59,7 @@ class Bounds:
         return self._alternatives.branches if self._alternatives is not None else ()
 
     def follows(self, place: int) -> SideOrder | None:
-        """Return the order of the other side that a relation's limit follows step by step; None if it is not that."""
+        """Return the order of the other side that the limit of a relation follows step by step, or None."""
         shift = self._shifts[place]
         if shift is not None:
             return self.orders[shift[0]]
@@ -86,31 +71,31 @@ class Bounds:
 
     @property
     def lines(self) -> int:
-        """How many lines of codes held rows have."""
+        """Number of code lines of stored rows."""
         return len(self.condition.relations) + len(self.watches)
 
     @property
     def is_bounded(self) -> bool:
-        """Whether every held row is let go some time."""
+        """Whether every stored row is evicted at some time."""
         base, branches = self.moving
         return bool(base) or (bool(branches) and all(branches))
 
     @property
     def alternatives(self) -> list[list[int]]:
-        """The lines of codes that limit rows in each alternative of a predicate."""
+        """The code lines that limit rows in each alternative of the predicate."""
         return [
             [*moving, *branch.filters] for moving, branch in zip(self.moving[1], self._branches, strict=True) if moving
         ]
 
     def codes(self, batch: pa.RecordBatch, codes: Table) -> Table:
-        """Return the codes of held rows, given those for the relations."""
+        """Return all code lines of stored rows, given those of the relations."""
         if not self.watches:
             return codes
         more = [watch.codes(batch, self.side) for watch in self.watches]
         return np.concatenate([codes, np.stack(more)])
 
     def limits(self, frontier: Frontier) -> Limits:
-        """Return which rows can still match."""
+        """Return the limits of the rows that can still match."""
         if frontier.ended:
             return self._end
         last = self._last
@@ -121,7 +106,7 @@ class Bounds:
         return found
 
     def _limits(self, codes: Sequence[int | None], relations: Sequence[int]) -> Limits:
-        """Return which rows can still match by some of the relations; what does not move is as it was."""
+        """Return the limits after recomputing some relations. The others keep their static limits."""
         least = np.full(self.lines, NO_LIMIT, np.int64) if self._static is None else self._static.least.copy()
         ranges: list[Interval] | None = None
         for place in relations:
@@ -136,10 +121,10 @@ class Bounds:
         return Limits(least, () if self._alternatives is None else self._alternatives.limits(codes))
 
     def _least(self, relation: Relation, values: Interval) -> int:
-        """Return the least code that satisfies a relation with some of the values that can come."""
+        """Return the least code that satisfies a relation with some future value."""
         if values.empty and not values.may_be_nan:
             return GREATEST
-        # What comes is coded the greater, the easier it is to match.
+        # A future row has a greater code, the easier it is to match.
         above = relation.upper == (self._other == "left")
         end = values.upper if above else values.lower
         if end is None or (above and values.may_be_nan):
@@ -150,11 +135,11 @@ class Bounds:
         except TooWideError:
             return ~beyond_codes(end) if above else beyond_codes(end)
         except pa.ArrowInvalid:
-            # The value is none of the columns that are compared.
+            # The value does not exist in the type of the compared columns.
             return NO_LIMIT
 
     def _shift(self, place: int) -> tuple[int, int] | None:
-        """Return the order that a relation follows step by step, and how far apart they are; None if it does not."""
+        """Return the order that a relation follows step by step, and the distance in codes; None if it follows none."""
         relation = self.condition.relations[place]
         expression = self._expression(relation)
         for number, order in enumerate(self.orders):
@@ -166,7 +151,7 @@ class Bounds:
         return None
 
     def _covered(self) -> set[tuple[Node, bool]]:
-        """Return the expressions of held rows that relations limit by an order, and from which side."""
+        """Return the expressions that a relation limits by an order, and whether from above."""
         found = set()
         for place, relation in enumerate(self.condition.relations):
             node = relation.left if self.side == "left" else relation.right
@@ -175,7 +160,7 @@ class Bounds:
         return found
 
     def _moving(self) -> tuple[list[int], list[list[int]]]:
-        """Return which lines' limits move on with the orders: of the relations, and of each alternative."""
+        """Return the code lines whose limits advance with the orders: of the relations, and of each alternative."""
         relations = range(len(self.condition.relations))
         found = [self._limits(codes, relations) for codes in self._marks.samples()]
         base = _moving([limits.least for limits in found])
@@ -183,23 +168,23 @@ class Bounds:
         return base, branches
 
     def unplaced(self, order: SideOrder) -> Node | None:
-        """Return what is true of rows of the held side that have no place in its order and may match; None of none."""
+        """Return the condition on rows that have no value in their own order and may match; None if no row can."""
         cases = [self._null_match(order), *([] if self._is_compared(order.node) else [order.is_nan])]
         possible = [case for case in cases if Graph(case).shrink({}).feasible]
         return build.disjunction(possible) if possible else None
 
     def _null_match(self, order: SideOrder) -> Node:
-        """Return what is true of rows that may match although their own order is null."""
+        """Return the condition on rows that may match although their own order is null."""
         predicate, compared = self.condition.predicate, self.condition.join.compared(self.side)
         if predicate is not None:
             may_match = Graph(build.conjunction([predicate, order.is_null])).shrink({}).feasible
             return order.is_null if may_match else FALSE
-        # What a join compares is null in no match. A sum of it that does not fit its type is null, too.
+        # Compared columns are not null in a match. A sum of them is null if it overflows its type.
         read = [column for column in columns(order.node) if column.name in compared]
         return build.conjunction([order.is_null, *(build.negation(build.is_null(column)) for column in read)])
 
     def _is_compared(self, node: Node) -> bool:
-        """Tell whether an expression is one that rows are matched by, not of a predicate: so NaN matches nothing."""
+        """Return whether the join compares an expression outside a predicate, so that NaN matches nothing."""
         if self.condition.predicate is not None:
             return False
         if isinstance(node, Column):
@@ -208,5 +193,5 @@ class Bounds:
 
 
 def _moving(found: Sequence[Ints]) -> list[int]:
-    """Return the lines whose limits move on, given the limits of all lines at the samples."""
+    """Return the lines whose limits advance, given the limits of all lines at the samples."""
     return [line for line, limits in enumerate(np.array(found).T.tolist()) if moves_on(limits)]

@@ -1,4 +1,4 @@
-"""Joins of streams in folders: each holds one at one moment, as a whole."""
+"""Saves a stream join to a folder, atomically, and restores it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ _SUFFIX = ".arrow"
 
 
 def write(snapshot: Snapshot, folder: str | PathLike[str]) -> None:
-    """Write a join to a folder, which is there as a whole or as it was before.
-
-    Raises
-    ------
-    StateError
-        If it cannot be written.
-    """
+    """Write a join to a folder. The folder is replaced as a whole, or unchanged after an error."""
     target = Path(folder)
     fresh, old = target.with_name(f".{target.name}.new"), target.with_name(f".{target.name}.old")
     manifest = {
@@ -57,17 +51,11 @@ def write(snapshot: Snapshot, folder: str | PathLike[str]) -> None:
 
 
 def read(folder: str | PathLike[str]) -> Snapshot:
-    """Return the join that was written to a folder.
-
-    Raises
-    ------
-    StateError
-        If there is none, or it is damaged.
-    """
+    """Return the join that was written to a folder."""
     source = Path(folder)
     old = source.with_name(f".{source.name}.old")
     if not source.exists() and old.exists():
-        # It was being replaced when the process ended.
+        # The process ended while it replaced the folder.
         old.replace(source)
     with reading(source):
         manifest = json.loads((source / _MANIFEST).read_text())
@@ -86,7 +74,7 @@ def read(folder: str | PathLike[str]) -> Snapshot:
 
 @contextmanager
 def reading(folder: str | PathLike[str]) -> Iterator[None]:
-    """Say of anything that goes wrong with what a folder holds that the state is damaged."""
+    """Raise a `StateError` for any error in reading a folder."""
     source = Path(folder)
     try:
         yield
@@ -106,13 +94,7 @@ def reading(folder: str | PathLike[str]) -> Iterator[None]:
 
 
 def check_same(folder: str | PathLike[str], snapshot: Snapshot, expected: Setup) -> None:
-    """Refuse what a folder holds if it is of another join.
-
-    Raises
-    ------
-    StateError
-        If it is: with the first difference.
-    """
+    """Raise an error that names the first difference if a folder belongs to another join."""
     found = snapshot.setup
     for name, value in expected.to_dict().items():
         if found.get(name) != value:

@@ -1,4 +1,4 @@
-"""Which values of an expression can still come of a side, given how far it has come in its orders."""
+"""The range of values that future rows of a side can have in an expression."""
 
 from __future__ import annotations
 
@@ -18,17 +18,7 @@ from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_v
 
 
 class Coming:
-    """Which values of an expression can still come of a side, as codes.
-
-    Parameters
-    ----------
-    expression
-        The expression.
-    orders
-        Those of its side.
-    coder
-        Makes codes of its values.
-    """
+    """The range of the codes that future rows of a side can have in an expression."""
 
     def __init__(self, expression: Node | None, orders: Sequence[SideOrder], coder: StepCoder) -> None:
         self.orders = tuple(orders)
@@ -42,7 +32,7 @@ class Coming:
         self.falls = moves_on([~most for _, most in found])
 
     def range(self, frontier: Frontier) -> tuple[int, int]:
-        """Return the least and the greatest code that can still come; the least greater if none can."""
+        """Return the least and the greatest code of future rows; the least is greater if there are none."""
         return (GREATEST, NO_LIMIT) if frontier.ended else self._range(frontier.least)
 
     def _range(self, codes: Sequence[int | None]) -> tuple[int, int]:

@@ -1,9 +1,9 @@
-"""When rows of two streams match: equal keys, relations of codes, and what is left to check.
+"""When rows of two streams match: equal keys, relations of codes, and a residual predicate.
 
 A *relation* bounds a right value by a left one, from above or from below. Both are coded so that a pair satisfies it if
-the one code is at least the complement of the other (see `juncture.kernels.symmetric`): a left row's code is the
-greatest right value that it allows, a right row's the complement of its value; and the other way round for a bound
-from below. So a held row can still satisfy a relation if it does with the greatest code of all that can come.
+one code is at least the complement of the other (see `juncture.kernels.symmetric`). For an upper bound, the code of a
+left row is the greatest right value that it allows, and that of a right row the complement of its value. For a lower
+bound, it is the reverse. So a stored row can still satisfy a relation if it does with the greatest code of future rows.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ OneValue = Callable[[pa.Array], int]
 
 @dataclass(frozen=True)
 class Rows:
-    """What a join sees in rows of one side.
+    """The part of the rows of one side that the join compares.
 
     Attributes
     ----------
     keys
-        The columns that have to be equal to those of the other side.
+        The key columns.
     codes
-        A line for each relation.
+        One line for each relation.
     valid
-        Which rows can match at all; None for all.
+        Mask of the rows that can match at all; None for all.
     rising
-        Which of the first two lines rises from row to row while the other falls; None if that is not known.
+        Which of the first two code lines rises from row to row while the other falls; None if unknown.
     """
 
     keys: list[pa.Array]
@@ -77,15 +77,13 @@ class Relation:
     Attributes
     ----------
     left, right
-        The expressions; None where they are no single one of their table.
+        The expressions; None where they are no single expression of their table.
     upper
         Whether the right value is bounded from above.
     strict, offset
-        Whether the bound itself is left out, and what is added to the left value, in numbers or seconds: to be shown.
+        Whether the bound is exclusive, and the offset of the left value in numbers or seconds. For display only.
     left_code, right_code
         Return the code of a left and of a right value.
-    left_text, right_text
-        The expressions as they are shown.
     """
 
     left: Node | None
@@ -105,27 +103,21 @@ class Condition:
 
     Attributes
     ----------
-    join
-        The join.
-    key_types
-        The types of the key columns of the left and of the right side.
-    nulls_equal
-        Whether null is a key like others.
     relations
-        What all matches satisfy, in the order of the codes.
+        Necessary conditions of a match, in the order of the code lines.
     left, right
-        Return what the join sees in rows of a side.
+        Return the `Rows` of a batch.
     check
-        What has to be true of pairs besides; None for nothing.
+        The residual predicate of pairs; None for none.
     predicate
-        What has to be true of pairs, as far as it is a predicate: all that can be told of what can still match.
+        The whole predicate; None if the join has none.
     matching
-        How many of the relations are of use to find matches. What follows only tells what can still match.
+        How many relations, from the first, are used to find matches. The others only limit state.
     filters
-        What the rows of the left and of the right side have to satisfy on their own; None for nothing.
+        Conditions on left and on right rows alone; None for none.
     is_band
-        Whether matches are found by two relations, which bound one right value by one left value and constants: rows
-        whose codes for the one rise have codes for the other that fall.
+        Whether matches are found by two relations that bound one right value by one left value and constants: rows
+        whose codes rise in one line have falling codes in the other.
     """
 
     join: Resolved
@@ -141,13 +133,7 @@ class Condition:
     is_band: bool = False
 
     def rows(self, batch: pa.RecordBatch, side: Side) -> Rows:
-        """Return what the join sees in rows of a side.
-
-        Raises
-        ------
-        DataError
-            If a value does not fit 64 bits.
-        """
+        """Return the part of rows that the join compares."""
         try:
             return self.left(batch) if side == "left" else self.right(batch)
         except TooWideError:
@@ -159,15 +145,7 @@ class Condition:
 
 
 def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
-    """Return when rows of a join match.
-
-    Parameters
-    ----------
-    join
-        The join.
-    ordered
-        The columns that orders read: what equal keys say of others is of no use.
-    """
+    """Return when rows of a join match. Equal keys limit state only through the ``ordered`` columns."""
     if isinstance(join, ResolvedEqui):
         parts = Shape() if join.predicate is None else shape(join.predicate)
         return _of_predicate(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
@@ -182,12 +160,12 @@ def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
 def _of_predicate(
     join: Resolved, predicate: Node | None, parts: Shape, ordered: Collection[Column], *, nulls_equal: bool
 ) -> Condition:
-    """Return the condition of a predicate, whose ``by`` columns aside."""
+    """Return the condition of a predicate, without the ``by`` columns."""
     equalities, exact = ([], not parts.keys) if nulls_equal else equalities_of(parts)
     values, are_all = bounded_values(parts)
     exact = exact and are_all and parts.residual is None and all(value.exact for value in values)
-    # What is equal besides tells of what can still match, and is looked up by its key.
-    told = [] if nulls_equal else _equal_bounds(join, parts, ordered)
+    # Other equal keys limit state, and are looked up by key.
+    limiting = [] if nulls_equal else _equal_bounds(join, parts, ordered)
     condition = JoinCondition(
         equalities=tuple(equalities),
         left_filter=parts.left_filter,
@@ -196,7 +174,7 @@ def _of_predicate(
         exact=exact or predicate is None,
     )
     matching = sum(len(value.limits) for value in values)
-    found = _Parts(join, condition, _coded([*values, *told]), _guards(join, parts))
+    found = _Parts(join, condition, _coded([*values, *limiting]), _guards(join, parts))
     return _condition(found, matching=matching, nulls_equal=nulls_equal)
 
 
@@ -218,43 +196,31 @@ def _condition(parts: _Parts, *, matching: int, nulls_equal: bool = False) -> Co
 
 
 def _is_fixed_band(value: BoundedValue) -> bool:
-    """Tell whether a value has two limits, both of them a constant away from one other value."""
+    """Return whether a value has two limits at constant distances from one other value."""
     values = {limit.value for limit in value.limits}
     return value.is_band and len(values) == 1 and all(limit.column is None for limit in value.limits)
 
 
 def _coded(values: Iterable[BoundedValue]) -> tuple[CodedValue, ...]:
-    """Return values in codes, the limits of each with lower ones first."""
+    """Return values with codes. The limits of each are sorted, lower ones first."""
     ordered = (replace(value, limits=tuple(sorted(value.limits, key=lambda each: each.upper))) for value in values)
     return tuple(coded for value in ordered if (coded := CodedValue.of(value)) is not None)
 
 
 def _equal_bounds(join: Resolved, parts: Shape, ordered: Collection[Column]) -> list[BoundedValue]:
-    """Return what equal keys say of one another's values, where orders tell something of these."""
+    """Return the bounds that equal keys imply for columns that an order reads."""
     pairs: list[tuple[Node, Node]] = [(key.left, key.right) for key in parts.keys if not key.null_safe]
-    for ours, theirs in zip(join.left_by, join.right_by, strict=True):
-        one, other = column_of(join, "left", ours), column_of(join, "right", theirs)
+    for left_name, right_name in zip(join.left_by, join.right_by, strict=True):
+        one, other = column_of(join, "left", left_name), column_of(join, "right", right_name)
         if one is not None and other is not None:
             pairs.append((one, other))
-    told = [pair for pair in pairs if any(column in ordered for node in pair for column in columns(node))]
-    return [value for pair in told if (value := equal_bounds(*pair)) is not None]
+    limiting = [pair for pair in pairs if any(column in ordered for node in pair for column in columns(node))]
+    return [value for pair in limiting if (value := equal_bounds(*pair)) is not None]
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """What brings rows together.
-
-    Attributes
-    ----------
-    join
-        The join.
-    condition
-        What it asks of two rows.
-    values
-        Right values and their limits, in codes.
-    guards
-        Filters that hold where columns are less than so much.
-    """
+    """The coded parts of a condition. ``guards`` has filters that hold while columns are below some values."""
 
     join: Resolved
     condition: JoinCondition
@@ -283,7 +249,7 @@ class _Parts:
 
     @cached_property
     def _plain_keys(self) -> list[list[str] | None]:
-        """The key columns of both sides, where these are columns as they are; None where they are more than that."""
+        """The key columns of both sides; None where a key is not a plain column."""
         found: list[list[str] | None] = []
         for side in SIDES:
             schema, by = self._of(side)
@@ -296,7 +262,7 @@ class _Parts:
         return found
 
     def _passed(self, batch: pa.RecordBatch, side: Side) -> Mask | None:
-        """Return which rows of a side can match by what they are themselves; None for all."""
+        """Return the rows that pass the conditions on their side alone; None for all."""
         is_left = side == "left"
         node = self.condition.left_filter if is_left else self.condition.right_filter
         passed: Mask | None = None
@@ -309,7 +275,7 @@ class _Parts:
         return both(passed, points_of(own, batch))
 
     def _is_harmless(self, node: Node, batch: pa.RecordBatch) -> bool:
-        """Tell whether a condition holds for all rows since their values are small: it guards against overflow."""
+        """Return whether an overflow guard holds for all rows, because their values are small."""
         if self.guards is None or node not in self.guards:
             return False
         for name, most in self.guards[node]:
@@ -321,7 +287,7 @@ class _Parts:
 
     @cached_property
     def _single(self) -> list[CodedValue]:
-        """The values, each with one limit."""
+        """The coded values, split so that each has one limit."""
         return [
             replace(coded, value=replace(coded.value, limits=(limit,)))
             for coded in self.values
@@ -329,7 +295,7 @@ class _Parts:
         ]
 
     def rows(self, side: Side) -> Callable[[pa.RecordBatch], Rows]:
-        """Return what the join sees in rows of a side, in the least way that its values allow."""
+        """Return a function that returns the `Rows` of a batch, by the fastest way that its values allow."""
         seen, plain = self.left if side == "left" else self.right, self._plain(side)
         if plain is None:
             return seen
@@ -341,7 +307,7 @@ class _Parts:
         return easily_seen
 
     def _plain(self, side: Side) -> PlainLines | None:
-        """Return the codes of a side where they are an addition away; None where rows need more than that."""
+        """Return the codes of a side where each is a column and a constant; None otherwise."""
         is_left, condition = side == "left", self.condition
         node = condition.left_filter if is_left else condition.right_filter
         guards = self.guards or {}
@@ -350,7 +316,7 @@ class _Parts:
         return plain_lines(self._single, side, self._of(side)[0], dict(guards[node]) if node else {})
 
     def left(self, batch: pa.RecordBatch) -> Rows:
-        """Return what the join sees in left rows."""
+        """Return the `Rows` of a left batch."""
         valid = self._passed(batch, "left")
         codes = np.empty((len(self._single), batch.num_rows), np.int64)
         for place, coded in enumerate(self._single):
@@ -365,7 +331,7 @@ class _Parts:
         return Rows(self._keys(batch, "left"), codes, valid)
 
     def right(self, batch: pa.RecordBatch) -> Rows:
-        """Return what the join sees in right rows."""
+        """Return the `Rows` of a right batch."""
         valid = self._passed(batch, "right")
         codes = np.empty((len(self._single), batch.num_rows), np.int64)
         place = 0
@@ -383,7 +349,7 @@ def _value(equality: EqualValues, side: Side) -> Node:
 
 
 def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], ...]]:
-    """Return the filters that hold wherever the columns that they read are far from the limits of their types."""
+    """Return the filters that hold while the columns that they read are far from the limits of their types."""
     found = {}
     for node, schema in ((parts.left_filter, join.left_schema), (parts.right_filter, join.right_schema)):
         read = () if node is None else columns(node)
@@ -401,8 +367,8 @@ def _guards(join: Resolved, parts: Shape) -> dict[Node, tuple[tuple[str, int], .
 def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
     """Return a limit as a relation of its two values."""
     own = replace(coded, value=replace(coded.value, limits=(limit,)))
-    left_text, left = _told(join, "left", limit.value)
-    right_text, right = _told(join, "right", coded.value.right)
+    left_text, left = _text_and_node(join, "left", limit.value)
+    right_text, right = _text_and_node(join, "right", coded.value.right)
     if limit.column is not None:
         left = _sum(left, column_of(join, "left", limit.column), coded.value.domain)
         left_text = f"{left_text} + {limit.column}" if left is None else bare_text(left)
@@ -438,7 +404,7 @@ _ONE, _ADDED = "value", "added"
 
 
 def _sum(value: Node | None, added: Node | None, domain: Domain) -> Node | None:
-    """Return what a limit of a value and a column is, as an expression; None where predicates calculate otherwise."""
+    """Return the limit of a value and a column as an expression; None where predicates calculate it differently."""
     if value is None or added is None:
         return None
     try:
@@ -446,14 +412,14 @@ def _sum(value: Node | None, added: Node | None, domain: Domain) -> Node | None:
     except SchemaError:
         return None
     if domain.kind == "float" and total.type != DOUBLE:
-        # Sums are those of doubles, whatever the columns are.
+        # Sums are calculated as doubles, whatever the types of the columns.
         return build.arithmetic("+", Cast(DOUBLE, value), added)
     is_rounded = isinstance(total, Arithmetic) and total.type.is_discrete and rounds(total)
     return None if is_rounded else total
 
 
 def _left_row(join: Resolved, bounded: BoundedValue, limit: Limit, values: pa.Array) -> pa.RecordBatch:
-    """Return a row of what sets a limit: a sum of two columns as the sum added to zero."""
+    """Return a row that sets a limit. A sum of two columns is represented as zero and the sum."""
     if limit.column is None:
         return pa.record_batch([_compared(join, "left", limit.value, bounded, values)], names=[_ONE])
     if pat.is_timestamp(values.type):
@@ -464,39 +430,33 @@ def _left_row(join: Resolved, bounded: BoundedValue, limit: Limit, values: pa.Ar
 
 
 def _of_one(coded: CodedValue, limit: Limit) -> CodedValue:
-    """Return a value that is limited by a column of single values in place of what its sides have."""
+    """Return a coded value that reads a batch with the columns `_ONE` and `_ADDED`."""
     limit = replace(limit, value=_ONE, column=None if limit.column is None else _ADDED)
     value = replace(coded.value, right=_ONE, limits=(limit,))
     return replace(coded, value=value)
 
 
-def _told(join: Resolved, side: Side, value: Value) -> tuple[str, Node | None]:
-    """Return a value as it is shown, and as an expression, if it is one of a predicate."""
+def _text_and_node(join: Resolved, side: Side, value: Value) -> tuple[str, Node | None]:
+    """Return a value as text, and as an expression if a predicate can have it."""
     if isinstance(value, str):
         return value, column_of(join, side, value)
     return bare_text(value), value
 
 
 def _compared(join: Resolved, side: Side, own: Value, bounded: BoundedValue, values: pa.Array) -> pa.Array:
-    """Return values of a side in the type in which they are compared.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid
-        If they are none of the column's.
-    """
+    """Return values of a side in the type of the comparison; raises `pyarrow.ArrowInvalid` if they do not fit."""
     if isinstance(own, str):
         return values.cast((join.left_schema if side == "left" else join.right_schema).field(own).type)
     return values if bounded.type is None else values.cast(bounded.type, safe=False)
 
 
 def bare_text(node: Node) -> str:
-    """Return an expression of one side as SQL, without the side's name."""
+    """Return an expression of one side as SQL, without the name of the side."""
     return to_sql(node, names=("", ""))
 
 
 def column_of(join: Resolved, side: Side, name: str) -> Column | None:
-    """Return a column as a predicate names it; None where its type is none of a predicate's."""
+    """Return a column as a node of a predicate; None if predicates do not support its type."""
     field = (join.left_schema if side == "left" else join.right_schema).field(name)
     data_type = from_arrow(field.type)
     return None if data_type is None else Column(data_type, side, name, field.nullable)

@@ -1,4 +1,4 @@
-"""What a join of streams holds and for how long, in words."""
+"""Text of `explain()`: which rows a stream join keeps and for how long, and when it emits results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EMISSIONS = {
     "semi": "left rows at their first match",
     "anti": "left rows when they expire without a match",
 }
-"""Which rows a join of streams emits when."""
+"""When a join emits its results, by ``how``."""
 
 
 def explained(
@@ -35,7 +35,7 @@ def explained(
     orders: Mapping[Side, Sequence[SideOrder]],
     rates: Mapping[Side, float | None],
 ) -> str:
-    """Return what a join holds and for how long, and when it gives what."""
+    """Return the text of `explain()`. ``rates`` are rows per step of the order of a side."""
     sides: tuple[Side, Side] = ("left", "right")
     lines = [f"{join.spec.title.removeprefix('a ').removeprefix('an ')} of streams, how={join.how!r}"]
     for side in sides:
@@ -51,21 +51,21 @@ def explained(
 
 
 def emission_text(join: Resolved) -> str:
-    """Return when a join gives what."""
+    """Return when a join emits its results."""
     if isinstance(join, ResolvedAsof):
         return "left rows once no future row can change their match"
     return "left rows once no future row can be in their window" if join.aggregates else EMISSIONS[join.how]
 
 
 def order_text(order: SideOrder) -> str:
-    """Return an order as it is shown."""
+    """Return an order as text."""
     way = "falling" if order.order.descending else "growing"
     behind = f", at most {order.order.delay} behind" if order.order.delay else ""
     return f"{order.text}, {way}{behind}"
 
 
 def kept_while(bounds: Bounds | AsofSide) -> str:
-    """Return the condition on which rows of a side are held."""
+    """Return the condition while which rows of a side are kept."""
     if isinstance(bounds, AsofSide):
         return _kept_by_asof(bounds)
     base, _ = bounds.moving
@@ -84,7 +84,7 @@ def kept_while(bounds: Bounds | AsofSide) -> str:
 
 
 def _kept_by_asof(held: AsofSide) -> str:
-    """Return how long rows of an as-of join are held."""
+    """Return the condition while which rows of an as-of join are kept."""
     join, orders = held.bounds.join, held.bounds.orders
     if not held.is_bounded:
         return "forever: no order limits them"
@@ -93,18 +93,18 @@ def _kept_by_asof(held: AsofSide) -> str:
         marks = ", ".join(order.text for order in orders["right"])
         if spec.direction == "backward" and held.bounds.coming["right"].rises:
             sign = ">=" if spec.allow_exact_matches else ">"
-            return f"while {join.left_on} {sign} {_told_apart(marks, join.left_on, held.side)}"
+            return f"while {join.left_on} {sign} {_with_side(marks, join.left_on, held.side)}"
         return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
     marks = ", ".join(order.text for order in orders["left"])
     several = f"{spec.matches} last" if spec.matches > 1 else "last"
     by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
     sign = ">=" if held.bounds.coming["left"].rises else "<="
-    is_ahead = f"while {join.right_on} {sign} {_told_apart(marks, join.right_on, held.side)}"
+    is_ahead = f"while {join.right_on} {sign} {_with_side(marks, join.right_on, held.side)}"
     return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
 
 
 def _relation_text(bounds: Bounds, line: int) -> str:
-    """Return a limit of held rows, by the order of the other side that it follows."""
+    """Return a limit of stored rows, in terms of the order of the other side that it follows."""
     relation = bounds.condition.relations[line]
     is_left = bounds.side == "left"
     own, other = relation.left_text, relation.right_text
@@ -114,11 +114,11 @@ def _relation_text(bounds: Bounds, line: int) -> str:
     mark = other if order is None else order.text
     above = relation.upper == is_left
     sign = (">" if above else "<") + ("" if relation.strict else "=")
-    return f"{own} {sign} {_told_apart(mark, own, bounds.side)}{_offset_text(relation, -1 if is_left else 1)}"
+    return f"{own} {sign} {_with_side(mark, own, bounds.side)}{_offset_text(relation, -1 if is_left else 1)}"
 
 
-def _told_apart(mark: str, own: str, side: Side) -> str:
-    """Return what the other side calls how far it has come, with that side's name where both call it the same."""
+def _with_side(mark: str, own: str, side: Side) -> str:
+    """Return the name of the other side's order, prefixed with that side if both names are the same."""
     return mark if mark != own else f"the {'right' if side == 'left' else 'left'} {mark}"
 
 
@@ -148,7 +148,7 @@ def _watch_text(bounds: Bounds, line: int) -> str:
 
 
 def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> int | None:
-    """Return how many rows are held at a rate, where a limit by the other side's order is one by the own order too."""
+    """Return how many rows are kept at a rate, where the limit also follows the side's own order; None if unknown."""
     if rate is None:
         return None
     counts = []
@@ -168,15 +168,7 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
 
 
 def unbounded(bounds: Bounds | AsofSide, *, on_spark: bool = False) -> str:
-    """Return why a side cannot be held, and what would bound it.
-
-    Parameters
-    ----------
-    bounds
-        Of the side.
-    on_spark
-        Whether the join is one of streaming DataFrames, whose arguments have other names.
-    """
+    """Return why a side would be kept forever, and the remedy. ``on_spark`` changes the names of arguments."""
     why, remedy = _unbounded_asof(bounds) if isinstance(bounds, AsofSide) else _unbounded_pairs(bounds)
     if on_spark:
         remedy = remedy.replace("left=", "left_order=").replace("right=", "right_order=")
@@ -186,7 +178,7 @@ def unbounded(bounds: Bounds | AsofSide, *, on_spark: bool = False) -> str:
 
 
 def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
-    """Return why a side of a join that gives pairs cannot be held, and what would bound it."""
+    """Return the reason and the remedy for a side of a join that emits pairs."""
     side = bounds.side
     other = other_side(side)
     wanted = []
@@ -212,7 +204,7 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
 
 
 def _unbounded_asof(held: AsofSide) -> tuple[str, str]:
-    """Return why a side of an as-of join cannot be held, and what would bound it."""
+    """Return the reason and the remedy for a side of an as-of join."""
     join, side = held.bounds.join, held.side
     other = other_side(side)
     on = join.right_on if other == "right" else join.left_on

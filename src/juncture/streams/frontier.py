@@ -1,4 +1,4 @@
-"""How far a stream has come in its orders, and which of its rows come too late."""
+"""The frontier of a stream: how far it has advanced in its orders, and which rows are late."""
 
 from __future__ import annotations
 
@@ -15,23 +15,18 @@ from juncture.streams.order import SideOrder
 _LEAST = -(2**63)
 
 END = 2**63 - 1
-"""The code from which on nothing comes, once a stream has ended."""
+"""The least code of future rows after a stream has ended."""
 
 
 class Frontier:
-    """What can still come of one side.
-
-    Parameters
-    ----------
-    orders
-        Of the side.
+    """The frontier of one side.
 
     Attributes
     ----------
     least
-        For each order, the least code that can still come; None as long as nothing is known.
+        For each order, the least code of future rows; None while unknown.
     ended
-        Whether nothing comes any more.
+        Whether the side has ended.
     """
 
     def __init__(self, orders: Sequence[SideOrder]) -> None:
@@ -41,15 +36,10 @@ class Frontier:
         self._greatest = [_LEAST] * len(self.orders)
 
     def take(self, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
-        """Move on by some rows.
+        """Advance past some rows; return masks of late rows (None for none), and for each order of rows with a value.
 
-        Returns
-        -------
-        late
-            Which of them are late: farther behind the rows before them than an order allows. None if none is. A row is
-            judged by those before it, in this batch and all others, so that it does not matter how they are cut.
-        placed
-            For each order, which rows have a place in it; None if all do.
+        A row is late if it is farther behind the rows before it than an order allows. It is compared with all rows
+        before it, in this batch and earlier ones, so batch boundaries make no difference.
         """
         late: Mask | None = None
         placed: list[Mask | None] = []
@@ -63,7 +53,7 @@ class Frontier:
         return (late if late is not None and late.any() else None), placed
 
     def _behind(self, place: int, codes: Ints) -> Mask | None:
-        """Move on in one order, and return which codes are too far behind those before them; None if none is."""
+        """Advance in one order, and return the codes that are late; None for none."""
         if len(codes) == 0:
             return None
         behind, greatest = self._marked(codes, place)
@@ -73,7 +63,7 @@ class Frontier:
         return behind
 
     def _marked(self, codes: Ints, place: int) -> tuple[Mask | None, int]:
-        """Return which codes are too far behind those before them, None if none is; and the greatest so far."""
+        """Return the codes that are late, None for none, and the greatest code so far."""
         order, greatest, known = self.orders[place], self._greatest[place], self.least[place]
         known = _LEAST if known is None else known
         if order.steps is not None:
@@ -90,13 +80,13 @@ class Frontier:
         return (behind if behind.any() else None), max(int(codes.max()), greatest)
 
     def advance(self, codes: Sequence[int | None]) -> None:
-        """Let nothing below some codes come any more."""
+        """Set the least codes of future rows."""
         for place, code in enumerate(codes):
             if code is not None:
                 self._raise(place, code)
 
     def end(self) -> None:
-        """Let nothing come any more."""
+        """End the side: there are no future rows."""
         self.ended = True
 
     def _raise(self, place: int, code: int) -> None:
@@ -108,5 +98,5 @@ class Frontier:
         return {"least": list(self.least), "greatest": list(self._greatest), "ended": self.ended}
 
     def restore(self, values: dict[str, Any]) -> None:
-        """Become what `to_dict` described."""
+        """Restore what `to_dict` returned."""
         self.least, self._greatest, self.ended = list(values["least"]), list(values["greatest"]), values["ended"]

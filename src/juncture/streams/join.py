@@ -1,4 +1,4 @@
-"""A join of two streams, driven by hand or by readers."""
+"""A join of two streams in this process."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from juncture.streams.turns import Turns
 
 
 class StreamJoin:
-    """A join of two streams. It is made by `juncture.stream`.
+    """A join of two streams, created by `juncture.stream`.
 
-    Rows go in with `push`, in any turns, and rows of the answer come out as soon as they are final: a pair at once, an
-    unmatched row when nothing that can still come would match it. All answers together are those of the same join of
-    two tables with all rows that came in time.
+    Pass rows to `push` in any order of the sides. It returns results as soon as they are final: a match at once, an
+    unmatched row when no future row can match it. All results together equal the join of two tables with all rows that
+    were not late. Memory: the rows of both sides that future rows can still match, see `explain` and `state`.
 
     Examples
     --------
@@ -66,26 +66,28 @@ class StreamJoin:
         self._kept: list[pa.RecordBatch] = []
 
     def push(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
-        """Take rows of one side or of both, and return what follows from them.
+        """Apply rows of one side or both, and return the results that are final.
 
         Parameters
         ----------
         left, right
-            A record batch, or a table that speaks Arrow; of both sides, the left one goes first.
+            A ``pyarrow.RecordBatch``, or a table with the Arrow PyCapsule interface. The left rows are applied first.
 
         Returns
         -------
         list of pyarrow.RecordBatch
-            Rows of the answer, in no order.
+            Result rows, in no order.
 
         Raises
         ------
         SchemaError
-            If the columns are not those of the side.
+            If the columns differ from the schema of the side.
         DataError
-            If a value has no place in an order and might match, an interval starts after its end, or a row comes too
-            late where that is an error. Nothing of its batch has been taken then; what followed from those before it
-            is returned by the next call. Or if right rows tie where ties are errors: then there is no answer.
+            If a row without an order could match, an interval starts after its end, or a row is late with
+            ``late="error"``. The batch is then not applied, and the next call returns the results of the batches
+            before it. A tie with ``ties="error"`` ends the join.
+        PlanError
+            If the join is closed, or has ended.
         """
         self._check_open()
         given: list[tuple[Side, Any]] = [("left", left), ("right", right)]
@@ -101,7 +103,7 @@ class StreamJoin:
         return self._given()
 
     def _given(self) -> list[pa.RecordBatch]:
-        """Return what has followed so far, once."""
+        """Return the results so far, once."""
         ready, kept, self._ready, self._kept = self._ready, self._kept, [], []
         return kept + self._plan.output.finished(ready)
 
@@ -121,7 +123,7 @@ class StreamJoin:
             raise
 
     def _set_apart(self, side: Side, given: pa.RecordBatch, batch: pa.RecordBatch, late: Mask) -> pa.RecordBatch:
-        """Return the rows that come in time, and count or keep the others."""
+        """Return the rows that are not late, and count or collect the others."""
         if self.setup.late == "error":
             row = int(np.flatnonzero(late)[0])
             orders = ", ".join(repr(order.text) for order in self._plan.orders[side])
@@ -133,12 +135,12 @@ class StreamJoin:
             )
         self._late_rows[side] += int(late.sum())
         if self.setup.late == "collect":
-            # Arrow takes no rows of some types.
+            # `take` does not support some types.
             self._late[side] += [given.slice(row, 1) for row in np.flatnonzero(late).tolist()]
         return rows_of(batch, array_of(np.flatnonzero(~late), pa.int64()))
 
     def _check_placed(self, side: Side, batch: pa.RecordBatch, placed: Sequence[Mask | None]) -> None:
-        """Refuse rows that have no place in an order and might match all the same."""
+        """Raise an error for rows that have no value in an order but may match."""
         for order, valid in zip(self._plan.orders[side], placed, strict=True):
             if valid is None or valid.all():
                 continue
@@ -155,17 +157,25 @@ class StreamJoin:
         return self._operator.expire(other_side(side))
 
     def advance(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
-        """Let nothing come any more of a side that is before some values of its orders, and return what follows.
+        """Declare that a side has no future rows before some values of its orders, and return the final results.
 
         Parameters
         ----------
         left, right
-            A value of the side's order; if it has several, one for each, where None says nothing.
+            A value of the side's order; with several orders, a list with one value each. None leaves an order
+            unchanged.
+
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            Result rows, in no order.
 
         Raises
         ------
         SpecError
-            If the side has no order, or a value is of another kind.
+            If the side has no order, or a value has another type.
+        PlanError
+            If the join is closed, or has ended.
         """
         self._check_open()
         values = [(side, value) for side, value in zip(SIDES, (left, right), strict=True) if value is not None]
@@ -193,12 +203,18 @@ class StreamJoin:
         return [None if each is None else order.code_of(each) for order, each in zip(orders, values, strict=True)]
 
     def _end(self, side: Side) -> None:
-        """Let nothing more come of a side."""
+        """End a side."""
         self._frontiers[side].end()
         self._ready += self._expire(side)
 
     def close(self) -> list[pa.RecordBatch]:
-        """Let nothing more come of either side, and return all that is left of the answer."""
+        """End both sides, and return all remaining results.
+
+        Raises
+        ------
+        PlanError
+            If the join is closed already, or has ended.
+        """
         self._check_open()
         for side in SIDES:
             self._end(side)
@@ -217,18 +233,18 @@ class StreamJoin:
     def run(
         self, left: Iterable[Any], right: Iterable[Any], *, rows_at_once: int | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Join two readers to their ends, and yield the answer as it becomes final.
+        """Join two readers to their ends, and yield results as they become final.
 
         Parameters
         ----------
         left, right
-            Record batches, or readers of them. The side that is behind in its order is read next, so that little is
-            held; where orders do not compare, both in turn. A batch without rows says that there are none at the
-            moment: what has been read is joined, and the other side is read next.
+            Record batches, or readers of them. The side that is behind in its order is read next, which keeps the
+            state small; if the orders are not comparable, both are read in turn. A batch without rows means that there
+            are none at the moment: the rows read so far are joined, and the other side is read next.
         rows_at_once
-            How many rows of a side to read before they are joined: small batches are gathered, since each costs as much
-            as some thousand rows. 1 joins each batch as it is read. None gathers 32,768, and 131,072 of an as-of join,
-            which looks through all that it holds each time.
+            How many rows of a side to read before joining them. Each join costs as much as some thousand rows, so
+            small batches are collected. 1 joins each batch as it is read. None means 32,768 rows, and 131,072 for an
+            as-of join, which reads its whole state each time.
         """
         self._check_open()
         rows = self._plan.rows_at_once if rows_at_once is None else rows_at_once
@@ -243,7 +259,7 @@ class StreamJoin:
 
     @property
     def state(self) -> State:
-        """What the join holds."""
+        """Number and memory of the stored rows of each side, and numbers of evicted and late rows."""
         return State(*(self._side_state(side) for side in SIDES))
 
     def _side_state(self, side: Side) -> SideState:
@@ -252,21 +268,21 @@ class StreamJoin:
 
     @property
     def late(self) -> LateRows:
-        """The rows that came too late, if ``late="collect"``."""
+        """The late rows of each side, with ``late="collect"``."""
         return LateRows(*(self._late_table(side) for side in SIDES))
 
     def explain(self, *, left_rate: float | None = None, right_rate: float | None = None) -> str:
-        """Say what is held and for how long, and when what is given.
+        """Return which rows are kept and for how long, and when results are emitted.
 
         Parameters
         ----------
         left_rate, right_rate
-            How many rows come in a step of the side's order (a second, of times), to say how many are held.
+            Rows per step of the side's order (per second for times), to estimate how many rows are kept.
         """
         return self._plan.explain({"left": left_rate, "right": right_rate})
 
     def snapshot(self) -> Snapshot:
-        """Return all that the join is at this moment, as a value from which `of` goes on."""
+        """Return the state of the join as a value, from which `of` continues."""
         self._kept, self._ready = self._kept + self._plan.output.finished(self._ready), []
         tables = {
             **{f"{side}_state": self._held_rows(side) for side in SIDES},
@@ -277,7 +293,7 @@ class StreamJoin:
         return Snapshot(self._plan.described, self._progress(), kept)
 
     def _progress(self) -> dict[str, Any]:
-        """Return how far the join has come, as plain data."""
+        """Return the progress of the join as plain data."""
         return {"closed": self._closed, "failed": self._operator.failed} | {
             side: {
                 "frontier": self._frontiers[side].to_dict(),
@@ -289,14 +305,14 @@ class StreamJoin:
 
     @classmethod
     def of(cls, plan: StreamPlan, snapshot: Snapshot) -> Self:
-        """Return the join of a plan as it was at some moment.
+        """Return a join with the state of a snapshot.
 
         Parameters
         ----------
         plan
-            What joins of the same setup share: it is made once, for any number of snapshots.
+            A plan of the same setup. Any number of joins can share it.
         snapshot
-            What `snapshot` returned of a join of that setup.
+            What `snapshot` returned for a join of that setup.
         """
         join = cls(plan)
         join._go_on(snapshot)
@@ -324,30 +340,30 @@ class StreamJoin:
         return pa.Table.from_batches(self._late[side], self.setup.schema(side))
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write all that the join holds to a folder, from which `restore` goes on.
+        """Write the state of the join to a folder. Replaces the folder atomically.
 
         Raises
         ------
         StateError
-            If it cannot be written.
+            If the folder cannot be written.
         """
         checkpoint.write(self.snapshot(), folder)
 
     @classmethod
     def restore(cls, folder: str | PathLike[str], *, expected: StreamJoin | None = None) -> StreamJoin:
-        """Return the join that was saved to a folder, as it was then.
+        """Return the join that was saved to a folder.
 
         Parameters
         ----------
         folder
             The folder.
         expected
-            A join that it has to be the state of.
+            A join with the expected setup. None accepts any.
 
         Raises
         ------
         StateError
-            If there is no such state, it is damaged, or of another join.
+            If the folder is missing or damaged, or belongs to another join.
         """
         snapshot = checkpoint.read(folder)
         if expected is not None:

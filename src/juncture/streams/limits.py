@@ -1,4 +1,4 @@
-"""Which held rows can still match, in codes: the least that a row has to have in each line of them."""
+"""Limits of stored rows that can still match: the least code of each line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Table = npt.NDArray[np.int64]
 
 
 def beyond_codes(end: Bound) -> int:
-    """Return the code that stands for a number that no row can have, since it does not fit 64 bits."""
+    """Return the code for a number that does not fit 64 bits, so no row can have it."""
     assert isinstance(end, int | float | Fraction)
     return GREATEST if end > 0 else NO_LIMIT
 
@@ -31,11 +31,11 @@ class Limits:
     Attributes
     ----------
     least
-        For each line of codes the least that a row has to have, whatever else.
+        The least code of each line.
     branches
-        The same for alternatives, of which a row has to satisfy one; none if there are no alternatives.
+        The same for each alternative. A row has to satisfy one; empty if there are no alternatives.
     ended
-        Whether no row can.
+        Whether no row can match.
     """
 
     least: Ints
@@ -52,7 +52,7 @@ class Limits:
         )
 
     def dead(self, codes: Table) -> npt.NDArray[np.bool_]:
-        """Tell which rows with some codes match nothing any more."""
+        """Return a mask of the rows that can no longer match."""
         if self.ended:
             return np.ones(codes.shape[1], np.bool_)
         gone = _below(codes, self.least)
@@ -64,14 +64,14 @@ class Limits:
         return gone
 
     def alive(self, codes: Table) -> Codes:
-        """Return which rows with some codes can still match."""
+        """Return the rows that can still match."""
         if self.ended or self.branches:
             return np.flatnonzero(~self.dead(codes)).astype(np.int32)
         found = np.empty(codes.shape[1], np.int32)
         return found[: living_rows(codes, self.least, found)]
 
     def may_kill(self, least: Ints) -> bool:
-        """Tell whether any row may be dead, given the least code of each line."""
+        """Return whether a row may be dead, given the least code of each line."""
         if self.ended or (least < self.least).any():
             return True
         return bool(self.branches) and all(bool((least < branch).any()) for branch in self.branches)

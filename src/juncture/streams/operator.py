@@ -1,4 +1,4 @@
-"""What every operator of streams can, whichever join it does."""
+"""The interface of the operators of stream joins."""
 
 from __future__ import annotations
 
@@ -13,54 +13,42 @@ from juncture.streams.state.held_batch import HeldBatch
 
 
 class HeldRows(Protocol):
-    """The rows that are held of one side.
-
-    Attributes
-    ----------
-    evicted
-        How many have been let go.
-    """
+    """The stored rows of one side. ``evicted`` counts rows that were evicted."""
 
     evicted: int
 
     @property
     def rows(self) -> int:
-        """How many rows are held."""
+        """Number of stored rows."""
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Memory of the stored rows."""
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-        """Yield the held rows, and which of them have had a match."""
+        """Yield the stored rows, and masks of those that have had a match."""
 
     def batches(self) -> Iterator[HeldBatch]:
-        """Yield the batches that the rows are in. A batch of rows that were loaded may be the one that was loaded."""
+        """Yield the batches that the rows are in. Loaded rows may be in the same objects that were loaded."""
 
 
 class StreamOperator(Protocol):
-    """Takes rows of both sides, holds what may still match, and yields rows of the answer that are final.
-
-    Attributes
-    ----------
-    failed
-        Whether there was an error after which there is no answer.
-    """
+    """Takes rows of both sides, stores rows that may still match, and yields final results. ``failed`` ends it."""
 
     failed: bool
 
     @property
     def stores(self) -> Mapping[Side, HeldRows]:
-        """The rows that are held of each side."""
+        """The stored rows of each side."""
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        """Yield the results of new rows of a side, after its frontier has advanced past them."""
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from rows of a side, but for what `expire` finds: `push` does both."""
+        """Yield the results of new rows of a side, without those of `expire`."""
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        """Let go of rows of a side that its other side has left behind, and yield what follows from that."""
+        """Evict rows of a side that the other side has passed, and yield the results of that."""
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
-        """Hold rows that were held before."""
+        """Store rows from a checkpoint."""

@@ -1,4 +1,4 @@
-"""The orders of streams: expressions that grow or fall from row to row, but for so much."""
+"""The orders of streams: expressions that grow or fall from row to row, up to a greatest delay."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ from juncture.streams.plain_lines import plain_column
 
 _GREATEST = 2**63 - 1
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
-"""The kinds of types that a stream can be in the order of."""
+"""Kinds of types that can order a stream."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """An expression of a stream that grows from row to row, or falls, but for a greatest disorder.
+    """An expression of a stream that grows from row to row, or falls, up to a greatest delay.
 
     Parameters
     ----------
     expression
-        Over the columns of one side, in Spark's SQL: numbers, decimals, dates or timestamps.
+        SQL expression of the columns of one side, of numbers, decimals, dates or timestamps.
     delay
-        How far a value may be behind the greatest one before it (of a descending order, ahead of the least): a number
-        for numbers; a ``timedelta`` or a duration such as ``"5s"`` for dates and timestamps. None for none. A row that
-        is farther behind is late.
+        How far a value may be behind the greatest value before it; in a descending order, ahead of the least one. A
+        number for numbers. A ``timedelta`` or a duration such as ``"5s"`` for dates and timestamps. None for zero. A
+        row that is farther behind is late.
     descending
         Whether the values fall.
 
     Raises
     ------
     SpecError
-        If an argument has a value that makes no sense for any stream.
+        If an argument is invalid for every stream.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Order:
     Order(expression='ts', delay='5s', descending=False)
     >>> Order("a + b", delay=-1)
     Traceback (most recent call last):
-    juncture.errors.SpecError: delay=-1 is negative. A delay is how far a value may be behind, so zero or more.
+    juncture.errors.SpecError: [JN-ARGUMENT-VALUE] delay=-1 is negative. Expected zero or more.
     """
 
     expression: str
@@ -88,13 +88,10 @@ class Order:
         else:
             is_negative = delay is not None and delay < 0
         if is_negative:
-            raise SpecError(
-                f"delay={delay!r} is negative. Expected zero or more: how far a row may be behind earlier ones.",
-                name="JN-ARGUMENT-VALUE",
-            )
+            raise SpecError(f"delay={delay!r} is negative. Expected zero or more.", name="JN-ARGUMENT-VALUE")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the order as plain data: the arguments that differ from their defaults."""
+        """Return the arguments that differ from their defaults, as plain data."""
         delay: Any = self.delay
         if isinstance(delay, TimeLength):
             delay = format_duration(duration_ns(delay, argument="delay"))
@@ -114,24 +111,10 @@ class Order:
 
 @dataclass(frozen=True)
 class SideOrder:
-    """An order that has been checked against the schema of its side.
+    """An order that was validated against the schema of its side.
 
-    Values are coded: whole numbers that grow from row to row, of descending orders too.
-
-    Attributes
-    ----------
-    order
-        The order.
-    side
-        Its side.
-    node
-        The expression.
-    coder
-        Makes codes of values.
-    delay
-        How far codes may be behind, in steps; of floats a float.
-    column
-        The column that the expression is, of 64-bit steps; None if it is more, or of other values.
+    Values are coded as integers that grow from row to row, in descending orders too. ``delay`` is in codes; for floats
+    it is a float. ``column`` is the column that the expression is, if it has 64-bit steps; else None.
     """
 
     order: Order
@@ -143,15 +126,7 @@ class SideOrder:
 
     @classmethod
     def of(cls, order: Order, side: Side, schema: pa.Schema, names: tuple[str, str] = ("l", "r")) -> SideOrder:
-        """Check an order against the schema of its side.
-
-        Raises
-        ------
-        SpecError
-            If the expression cannot be read, or the delay is of another kind than its values.
-        SchemaError
-            If a column is missing, or the values have no order.
-        """
+        """Validate an order against the schema of its side."""
         empty = pa.schema([])
         sides = (schema, empty) if side == "left" else (empty, schema)
         node = parse_expression(order.expression, *sides, names=names)
@@ -184,13 +159,7 @@ class SideOrder:
         return self.order.expression
 
     def codes(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
-        """Return the codes of rows, and which rows have one: all that are neither null nor NaN.
-
-        Raises
-        ------
-        DataError
-            If a value does not fit 64 bits.
-        """
+        """Return the codes of rows, and a mask of those that are neither null nor NaN."""
         if self.column is not None:
             array = batch.column(self.column)
             steps = raw_values(array, np.int64)
@@ -208,25 +177,25 @@ class SideOrder:
 
     @property
     def is_null(self) -> Node:
-        """What is true of rows in which it is null."""
+        """Condition on rows in which the expression is null."""
         return build.is_null(self.node)
 
     @property
     def is_nan(self) -> Node:
-        """What is true of rows in which it is NaN."""
+        """Condition on rows in which the expression is NaN."""
         if self.node.type.kind != "float":
             return FALSE
         return build.compare("=", self.node, Literal(self.node.type, math.nan))
 
     @property
     def steps(self) -> int | None:
-        """How far codes may be behind, where that is as far anywhere; None for floats."""
+        """How far codes may be behind, if that is the same for all values; None for floats."""
         if self.coder.domain.kind == "float" and self.delay:
             return None
         return min(int(self.delay), _GREATEST)
 
     def behind(self, codes: Ints) -> Ints:
-        """Return the least codes of floats that are not late after some greatest ones."""
+        """Return the least float codes that are not late after given greatest codes."""
         sign = -1.0 if self.order.descending else 1.0
         values = _floats_of(~codes if self.order.descending else codes)
         with np.errstate(over="ignore"):
@@ -234,19 +203,13 @@ class SideOrder:
         return ~moved if self.order.descending else moved
 
     def behind_one(self, code: int) -> int:
-        """Return the least code that is not late after a greatest one."""
+        """Return the least code that is not late after a greatest code."""
         if self.steps is None:
             return int(self.behind(np.array([code], np.int64))[0])
         return max(code - self.steps, -(2**63))
 
     def code_of(self, value: object) -> int:
-        """Return the code of a value that a user gives.
-
-        Raises
-        ------
-        SpecError
-            If it is of another kind than the order.
-        """
+        """Return the code of a value that a user passed."""
         literal = literal_of(value, argument=f"advance({self.side}=…)")
         if literal is None or literal.value is None or not self._takes(literal.type):
             raise SpecError(
@@ -263,13 +226,13 @@ class SideOrder:
                 )
             code = _code_of(steps)
             return ~code if self.order.descending else code
-        # Of a value between two steps, the one that is still to come: the next one in the direction of the order.
+        # Between two steps, round to the next one in the direction of the order, which is still in the future.
         whole = math.floor(steps) if self.order.descending else math.ceil(steps)
         code = int(min(max(whole, -(2**63)), _GREATEST))
         return ~code if self.order.descending else code
 
     def code_of_steps(self, steps: int) -> int:
-        """Return the code of a value in whole steps of the expression's type; of a float, of the number itself."""
+        """Return the code of a value in whole steps of the expression's type; for floats, of the number."""
         if self.coder.domain.kind == "float":
             steps = _code_of(steps)
         return ~steps if self.order.descending else steps
@@ -301,12 +264,12 @@ class SideOrder:
 
     @property
     def measure(self) -> tuple[str, bool]:
-        """What the order is measured in: orders of one measure tell which of their sides is behind."""
+        """The measure of the order. Only orders with the same measure are compared."""
         kind = self.node.type.kind
         return "time" if kind in ("date", "timestamp") else "number", self.order.descending
 
     def measured(self, code: int) -> float:
-        """Return how far a code is, in seconds or as a number."""
+        """Return the position of a code, in seconds or as a number."""
         value = self.value_of(code)
         assert isinstance(value, int | float | Fraction)
         unit = self.node.type.unit
@@ -315,7 +278,7 @@ class SideOrder:
         return -far if self.order.descending else far
 
     def interval_from(self, code: int) -> Interval:
-        """Return the values that come where no code below one does."""
+        """Return the interval of future values, given the least code of future rows."""
         value = self.value_of(code)
         assert not isinstance(value, bool | None)
         if self.order.descending:
@@ -323,20 +286,14 @@ class SideOrder:
         return interval(self.node.type, value)
 
     def shown(self, code: int) -> str:
-        """Return a value as text."""
+        """Return the value of a code as text."""
         value = self.value_of(code)
         assert not isinstance(value, bool | None)
         return str(python_value(value, self.node.type, up=False))
 
 
 def orders_of(value: object, argument: str) -> tuple[Order, ...]:
-    """Return the orders that an argument stands for.
-
-    Raises
-    ------
-    SpecError
-        If it is neither an order nor several.
-    """
+    """Return the orders of an argument that is None, one order or several."""
     if value is None:
         return ()
     several = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
@@ -351,7 +308,7 @@ def orders_of(value: object, argument: str) -> tuple[Order, ...]:
 
 
 def domain_of(data_type: Type) -> Domain:
-    """Return the values of an ordered type, by the steps that they are coded by."""
+    """Return the domain in which an ordered type is coded."""
     if data_type.kind == "decimal":
         return Domain("decimal", scale=data_type.scale)
     if data_type.kind == "timestamp":
@@ -366,5 +323,5 @@ def _code_of(value: float) -> int:
 
 
 def _floats_of(codes: Ints) -> Any:
-    """Return the floats of codes: undo `float_codes`."""
+    """Return the floats of codes: the inverse of `float_codes`."""
     return (codes ^ ((codes >> 63) & _GREATEST)).view(np.float64)

@@ -1,4 +1,4 @@
-"""What orders say of the expressions of their own side: the values that rows to come may have."""
+"""The values that future rows can have in expressions of their side, from the orders of that side."""
 
 from __future__ import annotations
 
@@ -19,17 +19,11 @@ from juncture.streams.order import SideOrder
 
 _FARTHEST = 10**9
 _DAYS_FARTHEST = 80_000
-"""How far orders are followed, unless their type ends before: nanoseconds do so after a hundred thousand days."""
+"""How far orders are sampled, within their types: nanoseconds end after a hundred thousand days."""
 
 
 class OrderMarks:
-    """How far orders of a side have come, as columns of a graph: rows to come are not behind them.
-
-    Parameters
-    ----------
-    orders
-        Of the side.
-    """
+    """The positions of orders as columns of a graph. Future rows are not behind them."""
 
     def __init__(self, orders: Sequence[SideOrder]) -> None:
         self.orders = tuple(orders)
@@ -38,14 +32,14 @@ class OrderMarks:
         ]
 
     def constraints(self) -> list[Node]:
-        """Return what is true of rows that come."""
+        """Return the conditions that future rows satisfy."""
         return [
             build.compare("<=" if order.order.descending else ">=", order.node, mark)
             for order, mark in zip(self.orders, self._columns, strict=True)
         ]
 
     def at(self, codes: Sequence[int | None]) -> dict[Column, Interval]:
-        """Return the places that orders have come to, as far as they are known."""
+        """Return the known positions of the orders as intervals."""
         return {
             mark: _point(order, code)
             for mark, order, code in zip(self._columns, self.orders, codes, strict=True)
@@ -53,12 +47,12 @@ class OrderMarks:
         }
 
     def samples(self) -> list[list[int | None]]:
-        """Return some places along the orders, the last ones far ahead, by which it is seen what moves on with them."""
+        """Return some positions along the orders, the last ones far ahead, to detect limits that advance."""
         return [[_sample(order, eighths) for order in self.orders] for eighths in (-7, -4, -1, 1, 4, 7)]
 
 
 def _sample(order: SideOrder, eighths: int) -> int:
-    """Return the code of so many eighths of the way to the farthest place of an order."""
+    """Return the code at some eighths of the way to the farthest position of an order."""
     own = order.node.type
     farthest = _FARTHEST
     if own.kind in ("date", "timestamp"):
@@ -69,9 +63,9 @@ def _sample(order: SideOrder, eighths: int) -> int:
 
 
 def moves_on(limits: Sequence[int]) -> bool:
-    """Tell whether a limit moves on with the orders, however far they have come, given what it is at the samples.
+    """Return whether a limit advances with the orders, given its values at the samples.
 
-    A limit that excludes all rows has come to its end.
+    A limit that excludes all rows has reached its end, and counts.
     """
     return limits[-1] > limits[-2] or limits[-1] == GREATEST
 
@@ -84,18 +78,14 @@ def _point(order: SideOrder, code: int) -> Interval:
 
 @dataclass(frozen=True)
 class OrderGraph:
-    """What orders say of the expressions of their own side.
+    """The intervals of expressions of one side, from its orders.
 
     Attributes
     ----------
-    graph
-        Of what is true of rows that come.
-    marks
-        How far the orders have come.
     watched
-        For each expression its place among those that the graph watches; -1 for none.
+        For each expression, its index among those that the graph watches; -1 for none.
     reaches
-        For each expression whether orders can tell anything of it.
+        For each expression, whether an order can limit it.
     """
 
     graph: Graph
@@ -107,17 +97,7 @@ class OrderGraph:
     def of(
         cls, marks: OrderMarks, expressions: Sequence[Node | None], filtered: Node | None = None
     ) -> OrderGraph | None:
-        """Return the graph of some expressions; None if there is nothing to tell.
-
-        Parameters
-        ----------
-        marks
-            How far the orders have come.
-        expressions
-            Of the same side; None for what is no expression.
-        filtered
-            What is true besides of rows that match.
-        """
+        """Return the graph of expressions of one side, or None. ``filtered`` also holds for rows that match."""
         if not marks.orders or not any(expressions):
             return None
         distinct = tuple(dict.fromkeys(node for node in expressions if node is not None))
@@ -129,7 +109,7 @@ class OrderGraph:
         return cls(graph, marks, watched, reaches)
 
     def at(self, codes: Sequence[int | None]) -> list[Interval]:
-        """Return what each expression can be of rows that can still come, given how far the orders have."""
+        """Return the interval of each expression in future rows, given the codes of the orders."""
         shrunk = self.graph.shrink(self.marks.at(codes)).watched
         anything = Interval(Type("null"), may_be_null=True)
         return [anything if place < 0 else shrunk[place] for place in self.watched]

@@ -1,4 +1,4 @@
-"""The rows that a join of streams gives."""
+"""Builds the result rows of stream joins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from juncture.spec.schema import Side, plain_type
 
 
 def streaming_join(join: Resolved) -> Resolved:
-    """Return a join of the types that rows are held in: an engine's, and nothing encoded."""
+    """Return a join in the types of stored rows: working types, without dictionaries or other encodings."""
     join = working_join(join)
     schemas = [
         with_types(schema, {field.name: working_type(plain_type(field.type)) for field in schema})
@@ -27,7 +27,7 @@ def streaming_join(join: Resolved) -> Resolved:
 
 
 def held_schema(join: Resolved, side: Side) -> pa.Schema:
-    """Return the columns of a side that a join holds: one at least, or there would be no rows."""
+    """Return the stored columns of a side: at least one, to keep the number of rows."""
     schema = join.left_schema if side == "left" else join.right_schema
     needed = {*join.needed(side), *(join.tie_columns if isinstance(join, ResolvedAsof) and side == "right" else ())}
     return pa.schema([field for field in schema if field.name in needed] or list(schema)[:1])
@@ -45,15 +45,7 @@ def to_streaming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class Output:
-    """Makes rows of the output of rows that match, or do not.
-
-    Parameters
-    ----------
-    join
-        The join in the types that rows are held in.
-    given
-        The schema of the output as users get it.
-    """
+    """Builds result rows. ``join`` is in the types of stored rows, ``given`` is the schema that users get."""
 
     def __init__(self, join: Resolved, given: pa.Schema) -> None:
         self._join = join
@@ -66,7 +58,7 @@ class Output:
             self._schema = given
 
     def shown(self, side: Side) -> list[str]:
-        """Return the columns of a side that pairs of rows show."""
+        """Return the columns of a side that are in the result."""
         return list(dict.fromkeys(column.source for column, _ in self._columns if column.side == side))
 
     def pairs(self, left: pa.RecordBatch, right: pa.RecordBatch) -> pa.RecordBatch:
@@ -76,7 +68,7 @@ class Output:
         return self._batch(columns, left.num_rows)
 
     def alone(self, batch: pa.RecordBatch, side: Side) -> pa.RecordBatch:
-        """Return rows of one side without a match."""
+        """Return unmatched rows of one side."""
         columns = []
         for column, data_type in self._columns:
             name = column.source if column.side == side else column.filled_from if side == "right" else None
@@ -92,7 +84,7 @@ class Output:
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
     def finished(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """Return rows as users get them, in few batches."""
+        """Return rows in the types that users get, in few batches."""
         joined = _joined(batch for batch in batches if batch.num_rows)
         return list(joined if self._is_given else given_back(joined, self._given))
 
@@ -101,7 +93,7 @@ _JOINED_ROWS = 1 << 16
 
 
 def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches, small ones joined."""
+    """Yield batches, with small ones joined."""
     held: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:

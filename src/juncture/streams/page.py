@@ -1,4 +1,4 @@
-"""A streaming query over time as a page: rows, state, watermark and how long micro-batches took."""
+"""An HTML page on a streaming query over time: rows, state, watermark and the duration of micro-batches."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from juncture.planner.explain.charts import draw_lines
 from juncture.planner.explain.html import figure, page
 from juncture.streams.progress import StreamProgress
 
-_TITLE = "How a stream went"
+_TITLE = "Streaming query"
 
 
 def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
-    """Return a page that shows how a streaming query went, which needs no network.
+    """Return an HTML page that shows how a streaming query ran. The page needs no network.
 
-    It has a chart for each of: rows that came and went, rows and bytes of the state, how far each side and the
-    watermark have come, and how long each micro-batch took; and the last micro-batch as a table.
+    It has charts of the rows read and emitted, the rows and bytes of the state, the progress of each side and the
+    watermark, and the duration of each micro-batch. A table describes the last micro-batch.
 
     Parameters
     ----------
     micro_batches
-        Of one query, in the order of time: what `StreamProgress.recent` returns, or what a listener has gathered.
+        Progress of one query in the order of time: what `StreamProgress.recent` returns, or what a listener collected.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
     DataError
         If there is no progress.
     PlanError
-        If what draws is not installed: ``pip install 'juncture[html]'``.
+        If the chart library is not installed: ``pip install 'juncture[html]'``.
 
     Examples
     --------
@@ -46,31 +46,37 @@ def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
     ...     batch=0, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=0.5, sides=(), rows_out=4, state_rows=3,
     ...     state_bytes=120, late_rows=0, watermark=8,
     ... )
-    >>> "What the state holds" in jn.stream_page([first])
+    >>> "Rows in the state" in jn.stream_page([first])
     True
     """
-    told = list(micro_batches)
-    if not told:
+    reports = list(micro_batches)
+    if not reports:
         raise DataError("The query has made no progress yet. Try again after a micro-batch.", name="JN-PROGRESS-EMPTY")
-    first, last = told[0], told[-1]
+    first, last = reports[0], reports[-1]
     span = f"Micro-batches {first.batch} to {last.batch}, from {first.started:%Y-%m-%d %H:%M:%S}Z"
-    parts = [f"<h1>{_TITLE}</h1>", f"<p>{escape(span)}.</p>", *_figures(told), "<h2>The last</h2>", last.table()]
+    parts = [
+        f"<h1>{_TITLE}</h1>",
+        f"<p>{escape(span)}.</p>",
+        *_figures(reports),
+        "<h2>Last micro-batch</h2>",
+        last.table(),
+    ]
     return page(_TITLE, parts)
 
 
-def _figures(told: Sequence[StreamProgress]) -> Iterator[str]:
-    rows = [(each, {**{side.name: side.rows for side in each.sides}, "given": each.rows_out}) for each in told]
-    yield figure(draw_lines(_points(rows)), "Rows that each micro-batch read and gave")
-    held = [(each, {"rows": each.state_rows}) for each in told]
-    yield figure(draw_lines(_points(held)), "What the state holds, rows")
-    yield figure(draw_lines(_points([(each, {"bytes": each.state_bytes}) for each in told])), "The same, bytes")
-    places = [(each, {**{side.name: side.last for side in each.sides}, "watermark": each.watermark}) for each in told]
-    reached = _points(places)
-    if reached:
-        is_time = any(isinstance(value, date) for _, values in places for value in values.values())
-        yield figure(draw_lines(reached, is_time=is_time), "How far the sides and the watermark have come")
-    lasted = _points([(each, {"seconds": each.duration_s}) for each in told])
-    yield figure(draw_lines(lasted, numbers="~g"), "Seconds for each")
+def _figures(reports: Sequence[StreamProgress]) -> Iterator[str]:
+    rows = [(each, {**{side.name: side.rows for side in each.sides}, "emitted": each.rows_out}) for each in reports]
+    yield figure(draw_lines(_points(rows)), "Rows read and emitted by each micro-batch")
+    state = [(each, {"rows": each.state_rows}) for each in reports]
+    yield figure(draw_lines(_points(state)), "Rows in the state")
+    yield figure(draw_lines(_points([(each, {"bytes": each.state_bytes}) for each in reports])), "Bytes in the state")
+    ends = [(each, {**{side.name: side.last for side in each.sides}, "watermark": each.watermark}) for each in reports]
+    positions = _points(ends)
+    if positions:
+        is_time = any(isinstance(value, date) for _, values in ends for value in values.values())
+        yield figure(draw_lines(positions, is_time=is_time), "Positions of the sides and the watermark")
+    durations = _points([(each, {"seconds": each.duration_s}) for each in reports])
+    yield figure(draw_lines(durations, numbers="~g"), "Duration of each micro-batch in seconds")
 
 
 def _points(values: Iterable[tuple[StreamProgress, dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -83,5 +89,5 @@ def _points(values: Iterable[tuple[StreamProgress, dict[str, Any]]]) -> list[dic
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as a chart takes it."""
+    """Return a value as charts accept it."""
     return value.isoformat() if isinstance(value, date | datetime) else value

@@ -1,4 +1,4 @@
-"""Joins of streams that give pairs of rows: each row meets the held rows of the other side when it comes."""
+"""Stream joins that emit pairs: each new row is matched with the stored rows of the other side."""
 
 from __future__ import annotations
 
@@ -26,17 +26,7 @@ from juncture.streams.state.store import RowStore
 
 
 class PairJoin:
-    """A join of which each match is given at once, and each unmatched row as soon as it expires.
-
-    Parameters
-    ----------
-    condition
-        When rows match.
-    bounds, frontiers
-        Of each side: what is held of it and for how long, and how far it has come.
-    output
-        Makes rows of the output.
-    """
+    """A join that emits each match at once, and each unmatched row when it expires."""
 
     def __init__(
         self, condition: Condition, bounds: Mapping[Side, Bounds], frontiers: Mapping[Side, Frontier], output: Output
@@ -58,16 +48,16 @@ class PairJoin:
 
     @property
     def stores(self) -> Mapping[Side, RowStore[Any]]:
-        """The rows that are held of each side."""
+        """The stored rows of each side."""
         return self._by_key if self._order is None else self._in_order
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield what follows from rows of a side, whose frontier has moved on by them."""
+        """Yield the results of new rows of a side, after its frontier has advanced past them."""
         yield from self.take(side, batch)
         yield from self.expire(other_side(side))
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Yield the matches of rows of a side, and hold those that can still have others."""
+        """Yield the matches of new rows of a side, and store rows that can have others."""
         other = other_side(side)
         came = self._arranged(side, batch)
         matched = np.zeros(len(came.rows), np.bool_)
@@ -79,7 +69,7 @@ class PairJoin:
             self.stores["left"].sweep()
 
     def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
-        """Return the rows of a batch that can match, in the order in which rows are held."""
+        """Return the rows of a batch that can match, in the order of the store."""
         seen = self._condition.rows(batch, side)
         if self._order is not None:
             came = self._order.arranged(seen.keys, seen.codes, seen.valid, seen.rising)
@@ -89,7 +79,7 @@ class PairJoin:
         return self._keys.arranged(self._keys.of(seen.keys, seen.valid, batch.num_rows), seen.codes)
 
     def _go_by_key(self) -> None:
-        """Hold rows by key from now on: too many are near one another."""
+        """Store rows by key from now on, because too many are close to one another."""
         self._order = None
         for side, store in self._in_order.items():
             for batch, matched in store.living():
@@ -107,7 +97,7 @@ class PairJoin:
         positions: Codes,
         matched: Mask,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield candidates that do match, and mark them."""
+        """Yield the candidates that match, and mark them."""
         own: pa.RecordBatch | None = None
         if self._condition.check is not None or self._how not in ("semi", "anti"):
             own, others = rows_at(batch, rows[found]), segment.taken(positions)
@@ -121,7 +111,7 @@ class PairJoin:
                 yield self._output.pairs(left, right)
         matched[found] = True
         if self._how == "semi" and side == "right":
-            # A left row is given at its first match, and asked for nothing after that.
+            # A left row is emitted at its first match, and then evicted.
             fresh = np.unique(positions[segment.alive[positions]])
             if len(fresh):
                 yield self._output.alone(segment.taken(fresh), "left")
@@ -129,18 +119,18 @@ class PairJoin:
         segment.matched[positions] = True
 
     def _good(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
-        """Return which pairs pass what is left of the predicate; None if all do."""
+        """Return a mask of the pairs that pass the residual predicate; None if all do."""
         check = self._condition.check
         if check is None or not left.num_rows:
             return None
         if not columns(check):
-            # A constant has no rows of its own.
+            # A constant does not have the number of rows.
             left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
         mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
         return None if mask.all() else mask
 
     def _hold(self, side: Side, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
-        """Hold rows that can still match, and yield those that will not and have to be given."""
+        """Store rows that can still match, and yield the others where ``how`` keeps them."""
         bounds, store, rows = self._bounds[side], self.stores[side], came.rows
         held = came
         if bounds.watches:
@@ -159,7 +149,7 @@ class PairJoin:
         store.add(batch, held, matched, kept)
 
     def expire(self, side: Side) -> Iterator[pa.RecordBatch]:
-        """Let go of rows of a side that match nothing any more, and yield those that never did and have to be given."""
+        """Evict rows of a side that can no longer match, and yield the unmatched ones where ``how`` keeps them."""
         other = other_side(side)
         for segment, gone in self.stores[side].expire(self._bounds[side].limits(self._frontiers[other])):
             if self._keeps[side]:
@@ -170,7 +160,7 @@ class PairJoin:
             self._keys.forget()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
-        """Hold rows that were held before."""
+        """Store rows from a checkpoint."""
         held = self._arranged(side, batch)
         bounds = self._bounds[side]
         codes = bounds.codes(rows_at(batch, held.rows), held.codes) if bounds.watches else held.codes

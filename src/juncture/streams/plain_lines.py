@@ -1,4 +1,4 @@
-"""Codes of rows where each is a column's value and a constant, an addition away: what most joins compare."""
+"""Fast path for codes: each is the value of a column plus a constant, as in most joins."""
 
 from __future__ import annotations
 
@@ -25,22 +25,12 @@ from juncture.spec.schema import Domain, Side
 Table = npt.NDArray[np.int64]
 
 _FAR = 1 << 60
-"""Values from which on a sum might leave 64 bits."""
+"""From this magnitude on, a sum may exceed 64 bits."""
 
 
 @dataclass(frozen=True)
 class PlainLine:
-    """One line of codes.
-
-    Attributes
-    ----------
-    name
-        The column.
-    added
-        What is added to its values.
-    inverted
-        Whether codes are the complements of the sums.
-    """
+    """One code line: a column plus ``added``. ``inverted`` codes are complements of the sums."""
 
     name: str
     added: int
@@ -49,22 +39,14 @@ class PlainLine:
 
 @dataclass(frozen=True)
 class PlainCodes:
-    """The codes of rows.
-
-    Attributes
-    ----------
-    table
-        Their lines.
-    rising
-        Which of the first two lines rises from row to row while the other falls; None if that is not known.
-    """
+    """Code lines of rows. ``rising`` is the one of the first two that rises while the other falls; None if unknown."""
 
     table: Table
     rising: int | None
 
 
 class PlainLines:
-    """The lines of codes of one side."""
+    """The code lines of one side."""
 
     def __init__(self, lines: Sequence[PlainLine]) -> None:
         self._count = len(lines)
@@ -79,11 +61,11 @@ class PlainLines:
         self._is_band = sorted(self._inverted) == [False, True] and len(self._of_one_column[0][2]) > 1
 
     def codes(self, batch: pa.RecordBatch) -> PlainCodes | None:
-        """Return the codes of rows; None where a value is null, or so large that a sum might not fit."""
+        """Return the codes of rows; None where a value is null, or so large that a sum might overflow."""
         if not batch.num_rows:
             return None
         table = np.empty((self._count, batch.num_rows), np.int64)
-        told = 0
+        direction = 0
         for name, first, added, flipped in self._of_one_column:
             column = batch.column(name)
             if column.null_count:
@@ -92,30 +74,20 @@ class PlainLines:
             found = kernels.write_codes(raw_values(column, np.int64), _FAR, added, flipped, out)
             if found == kernels.FAR:
                 return None
-            told = found if first == 0 else told
-        return PlainCodes(table, self._rising(told))
+            direction = found if first == 0 else direction
+        return PlainCodes(table, self._rising(direction))
 
-    def _rising(self, told: int) -> int | None:
-        """Return which line rises, given what the values do that the first two lines are made of."""
-        if not self._is_band or not told:
+    def _rising(self, direction: int) -> int | None:
+        """Return which line rises, given the direction of the values of the first column."""
+        if not self._is_band or not direction:
             return None
-        return self._inverted.index(not told & kernels.RISES)
+        return self._inverted.index(not direction & kernels.RISES)
 
 
 def plain_lines(
     values: Sequence[CodedValue], side: Side, schema: pa.Schema, guarded: Mapping[str, int]
 ) -> PlainLines | None:
-    """Return the lines of codes of a side; None where any is not plain.
-
-    Parameters
-    ----------
-    values
-        Right values, each with one limit.
-    side, schema
-        The side, and its columns.
-    guarded
-        Columns, and the least value of each for which rows would have to be looked at by themselves.
-    """
+    """Return the code lines of a side; None where one is not plain. ``guarded`` has limits of columns with guards."""
     lines = [_line(coded, side, schema) for coded in values]
     found = tuple(line for line in lines if line is not None)
     names = {line.name for line in found}
@@ -141,7 +113,7 @@ def _line(coded: CodedValue, side: Side, schema: pa.Schema) -> PlainLine | None:
 
 
 def plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None:
-    """Return the name of a column whose values are steps of 64 bits; None for any other value."""
+    """Return the name of a column whose values are 64-bit steps; None for any other value."""
     if isinstance(value, Column):
         value = value.name
     if not isinstance(value, str):

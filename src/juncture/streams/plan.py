@@ -1,4 +1,4 @@
-"""A join of streams, planned once: what is held of each side, and for how long. Any number of states go by one plan."""
+"""A planned stream join: which rows are kept, and for how long. Any number of states can share one plan."""
 
 from __future__ import annotations
 
@@ -28,41 +28,20 @@ from juncture.streams.setup import Setup
 
 
 class StreamPlan:
-    """A join of streams, planned.
-
-    Parameters
-    ----------
-    setup
-        What it is made of.
+    """A planned stream join.
 
     Attributes
     ----------
-    setup
-        What it is made of.
-    schema
-        The columns of the answer.
-    output
-        Makes rows of the answer.
-    orders
-        Of both sides.
     seen, held
-        The columns of each side that the join looks at, and those that it holds.
+        The columns of each side that the join reads, and those that it stores.
     is_seen_as_given, is_held_as_seen
-        Of which sides these are all columns, as they come, and the same ones.
+        For each side, whether these are all columns as pushed, and whether both are the same.
     bounds
-        What is held of each side, and for how long.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        If the spec or an order does not fit the columns.
-    PlanError
-        If rows of a side would be held for ever, and that is not allowed; or matches by a predicate or equal keys are
-        to be aggregated.
+        Which rows of each side are kept, and for how long.
 
     Notes
     -----
-    A plan never changes, and takes some milliseconds to make; an operator with no rows takes some microseconds.
+    A plan never changes, and takes some milliseconds to create; an operator without rows takes some microseconds.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -105,24 +84,18 @@ class StreamPlan:
         return self.setup.to_dict()
 
     def _looked_at(self, side: Side, schema: pa.Schema) -> pa.Schema:
-        """Return the columns of a side that a join looks at."""
+        """Return the columns of a side that the join reads."""
         ordered = [column.name for order in self.orders[side] for column in columns(order.node)]
         names = {*self.held[side].names, *ordered}
         return pa.schema([field for field in schema if field.name in names])
 
     @property
     def rows_at_once(self) -> int:
-        """How many rows of a side to join at once, where nobody says."""
+        """Default number of rows of a side that are joined at once."""
         return 1 << 15 if self._asof is None else 1 << 17
 
     def operator(self, frontiers: Mapping[Side, Frontier]) -> StreamOperator:
-        """Return what does the join, which holds no rows yet.
-
-        Parameters
-        ----------
-        frontiers
-            How far each side has come, which the caller moves on.
-        """
+        """Return an operator without rows. The caller advances the frontiers."""
         if self._asof is not None:
             return AsofJoin(self._asof, frontiers, self.output)
         assert self._condition is not None
@@ -131,18 +104,12 @@ class StreamPlan:
         return PairJoin(self._condition, self._pair_bounds, frontiers, self.output)
 
     def explain(self, rates: Mapping[Side, float | None]) -> str:
-        """Say what is held and for how long, and when what is given."""
+        """Return the text of `explain()`."""
         return explain.explained(self._join, self.bounds, self.orders, rates)
 
 
 def _check_aggregates(join: Resolved) -> None:
-    """Refuse aggregates of matches that no window holds together.
-
-    Raises
-    ------
-    PlanError
-        If the join asks for some.
-    """
+    """Raise an error for aggregates without a window."""
     if join.aggregates and isinstance(join, ResolvedWhere):
         raise PlanError(
             f"agg= is not supported for {join.spec.title} of streams. Use Range(…, agg=…) or Overlap(…, agg=…), or "

@@ -1,4 +1,4 @@
-"""How far a streaming query has come, as plain values, read from the progress that Spark reports of each trigger."""
+"""The progress of a streaming query as plain values, read from Spark's report on each micro-batch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Place = int | float | date | datetime
 """A value of an order."""
 
 OBSERVED = "juncture_{join}_{side}"
-"""What the metrics are called by which Spark reports of a side: `rows`, `last`, and the fields of a `Scale`; of joins
-that know it `state_rows`, `state_bytes` and `late_rows` as well. Those of the result, by the side ``out``: `rows`."""
+"""Name of the metrics of a side in Spark's reports: `rows`, `last` and the fields of a `Scale`; for hosted joins also
+`state_rows`, `state_bytes` and `late_rows`. For the result, the side is ``out``, with `rows`."""
 
 _OBSERVED = re.compile(OBSERVED.format(join=r"(?P<join>\w+)", side="(?P<side>left|right|out)"))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,22 +25,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Scale:
-    """What the numbers that are reported of a side stand for in its order.
+    """What the reported numbers of a side mean in its order.
 
     Attributes
     ----------
     kind
-        Of the order's values: ``"integer"``, ``"decimal"``, ``"float"``, ``"date"`` or ``"timestamp"``.
+        Type of the order: ``"integer"``, ``"decimal"``, ``"float"``, ``"date"`` or ``"timestamp"``.
     zoned
         Whether a timestamp is an instant.
     step
-        What one of its steps is, in numbers or seconds; below zero where the order falls.
+        One step in numbers or seconds; negative in a descending order.
     delay
         How many steps a row may be behind.
     base
-        The milliseconds of Spark's watermark that stand for zero; None where a join has watermarks of its own.
+        The milliseconds of Spark's watermark for zero; None for joins with their own watermarks.
     unit
-        What one of these is, in numbers or seconds; below zero where the order falls.
+        One millisecond of Spark's watermark in numbers or seconds; negative in a descending order.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Scale:
 
     @property
     def is_time(self) -> bool:
-        """Whether places are moments."""
+        """Whether values are dates or timestamps."""
         return self.kind in ("date", "timestamp")
 
     def reached(self, steps: float) -> Place | None:
@@ -63,7 +63,7 @@ class Scale:
         >>> Scale("date", False, 86400.0, 0.0).reached(3)
         datetime.date(1970, 1, 4)
         """
-        # Whole numbers may be greater than floats are exact.
+        # Large integers are not exact as floats.
         is_exact = self.kind == "integer" and isinstance(steps, int)
         return self._place(steps * int(self.step) if is_exact else steps * self.step)
 
@@ -93,18 +93,18 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class SideProgress:
-    """What came of one side of a join.
+    """Progress of one side of a join.
 
     Attributes
     ----------
     name
-        ``"left"`` or ``"right"``; of a query whose joins do not tell, the source.
+        ``"left"`` or ``"right"``; the name of the source if the query has no join of Juncture.
     rows
-        Rows that the trigger read.
+        Rows that the micro-batch read.
     last
-        How far the side has come: the farthest value of its order so far. None if no row has come, or nothing tells.
+        The farthest value of the side's order so far. None if there was no row, or no order.
     lag
-        How far that is behind the other side: a number, or a ``timedelta``. None if one of them has not come.
+        How far ``last`` is behind the other side: a number, or a ``timedelta``. None if one side has had no row.
     """
 
     name: str
@@ -115,27 +115,40 @@ class SideProgress:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class StreamProgress:
-    """What one trigger of a streaming query did, and what is held since.
+    """Progress of a streaming query in one micro-batch.
 
     Attributes
     ----------
     batch
-        The number of the micro-batch.
+        Number of the micro-batch.
     started
-        When it began.
+        Start time.
     duration_s
-        How long it took.
+        Duration in seconds.
     sides
-        What came of each side.
+        Progress of each side.
     rows_out
-        Rows that it gave; None where the sink does not tell.
+        Rows emitted; None where the sink does not report it.
     state_rows, state_bytes
-        What the state holds, in all partitions together.
+        Size of the state in all partitions.
     late_rows
-        Rows that were left out, since they were behind the watermark.
+        Rows that were behind the watermark and therefore excluded.
     watermark
-        What both sides have passed, less their delays, to about a thousandth of the join's window: rows that wait for
-        less are given. A value of the orders; an instant where nothing tells what those are. None while there is none.
+        The least position of both sides minus their delays, as a value of the orders, to about a thousandth of the
+        join's window. An instant if the query has no join of Juncture. None before the first one.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import juncture as jn
+    >>> jn.StreamProgress(
+    ...     batch=3, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=0.5, sides=(), rows_out=4, state_rows=3,
+    ...     state_bytes=120, late_rows=0, watermark=8,
+    ... )
+    batch 3    0.50 s, from 2026-01-01 00:00:00Z
+    watermark  8
+    state      3 rows, 120 B
+    out        4 rows
     """
 
     batch: int
@@ -150,18 +163,18 @@ class StreamProgress:
 
     @staticmethod
     def of(query: Any) -> StreamProgress | None:
-        """Return the progress of a streaming query's last trigger; None if it has had none.
+        """Return the progress of a streaming query's last micro-batch; None if there was none.
 
         Parameters
         ----------
         query
-            A ``StreamingQuery`` of classic Spark or of Spark Connect.
+            A ``StreamingQuery`` of classic Spark or Spark Connect.
         """
         return next(reversed(StreamProgress.recent(query)), None)
 
     @staticmethod
     def recent(query: Any) -> tuple[StreamProgress, ...]:
-        """Return the progress of the last triggers of a streaming query, as many as Spark keeps."""
+        """Return the progress of the last micro-batches of a streaming query that Spark still has."""
         reader = ProgressReader()
         return tuple(reader.read(each) for each in query.recentProgress)
 
@@ -174,25 +187,25 @@ class StreamProgress:
         return self.table()
 
     def table(self) -> str:
-        """Return it as a table of HTML."""
+        """Return the progress as an HTML table."""
         rows = (f"<tr><th>{escape(label)}</th><td>{escape(text)}</td></tr>" for label, text in self._lines())
         return f"<table>{''.join(rows)}</table>"
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         yield f"batch {self.batch}", f"{self.duration_s:.2f} s, from {self.started:%Y-%m-%d %H:%M:%S}Z"
         for side in self.sides:
-            reached = "" if side.last is None else f", as far as {_shown(side.last)}"
+            reached = "" if side.last is None else f", up to {_shown(side.last)}"
             behind = f", {_length(side.lag)} behind the other side" if side.lag else ""
             yield side.name, f"{_rows(side.rows)}{reached}{behind}"
         yield "watermark", "none yet" if self.watermark is None else _shown(self.watermark)
         yield "state", f"{_rows(self.state_rows)}, {format_size(self.state_bytes)}"
         if self.late_rows:
-            yield "late", f"{_rows(self.late_rows)}, left out"
-        yield "out", "not told by this sink" if self.rows_out is None else _rows(self.rows_out)
+            yield "late", f"{_rows(self.late_rows)}, excluded"
+        yield "out", "not reported by this sink" if self.rows_out is None else _rows(self.rows_out)
 
 
 class ProgressReader:
-    """Reads what Spark reports of one query, trigger by trigger, and remembers what each side had come to."""
+    """Reads Spark's reports on one query, micro-batch by micro-batch, and remembers the position of each side."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], float | None] = {}
@@ -200,18 +213,18 @@ class ProgressReader:
         self._held: dict[tuple[str, str], tuple[int, int]] = {}
 
     def read(self, reported: Mapping[str, Any]) -> StreamProgress:
-        """Read what Spark reports of a trigger: a ``StreamingQueryProgress``, or its JSON."""
+        """Read a ``StreamingQueryProgress``, or its JSON."""
         observed, out = self._observed(reported.get("observedMetrics") or {})
         operators = reported.get("stateOperators") or ()
         held = self._held.values() or [(each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators]
         late = [each.get("late_rows") or 0 for each in observed.values()]
-        told = (reported.get("sink") or {}).get("numOutputRows", -1)
+        sink_rows = (reported.get("sink") or {}).get("numOutputRows", -1)
         return StreamProgress(
             batch=reported["batchId"],
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
             sides=tuple(self._sides(observed) if self._scales else _sources(reported.get("sources") or ())),
-            rows_out=out if out is not None else None if told < 0 else told,
+            rows_out=out if out is not None else None if sink_rows < 0 else sink_rows,
             state_rows=sum(rows for rows, _ in held),
             state_bytes=sum(size for _, size in held),
             late_rows=sum(late) + sum(each["numRowsDroppedByWatermark"] for each in operators),
@@ -219,7 +232,7 @@ class ProgressReader:
         )
 
     def _observed(self, metrics: Mapping[str, Any]) -> tuple[dict[tuple[str, str], dict[str, Any]], int | None]:
-        """Return what joins tell of their sides, and how many rows they give; remember it."""
+        """Return the metrics of each side, and the number of emitted rows; update the remembered values."""
         observed, out = {}, None
         for name, row in metrics.items():
             found = _OBSERVED.fullmatch(name)
@@ -232,10 +245,10 @@ class ProgressReader:
             side = found["join"], found["side"]
             observed[side] = values
             known = self._last.setdefault(side, None)
-            # Of no rows, metrics are null, which JSON leaves out.
+            # Metrics of no rows are null, and missing in JSON.
             if values.get("last") is not None:
-                told: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
-                self._scales[side] = Scale(**told)
+                scale: dict[str, Any] = {each.name: values.get(each.name) for each in fields(Scale)}
+                self._scales[side] = Scale(**scale)
                 self._last[side] = values["last"] if known is None else max(known, values["last"])
             if values.get("state_rows") is not None:
                 self._held[side] = values["state_rows"], values["state_bytes"]
@@ -253,7 +266,7 @@ class ProgressReader:
             )
 
     def _lag(self, join: str, side: str, scale: Scale) -> float | timedelta | None:
-        """Return how far a side is behind the other; None if one of them has not come."""
+        """Return how far a side is behind the other; None if one of them has had no row."""
         other = self._last.get((join, "right" if side == "left" else "left"))
         last = self._last[join, side]
         if other is None or last is None:
@@ -269,13 +282,13 @@ class ProgressReader:
             return None
         moment = datetime.fromisoformat(text)
         milliseconds = round((moment - _EPOCH) / timedelta(milliseconds=1))
-        # Spark's first watermark.
+        # Spark's initial watermark.
         if milliseconds == 0:
             return None
         return scales[0].watermark(milliseconds) if scales else moment
 
     def _own_watermark(self) -> Place | None:
-        """Return the lesser of what the sides have passed, less their delays; None if one has not come."""
+        """Return the least position of both sides minus their delays; None if one has had no row."""
         passed = []
         for side, last in self._last.items():
             if last is None:
@@ -287,7 +300,7 @@ class ProgressReader:
 
 
 def _sources(sources: Iterable[Mapping[str, Any]]) -> Iterator[SideProgress]:
-    """Yield what was read of each source, where no join tells of its sides."""
+    """Yield the rows of each source, where no join reports its sides."""
     for each in sources:
         yield SideProgress(name=each["description"], rows=each["numInputRows"], last=None, lag=None)
 

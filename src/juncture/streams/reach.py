@@ -1,6 +1,6 @@
-"""How far as-of matches reach, in codes: by tolerances, and as far as a right row would be a better match.
+"""Code ranges of as-of matches: from tolerances, and where a right row would be a better match.
 
-All is rounded outwards: a row is looked at, or waited for, rather than missed.
+All ranges are rounded outwards, so that no match is missed.
 """
 
 from __future__ import annotations
@@ -18,20 +18,12 @@ from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.streams.limits import GREATEST, NO_LIMIT
 
 _ROUNDED = 2
-"""By how many codes a sum or difference of floats may be off."""
+"""Largest rounding error of a sum or difference of floats, in codes."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Between which codes right rows may match left ones: the ends of tolerances.
-
-    Attributes
-    ----------
-    low, high
-        The codes.
-    possible
-        Which left rows match anything; None for all.
-    """
+    """The code ranges within tolerances. ``possible`` masks left rows that can match; None for all."""
 
     low: Ints
     high: Ints
@@ -39,17 +31,7 @@ class Reach:
 
 
 def reach_of(join: ResolvedAsof, coder: StepCoder, codes: Ints, tolerances: pa.Array | None) -> Reach:
-    """Return the codes that left rows reach by their tolerance.
-
-    Parameters
-    ----------
-    join, coder
-        The join, and what its codes are made by.
-    codes
-        Of the left rows.
-    tolerances
-        The column of tolerances, if they have one.
-    """
+    """Return the code ranges of left rows within their tolerance, a constant or a column."""
     if join.tolerance is None:
         return Reach(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
     if tolerances is None:
@@ -60,25 +42,16 @@ def reach_of(join: ResolvedAsof, coder: StepCoder, codes: Ints, tolerances: pa.A
 
 
 def served(join: ResolvedAsof, coder: StepCoder, codes: Ints) -> tuple[Ints, Ints]:
-    """Return between which codes left rows are that right rows may serve, by a tolerance that all share."""
+    """Return the code ranges of left rows that right rows can match, if all share one tolerance."""
     if join.tolerance is None or join.tolerance.column is not None:
         return np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST)
     return _around(coder, codes, coder.limit(join.tolerance))
 
 
 def improving(spec: Asof, coder: StepCoder, codes: Ints, best: Ints, has_all: Mask, reach: Reach) -> tuple[Ints, Ints]:
-    """Return between which codes a right row would be taken: before, or instead of, the last one that is.
+    """Return the code ranges in which a right row would be a match: beside, or in place of, the last one so far.
 
-    Parameters
-    ----------
-    spec, coder
-        The join, and what its codes are made by.
-    codes
-        Of left rows.
-    best, has_all
-        The code of the last right row that each takes, and which of them have as many as they take.
-    reach
-        Of their tolerance.
+    ``best`` has the code of the last match of each left row, ``has_all`` whether it has as many matches as it may.
     """
     low, high = reach.low, reach.high
     strict = not spec.allow_exact_matches
@@ -94,7 +67,7 @@ def improving(spec: Asof, coder: StepCoder, codes: Ints, best: Ints, has_all: Ma
 
 
 def moved(codes: Ints, steps: int) -> Ints:
-    """Return codes some steps on, and no farther than codes go."""
+    """Return codes some steps on, without overflow."""
     if not steps:
         return codes
     far = np.broadcast_to(np.int64(abs(steps)), codes.shape)
@@ -102,7 +75,7 @@ def moved(codes: Ints, steps: int) -> Ints:
 
 
 def _around(coder: StepCoder, codes: Ints, words: Words) -> tuple[Ints, Ints]:
-    """Return the codes as far behind others, and ahead of them, as distances say."""
+    """Return the codes at some distances below and above."""
     if coder.domain.kind == "float":
         distance, values = words.view(np.float64), _floats(codes)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -113,7 +86,7 @@ def _around(coder: StepCoder, codes: Ints, words: Words) -> tuple[Ints, Ints]:
 
 
 def _mirrored(coder: StepCoder, codes: Ints, best: Ints, *, later: bool) -> Ints:
-    """Return the code on the other side up to which a right row would be taken: nearer, or as near and preferred."""
+    """Return the code on the other side up to which a right row would be nearer, or as near and preferred."""
     is_behind = best <= codes
     if coder.domain.kind == "float":
         with np.errstate(over="ignore", invalid="ignore"):
@@ -127,8 +100,8 @@ def _mirrored(coder: StepCoder, codes: Ints, best: Ints, *, later: bool) -> Ints
 
 
 def _distance(codes: Ints, others: Ints) -> Ints:
-    """Return how far apart codes are, at most as far as codes go."""
-    # Differences of codes are exact as unsigned ones.
+    """Return the distance of codes, at most `GREATEST`."""
+    # Differences of codes are exact as unsigned integers.
     far = np.maximum(codes, others).view(np.uint64) - np.minimum(codes, others).view(np.uint64)
     return np.minimum(far, np.uint64(GREATEST)).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""What a join of streams is made of."""
+"""The definition of a stream join."""
 
 from __future__ import annotations
 
@@ -26,21 +26,7 @@ _SPECS: dict[str, type[Spec]] = {each.kind: each for each in (Asof, Range, Overl
 
 @dataclass(frozen=True)
 class Setup:
-    """What a join of streams is made of.
-
-    Attributes
-    ----------
-    spec
-        What it means.
-    left_schema, right_schema
-        The columns of both sides.
-    left, right
-        Their orders.
-    allow_unbounded
-        Whether it may hold rows for ever.
-    late
-        What becomes of rows that come too late.
-    """
+    """The definition of a stream join: spec, schemas, orders, and what to do with late rows."""
 
     spec: Spec
     left_schema: pa.Schema
@@ -77,13 +63,13 @@ class Setup:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return what `to_dict` described."""
+        """Return the setup that `to_dict` described."""
         spec = _SPECS[values["spec"]["kind"]].from_dict(values["spec"])
         left, right = (schema_of(values[f"{side}_schema"]) for side in SIDES)
-        ours, theirs = (tuple(Order.from_dict(each) for each in values[side]) for side in SIDES)
-        return cls(spec, left, right, ours, theirs, values["allow_unbounded"], values["late"])
+        left_orders, right_orders = (tuple(Order.from_dict(each) for each in values[side]) for side in SIDES)
+        return cls(spec, left, right, left_orders, right_orders, values["allow_unbounded"], values["late"])
 
 
 def schema_of(text: str) -> pa.Schema:
-    """Return the schema that plain data hold as text."""
+    """Return the schema that `Setup.to_dict` encoded as text."""
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,4 +1,4 @@
-"""What a join of streams holds, and what came too late: as it is shown."""
+"""The size of the state of a stream join, and its late rows."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class SideState:
-    """What a join holds of one side.
+    """State of one side of a stream join.
 
     Attributes
     ----------
     rows, bytes
-        How many rows are held, and how much memory they take.
+        Number of stored rows, and their memory.
     evicted_rows
-        How many have been held and let go.
+        Number of rows that were stored and evicted.
     late_rows
-        How many came too late.
+        Number of late rows.
     """
 
     rows: int
@@ -29,12 +29,12 @@ class SideState:
 
 @dataclass(frozen=True)
 class State:
-    """What a join holds.
+    """State of a stream join.
 
     Attributes
     ----------
     left, right
-        Of each side.
+        State of each side.
     """
 
     left: SideState
@@ -43,12 +43,12 @@ class State:
 
 @dataclass(frozen=True)
 class LateRows:
-    """The rows that came too late, as they came; none unless they are collected.
+    """Late rows as they were pushed; empty unless ``late="collect"``.
 
     Attributes
     ----------
     left, right
-        Of each side.
+        Late rows of each side.
     """
 
     left: pa.Table

@@ -1,4 +1,4 @@
-"""Two readers of streams, of which that is read next whose side is behind in its order."""
+"""Reads two streams in turns: next the side that is behind in its order."""
 
 from __future__ import annotations
 
@@ -14,19 +14,7 @@ from juncture.streams.setup import Setup
 
 
 class Turns:
-    """Reads two streams by turns.
-
-    Parameters
-    ----------
-    readers
-        Of each side: record batches, or tables. One without rows says that there are none at the moment.
-    setup
-        What the join is made of.
-    frontiers
-        How far each side has come, which the caller moves on.
-    rows
-        How many rows of a side to read at once.
-    """
+    """Reads two streams in turns. A table without rows means that its reader has none at the moment."""
 
     def __init__(
         self, readers: Mapping[Side, Iterable[Any]], setup: Setup, frontiers: Mapping[Side, Frontier], rows: int
@@ -48,7 +36,7 @@ class Turns:
             yield side, gathered(found, side, self._setup.schema(side)), ended
 
     def _read(self, side: Side) -> tuple[list[pa.RecordBatch], bool, bool]:
-        """Return the next rows of a side, whether they are its last, and whether there are no more at the moment."""
+        """Return the next rows of a side, whether they are its last, and whether it has no more at the moment."""
         found: list[pa.RecordBatch] = []
         count = 0
         while count < self._rows:
@@ -77,7 +65,7 @@ class Turns:
         return "left" if left < right else "right"
 
     def _place(self, side: Side) -> float | None:
-        """Return how far a side has come, in a measure that both have; None where that is unknown."""
+        """Return the position of a side in a measure that both sides share; None if unknown."""
         orders = {each: self._frontiers[each].orders for each in self._frontiers}
         if not (orders["left"] and orders["right"]):
             return None

@@ -1,4 +1,4 @@
-"""Expressions of held rows that a predicate limits otherwise than by relations, as further lines of codes."""
+"""Expressions of stored rows that a predicate limits without a relation, as further code lines."""
 
 from __future__ import annotations
 
@@ -22,19 +22,7 @@ from juncture.streams.order_graph import one_value
 
 @dataclass(frozen=True)
 class Watch:
-    """An expression of held rows that a predicate limits otherwise than by relations.
-
-    Attributes
-    ----------
-    node
-        The expression.
-    upper
-        Whether its values are limited from above.
-    coder
-        Makes codes of its values.
-    null_lives
-        Whether a row in which it is null can match.
-    """
+    """An expression of stored rows with a limit. ``null_lives`` is set if rows with a null can match."""
 
     node: Node
     upper: bool
@@ -42,7 +30,7 @@ class Watch:
     null_lives: bool
 
     def codes(self, batch: pa.RecordBatch, side: Side) -> Ints:
-        """Return the codes of held rows: greater ones live longer."""
+        """Return the codes of stored rows. Rows with greater codes are kept longer."""
         values = plain(evaluate(self.node, **{side: batch}))
         try:
             codes, _ = self.coder.encode(values)
@@ -53,7 +41,7 @@ class Watch:
         return codes if valid is None else np.where(valid, codes, GREATEST if self.null_lives else NO_LIMIT)
 
     def least(self, one: Interval) -> int:
-        """Return the least code of what an interval holds."""
+        """Return the least code of the values in an interval."""
         end, nan = (one.upper if self.upper else one.lower), one.may_be_nan
         if one.empty and not nan:
             return NO_LIMIT if one.may_be_null else GREATEST
@@ -68,18 +56,18 @@ class Watch:
 
 @dataclass(frozen=True)
 class Filter:
-    """A condition on held rows alone, which some alternative of a predicate makes: a row that fails it has no limit."""
+    """A condition of an alternative on stored rows alone. A row that fails it cannot satisfy the alternative."""
 
     node: Node
 
     def codes(self, batch: pa.RecordBatch, side: Side) -> Ints:
-        """Return the codes of held rows: the least if they fail."""
+        """Return the codes of stored rows: the least code if they fail."""
         passed = matches(self.node, **{side: batch}).to_numpy(zero_copy_only=False)
         return np.where(passed, np.int64(GREATEST), np.int64(NO_LIMIT))
 
 
 def watchable(predicate: Node, side: Side) -> tuple[Node, ...]:
-    """Return the greatest expressions of one side that are compared, and their columns."""
+    """Return the largest expressions of one side that a predicate compares, and their columns."""
     found: dict[Node, None] = {}
     for node in walk(predicate):
         if sides(node) == {side}:

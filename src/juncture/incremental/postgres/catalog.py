@@ -19,17 +19,7 @@ _VERSION_LEAST = 150_000
 
 @dataclass(frozen=True)
 class Column:
-    """A column as PostgreSQL publishes it.
-
-    Attributes
-    ----------
-    name
-        Its name.
-    type_oid, modifier
-        Its type there.
-    data_type
-        Its type here.
-    """
+    """A column as PostgreSQL publishes it."""
 
     name: str
     type_oid: int
@@ -39,21 +29,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A table that is read.
-
-    Attributes
-    ----------
-    name
-        What it is called here.
-    oid
-        Its number there.
-    schema_name, table_name
-        Its name there.
-    columns
-        Its columns, in their order.
-    only_grows
-        Whether rows are inserted only.
-    """
+    """A table that is read."""
 
     name: str
     oid: int
@@ -79,13 +55,7 @@ class PostgresTable:
 
 
 def check_server(connection: psycopg.Connection[Any]) -> None:
-    """Refuse a server, or a user, by which changes cannot be had.
-
-    Raises
-    ------
-    PlanError
-        With what has to be set or granted.
-    """
+    """Refuse a server, or a user, by which changes cannot be had."""
     version = connection.info.server_version
     if version < _VERSION_LEAST:
         raise PlanError(
@@ -117,26 +87,7 @@ def find_tables(
     types: Mapping[str, pa.DataType],
     only_grow: Collection[str],
 ) -> dict[str, PostgresTable]:
-    """Return the tables of some names.
-
-    Parameters
-    ----------
-    connection
-        A connection to the database.
-    names
-        What they are called there, by what they are called here.
-    types
-        The types of columns, named ``table.column``, that are not to be those that follow from PostgreSQL's.
-    only_grow
-        The names, here, of tables whose rows never change.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        If there is no such table or column.
-    PlanError
-        If a table may not be read, or does not tell the old rows of updates and deletes.
-    """
+    """Return the tables of some names."""
     for name in only_grow:
         if name not in names:
             raise SpecError(
@@ -229,13 +180,7 @@ def _all_tables(connection: psycopg.Connection[Any]) -> list[str]:
 def ensure_publication(
     connection: psycopg.Connection[Any], publication: str, tables: Mapping[str, PostgresTable]
 ) -> None:
-    """Make a publication of the tables, or check the one that is there.
-
-    Raises
-    ------
-    PlanError
-        If it may not be made, or is there and does not publish all of the tables.
-    """
+    """Make a publication of the tables, or check the one that is there."""
     row = connection.execute(
         "SELECT pubinsert, pubupdate AND pubdelete AND pubtruncate FROM pg_catalog.pg_publication WHERE pubname = %s",
         [publication],

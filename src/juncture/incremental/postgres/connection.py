@@ -22,13 +22,7 @@ _SETTINGS = (
 
 
 def conninfo_of(dsn: str, **more: str) -> str:
-    """Return what connects to a database, with the settings that values are read by.
-
-    Raises
-    ------
-    SpecError
-        If it says nothing that PostgreSQL understands.
-    """
+    """Return what connects to a database, with the settings that values are read by."""
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
@@ -43,15 +37,7 @@ def conninfo_of(dsn: str, **more: str) -> str:
 
 @contextmanager
 def reported(what: str) -> Iterator[None]:
-    """Say of PostgreSQL's own errors what was about to be done.
-
-    Raises
-    ------
-    PlanError
-        If PostgreSQL refuses it.
-    StateError
-        If the connection is lost.
-    """
+    """Say of PostgreSQL's own errors what was about to be done."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
@@ -73,15 +59,7 @@ def _said(error: BaseException) -> str:
 
 
 def connected(dsn: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
-    """Connect to a database.
-
-    Raises
-    ------
-    SpecError
-        If the connection string cannot be read.
-    PlanError
-        If nothing answers there, or lets no one in.
-    """
+    """Connect to a database."""
     conninfo = conninfo_of(dsn)
     try:
         return psycopg.connect(conninfo, autocommit=autocommit)
@@ -92,13 +70,7 @@ def connected(dsn: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
 
 
 def replicating(dsn: str) -> abc.PGconn:
-    """Connect for logical replication.
-
-    Raises
-    ------
-    PlanError
-        If PostgreSQL does not let the user replicate.
-    """
+    """Connect for logical replication."""
     connection = pq.PGconn.connect(conninfo_of(dsn, replication="database").encode())
     if connection.status != pq.ConnStatus.OK:
         said = connection.get_error_message().strip()

@@ -28,15 +28,7 @@ _UNCHANGED = b"\x00unchanged"
 
 @dataclass
 class Gathered:
-    """Changes of one table, in the order in which they came.
-
-    Attributes
-    ----------
-    rows, weights
-        Rows that come and go, as text.
-    is_truncated
-        Whether all rows that were there before have gone first.
-    """
+    """Changes of one table, in the order in which they came."""
 
     rows: list[_Row] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
@@ -57,13 +49,7 @@ class Gathered:
 
 
 class Decoder:
-    """Reads messages, and gathers what each transaction changes.
-
-    Parameters
-    ----------
-    tables
-        The tables that are read; changes of others are left out.
-    """
+    """Reads messages, and gathers what each transaction changes."""
 
     def __init__(self, tables: Mapping[str, PostgresTable]) -> None:
         self._tables = {table.oid: table for table in tables.values()}
@@ -76,15 +62,7 @@ class Decoder:
         return taken
 
     def read(self, message: bytes) -> int | None:
-        """Read a message; at the end of a transaction, return the place in the log that follows it.
-
-        Raises
-        ------
-        SchemaError
-            If a table is not as it was.
-        DataError
-            If an update or a delete comes without its old row.
-        """
+        """Read a message; at the end of a transaction, return the place in the log that follows it."""
         kind = message[0]
         if kind == 73:  # I
             table = self._tables.get(_OID.unpack_from(message, 1)[0])
@@ -223,13 +201,7 @@ def change_schema(table: PostgresTable) -> pa.Schema:
 
 
 def columns_of(table: PostgresTable, texts: list[pa.Array]) -> list[pa.Array]:
-    """Return columns of a table, given as text.
-
-    Raises
-    ------
-    DataError
-        If a value has no place in the type of its column.
-    """
+    """Return columns of a table, given as text."""
     columns = []
     for column, values in zip(table.columns, texts, strict=True):
         try:

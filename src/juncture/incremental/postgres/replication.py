@@ -52,13 +52,7 @@ class SlotStatus:
 
 
 def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | None:
-    """Return what PostgreSQL says of a slot; None if there is none.
-
-    Raises
-    ------
-    PlanError
-        If it is one of another database or another plugin.
-    """
+    """Return what PostgreSQL says of a slot; None if there is none."""
     row = connection.execute(
         "SELECT plugin, database, current_database(), active, active_pid, confirmed_flush_lsn::text, "
         "coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::int8, wal_status = 'lost' "
@@ -79,28 +73,14 @@ def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | 
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot that has just been made.
-
-    Attributes
-    ----------
-    place
-        The place in the log from which on it tells what changes.
-    snapshot
-        The name of the tables as they are at that place, as long as nothing else is asked on the connection.
-    """
+    """A slot that has just been made."""
 
     place: int
     snapshot: str
 
 
 def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -> Slot:
-    """Make a slot, which may go with the connection, and export the tables as they are where it begins.
-
-    Raises
-    ------
-    PlanError
-        If the server has no place for another slot.
-    """
+    """Make a slot, which may go with the connection, and export the tables as they are where it begins."""
     kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
     command = f"CREATE_REPLICATION_SLOT {_quoted(name)} {kind} pgoutput (SNAPSHOT 'export')"
     result = connection.exec_(command.encode())
@@ -116,24 +96,7 @@ def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -
 
 
 class LogStream:
-    """What a slot tells from a place in the log on.
-
-    Parameters
-    ----------
-    dsn
-        What connects to the database.
-    slot, publication
-        The slot, and the publication of the tables.
-    place
-        The place in the log.
-
-    Raises
-    ------
-    PlanError
-        If another process reads by the slot.
-    StateError
-        If the server no longer has the log from there on.
-    """
+    """What a slot tells from a place in the log on."""
 
     def __init__(self, dsn: str, slot: str, publication: str, place: int) -> None:
         self._connection = replicating(dsn)
@@ -157,13 +120,7 @@ class LogStream:
         self._poll.register(self._connection.socket, select.POLLIN)
 
     def next(self, timeout_s: float) -> bytes | None:
-        """Return the next message of the plugin; None if none has come in time.
-
-        Raises
-        ------
-        StateError
-            If the connection is lost.
-        """
+        """Return the next message of the plugin; None if none has come in time."""
         until = time.monotonic() + timeout_s
         while True:
             try:

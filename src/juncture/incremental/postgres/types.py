@@ -40,13 +40,7 @@ class _Type:
 
 
 class Types:
-    """The types of a database, its own domains, enumerations and arrays among them.
-
-    Parameters
-    ----------
-    connection
-        A connection to it.
-    """
+    """The types of a database, its own domains, enumerations and arrays among them."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         rows = connection.execute(

@@ -26,18 +26,6 @@ class DoesNotFitError(Exception):
 def from_text(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return values that PostgreSQL wrote as text.
 
-    Parameters
-    ----------
-    texts
-        An array of strings.
-    data_type
-        What they become.
-
-    Raises
-    ------
-    DoesNotFitError
-        With the first value that has no place in the type.
-
     Examples
     --------
     >>> from_text(pa.array(["t", None, "f"]), pa.bool_()).to_pylist()

@@ -29,15 +29,7 @@ class FilesSink:
         self._epoch = 0
 
     def open(self, schema: pa.Schema, state: str) -> int | None:
-        """Return the last epoch that has a file.
-
-        Raises
-        ------
-        StateError
-            If the files are of another state, one is missing, or one cannot be read.
-        SchemaError
-            If they have other columns.
-        """
+        """Return the last epoch that has a file."""
         self._schema = schema.with_metadata({_STATE: state.encode()})
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob("_*.parquet"):
@@ -89,13 +81,7 @@ class FilesSink:
             )
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
-        """Write the file of an epoch, an empty one too.
-
-        Raises
-        ------
-        StateError
-            If the epoch does not follow the last one, or the file cannot be written.
-        """
+        """Write the file of an epoch, an empty one too."""
         if epoch != self._epoch + 1:
             raise StateError(
                 f"Folder {self._folder} is at epoch {self._epoch:,}, so epoch {epoch:,} cannot be written next. "

@@ -52,17 +52,7 @@ class PostgresSink:
         self._state = ""
 
     def open(self, schema: pa.Schema, state: str) -> int | None:
-        """Return the last epoch that the table holds; it is made if it is not there.
-
-        Raises
-        ------
-        SpecError, SchemaError
-            If the key is none of the answer's columns, or the table has others.
-        StateError
-            If the table holds the answer of another state.
-        PlanError
-            If PostgreSQL cannot be reached, or does not allow it.
-        """
+        """Return the last epoch that the table holds; it is made if it is not there."""
         self.close()
         self._columns = tuple(name for name in schema.names if name != WEIGHT)
         for name in self._key:
@@ -136,15 +126,7 @@ class PostgresSink:
         return 0
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
-        """Insert, update and delete rows by key, and write the number of the epoch, in one transaction.
-
-        Raises
-        ------
-        DataError
-            If the key does not tell the rows of the answer apart.
-        StateError
-            If the table is not as it was left, or the connection is lost.
-        """
+        """Insert, update and delete rows by key, and write the number of the epoch, in one transaction."""
         assert self._connection is not None
         with reported(f"write to {self._shown}"), self._connection.transaction():
             if self._epoch() != epoch - 1:

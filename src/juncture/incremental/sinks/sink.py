@@ -42,11 +42,6 @@ class Callback:
 
     Since nothing tells which epochs it has taken, the last one may come twice after a crash or an error of the
     function, with the same number.
-
-    Parameters
-    ----------
-    write
-        Takes the number of an epoch, and what has changed in it.
     """
 
     def __init__(self, write: Write) -> None:
@@ -70,13 +65,7 @@ class Callback:
 
 
 def sink_of(given: Sink | Write) -> Sink:
-    """Return what takes the changes of an answer.
-
-    Raises
-    ------
-    SpecError
-        If it is neither a sink nor a function.
-    """
+    """Return what takes the changes of an answer."""
     if isinstance(given, Sink):
         return given
     if not callable(given):

@@ -28,15 +28,7 @@ _LOOK_S = 0.05
 
 
 class FilesSource:
-    """Folders of change batches. It is made by `juncture.change_files`.
-
-    Parameters
-    ----------
-    folders
-        The folder of each table.
-    tables
-        The columns of each.
-    """
+    """Folders of change batches. It is made by `juncture.change_files`."""
 
     def __init__(self, folders: Mapping[str, Path], tables: Mapping[str, pa.Schema]) -> None:
         for name, schema in tables.items():
@@ -60,13 +52,7 @@ class FilesSource:
         return Snapshot(empty, dict.fromkeys(self._tables, ""))
 
     def start(self, offset: Any) -> None:
-        """Go on after the files that an offset names.
-
-        Raises
-        ------
-        StateError
-            If it is an offset of another source.
-        """
+        """Go on after the files that an offset names."""
         if not isinstance(offset, dict) or set(offset) != set(self._tables):
             raise StateError(
                 f"The state's offset {offset!r} has no file for each table of {sorted(self._tables)}. Pass the source "
@@ -76,15 +62,7 @@ class FilesSource:
         self._taken = dict(offset)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
-        """Return what the next files hold; None if none has come in that time.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read.
-        SchemaError
-            If its columns are not those of the table.
-        """
+        """Return what the next files hold; None if none has come in that time."""
         until = time.monotonic() + timeout_s
         while not (waiting := self._waiting()):
             left_s = until - time.monotonic()

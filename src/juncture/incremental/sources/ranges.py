@@ -56,13 +56,7 @@ class RangedSource(PostgresSource):
         return self._offset(lsn_number(row[0]))
 
     def place(self, offset: Any) -> int:
-        """Return the place that an offset says, from which on the slot tells what changes.
-
-        Raises
-        ------
-        StateError
-            If it does not, or the offset is of another server, slot or table.
-        """
+        """Return the place that an offset says, from which on the slot tells what changes."""
         place = self._place_of(offset)
         self._take_slot(place)
         return place
@@ -96,13 +90,7 @@ class RangedSource(PostgresSource):
             return copied(connection, self.table, _silent, where)
 
     def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """Yield what the transactions between two places change.
-
-        Raises
-        ------
-        DataError
-            If the table was truncated: nothing tells which rows have gone.
-        """
+        """Yield what the transactions between two places change."""
         decoder, gathered = Decoder(self._tables), Gathered()
         query = (
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, NULL, 'proto_version', '1', "

@@ -14,15 +14,7 @@ Read = Callable[[str, int], object]
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The tables as they are at first.
-
-    Attributes
-    ----------
-    tables
-        Their rows.
-    offset
-        Where the changes that follow them begin.
-    """
+    """The tables as they are at first."""
 
     tables: Mapping[str, pa.Table]
     offset: Any
@@ -30,19 +22,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SourceEpoch:
-    """Changes that belong together: one transaction of the source, or several.
-
-    Attributes
-    ----------
-    changes
-        Change batches, by table.
-    truncated
-        The tables all of whose former rows have gone before these changes.
-    offset
-        Where the changes that follow them begin, as plain data.
-    transactions, rows
-        How many there are.
-    """
+    """Changes that belong together: one transaction of the source, or several."""
 
     changes: Mapping[str, Sequence[pa.RecordBatch]]
     offset: Any

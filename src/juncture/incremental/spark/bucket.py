@@ -21,15 +21,7 @@ Table = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HeldRun:
-    """Rows as they lie in the state store, and the run that they are in memory.
-
-    Attributes
-    ----------
-    run
-        The run.
-    order
-        Which row of the state store each row of the run is.
-    """
+    """Rows as they lie in the state store, and the run that they are in memory."""
 
     run: Run
     order: Ints
@@ -46,18 +38,7 @@ class BucketChanges(ChangeJoin):
     """A join of changes of which the rows are kept elsewhere between micro-batches."""
 
     def step(self, changes: Mapping[Side, list[Weighted]]) -> list[pa.RecordBatch]:
-        """Take the changes of a micro-batch that are in this bucket, and return those of the answer.
-
-        Parameters
-        ----------
-        changes
-            Of each side, in the types that rows are held in.
-
-        Raises
-        ------
-        DataError
-            As `ChangeJoin.apply` does.
-        """
+        """Take the changes of a micro-batch that are in this bucket, and return those of the answer."""
         return self._epoch(changes, None)
 
     def runs(self, side: Side) -> list[Run]:

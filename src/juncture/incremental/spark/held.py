@@ -24,19 +24,7 @@ _BLOCK_ROWS = 1 << 10
 
 @dataclass(frozen=True)
 class _Written:
-    """A run in the state store.
-
-    Attributes
-    ----------
-    number
-        What no other one of the bucket is called.
-    parts
-        How many values its columns are in.
-    held
-        The run in memory.
-    state
-        What is written of how often its rows are there.
-    """
+    """A run in the state store."""
 
     number: int
     parts: int
@@ -50,15 +38,7 @@ class _Written:
 
 
 class StoredRuns:
-    """The held rows of one bucket.
-
-    Parameters
-    ----------
-    cells
-        Where they are.
-    told
-        What `write` returned last; nothing of a new bucket.
-    """
+    """The held rows of one bucket."""
 
     def __init__(self, cells: Cells, told: Mapping[str, Any]) -> None:
         self._cells = cells
@@ -67,13 +47,7 @@ class StoredRuns:
         self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
 
     def read(self, join: BucketChanges) -> None:
-        """Let a join hold the rows.
-
-        Raises
-        ------
-        StateError
-            If some are missing.
-        """
+        """Let a join hold the rows."""
         for side in SIDES:
             for number, parts, rows in self._told[side]:
                 batch, hashes = unweighted(rows_put(self._cells, number, parts, side))

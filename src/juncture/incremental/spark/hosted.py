@@ -29,7 +29,7 @@ from juncture.streams.spark.buckets import BucketKeys
 from juncture.streams.spark.hosting import (
     FromBuckets,
     bucket_count,
-    buckets_told,
+    buckets_detail,
     check_store,
     hosted_choice,
     without_watermarks,
@@ -46,22 +46,7 @@ _DOES = "our own join of tables that change inside Spark's stateful operator"
 
 
 def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, unmatched_deletes: Any) -> Plan:
-    """Plan a join of two streams of changes.
-
-    Parameters
-    ----------
-    spec, left, right
-        As for `juncture.plan`.
-    output, unmatched_deletes
-        As for `juncture.changes`.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        As `juncture.changes` does.
-    PlanError
-        If Spark is not set up for such operators.
-    """
+    """Plan a join of two streams of changes."""
     sides = ChangeSide.of(left, "left"), ChangeSide.of(right, "right")
     session = sides[0].session
     setup = ChangeSetup(spec, sides[0].schema, sides[1].schema, "weight", unmatched_deletes)
@@ -95,7 +80,7 @@ def _words(sides: tuple[ChangeSide, ChangeSide], buckets: int) -> Iterator[tuple
         said_by = " and ".join(given.marks) if given.marks else "no column: all rows come"
         yield f"{side} changes", said_by
     yield "state", "the rows of both sides as they are, which is as much as there is of them"
-    yield buckets_told(buckets)
+    yield buckets_detail(buckets)
     yield (
         "emitted",
         "once in each micro-batch, what it changes of the answer; each row once, and none that comes and goes",

@@ -24,24 +24,7 @@ def plan(
     unmatched_deletes: Literal["error", "count"],
     session: SparkSession | None = None,
 ) -> Plan:
-    """Plan a join of streaming DataFrames of changes.
-
-    Parameters
-    ----------
-    spec, left, right
-        As for `juncture.plan`.
-    output, unmatched_deletes
-        As for `juncture.changes`.
-    session
-        Whose tasks read files.
-
-    Raises
-    ------
-    SpecError, SchemaError, DataError
-        As `juncture.plan` does.
-    PlanError
-        If Spark cannot run it on these sides: with what can be done instead.
-    """
+    """Plan a join of streaming DataFrames of changes."""
     if is_stream(left) and is_stream(right):
         check_sessions(left.sparkSession, right.sparkSession)
         return plan_hosted(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)

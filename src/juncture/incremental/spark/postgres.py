@@ -62,13 +62,7 @@ class PostgresDataSource(DataSource):
 
 
 class PostgresStream(DataSourceStreamReader):
-    """Reads the table as it is in the first micro-batch, by pages, and then what transactions change.
-
-    Parameters
-    ----------
-    options
-        What was given by ``option(…)``.
-    """
+    """Reads the table as it is in the first micro-batch, by pages, and then what transactions change."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
@@ -129,13 +123,7 @@ class PostgresStream(DataSourceStreamReader):
 
 
 def _opened(options: Mapping[str, str]) -> RangedSource:
-    """Connect to the database that options name.
-
-    Raises
-    ------
-    SpecError
-        If one is missing or is not known.
-    """
+    """Connect to the database that options name."""
     lacking = [name for name in ("dsn", "table", "slot") if name not in options]
     more = [name for name in options if name not in _OPTIONS]
     if lacking or more:

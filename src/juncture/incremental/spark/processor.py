@@ -37,17 +37,7 @@ _VERSION = "changes 1"
 
 
 class ChangeProcessor(StatefulProcessor):
-    """Keeps the answer of a join up to date, bucket by bucket.
-
-    Parameters
-    ----------
-    setup
-        What the join is made of.
-    buckets
-        How many there are.
-    resources
-        What a task may use.
-    """
+    """Keeps the answer of a join up to date, bucket by bucket."""
 
     def __init__(self, setup: ChangeSetup, buckets: int, resources: Resources) -> None:
         self._setup = setup
@@ -90,13 +80,7 @@ class ChangeProcessor(StatefulProcessor):
         """Do nothing: there is nothing but state."""
 
     def _restored(self) -> tuple[BucketChanges, StoredRuns]:
-        """Return the join as it was after the last micro-batch, and what is written of its rows.
-
-        Raises
-        ------
-        StateError
-            If the state is of another join.
-        """
+        """Return the join as it was after the last micro-batch, and what is written of its rows."""
         join = BucketChanges(self._setup, self._resources)
         found = self._progress.get()
         if found is None:

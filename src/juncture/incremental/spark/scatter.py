@@ -25,21 +25,7 @@ from juncture.streams.spark.buckets import BucketKeys, labels
 
 @dataclass(frozen=True)
 class ChangesToBuckets(PacketStage):
-    """Sends the changes of one side to their buckets: a row goes where it came, whichever task reads that.
-
-    Attributes
-    ----------
-    feed
-        Where the changes come from.
-    schema
-        The columns of their rows that the join looks at.
-    side
-        Which side they are of.
-    setup
-        What the join is made of.
-    buckets
-        How many there are.
-    """
+    """Sends the changes of one side to their buckets: a row goes where it came, whichever task reads that."""
 
     feed: Feed
     schema: pa.Schema

@@ -20,17 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangeSide:
-    """A DataFrame of changes.
-
-    Attributes
-    ----------
-    changes
-        The DataFrame.
-    schema, spark_schema
-        The columns of its rows.
-    marks
-        Those that say what comes and what goes: one beside the columns of the rows, or three that hold them.
-    """
+    """A DataFrame of changes."""
 
     changes: FrameSide
     schema: pa.Schema
@@ -39,13 +29,7 @@ class ChangeSide:
 
     @classmethod
     def of(cls, frame: DataFrame, side: Side) -> ChangeSide:
-        """Look at a DataFrame's schema.
-
-        Raises
-        ------
-        SchemaError
-            If a column has a type that cannot be handed to Python, or nothing tells how changes are said.
-        """
+        """Look at a DataFrame's schema."""
         changes = FrameSide.of(frame, side)
         schema, marks = rows_within(changes.schema, side)
         given = frame.schema if len(marks) <= 1 else frame.schema[marks[-1]].dataType

@@ -36,17 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightedRows(OutputStage):
-    """Makes rows with weights of changes, however they are said.
-
-    Attributes
-    ----------
-    feed
-        Where the changes come from.
-    schema
-        The columns of their rows.
-    side
-        Which side of the join they are.
-    """
+    """Makes rows with weights of changes, however they are said."""
 
     feed: Feed
     schema: pa.Schema
@@ -62,15 +52,7 @@ class WeightedRows(OutputStage):
 def plan_with_table(
     spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat, session: SparkSession | None
 ) -> Plan:
-    """Plan a join of a stream of changes with a right table.
-
-    Raises
-    ------
-    SchemaError, DataError
-        As `juncture.plan` does.
-    PlanError
-        If the join keeps right rows.
-    """
+    """Plan a join of a stream of changes with a right table."""
     if spec.how in ("right", "full"):
         raise PlanError(
             f"how={spec.how!r} needs state for right rows, but a right table that is not a stream has none. "
@@ -85,15 +67,7 @@ def plan_with_table(
 def plan_with_left_table(
     spec: Any, left: Any, right: DataFrame, *, output: ChangeFormat, session: SparkSession | None
 ) -> Plan:
-    """Plan a join of a left table with a stream of changes.
-
-    Raises
-    ------
-    SchemaError, DataError
-        As `juncture.plan` does.
-    PlanError
-        If what becomes of a left row depends on all right rows.
-    """
+    """Plan a join of a left table with a stream of changes."""
     if spec.how not in (None, "inner", "right") or spec.kind == "asof" or getattr(spec, "agg", None):
         what = "agg=" if getattr(spec, "agg", None) else f"how={spec.how!r}"
         what = "An as-of join" if spec.kind == "asof" else what

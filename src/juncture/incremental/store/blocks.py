@@ -32,17 +32,7 @@ NUMBERS = 2
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows in the order in which they lie on disk.
-
-    Attributes
-    ----------
-    batch
-        Their columns.
-    numbers
-        Lines: the hash of the key, that of the row, and codes; none of rows that lie as they come.
-    state
-        Lines: the weight, and counts.
-    """
+    """Rows in the order in which they lie on disk."""
 
     batch: pa.RecordBatch
     numbers: Table
@@ -108,23 +98,7 @@ class BlockRows:
 
 @dataclass(frozen=True)
 class Index:
-    """What is known of the blocks of a run without reading them.
-
-    Attributes
-    ----------
-    number
-        Which run it is.
-    firsts
-        Of the first row of each block: the hash of the key, that of the row, and the first code (0 if there is none).
-    sizes
-        How many rows each block has.
-    most
-        For each line of codes but the first, the greatest of each block.
-    reach
-        The most that the first code of a row is above the complement of its second, or `UNLIMITED`.
-    is_sorted
-        Whether rows can be found; otherwise they lie as they came.
-    """
+    """What is known of the blocks of a run without reading them."""
 
     number: int
     firsts: Table
@@ -159,13 +133,7 @@ class Index:
 
     @classmethod
     def unpacked(cls, content: bytes) -> Index:
-        """Return the index that was packed.
-
-        Raises
-        ------
-        ValueError
-            If the bytes are not as long as they say.
-        """
+        """Return the index that was packed."""
         numbers = np.frombuffer(content, np.int64)
         number, blocks, lines, reach, is_sorted = (int(each) for each in numbers[:5])
         if len(numbers) != 5 + blocks * (4 + lines):
@@ -213,13 +181,7 @@ def pack_block(rows: BlockRows, first: int, size: int) -> bytes:
 
 
 def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tuple[Table, pa.RecordBatch]:
-    """Return the numbers, of so many lines, and the columns of a block.
-
-    Raises
-    ------
-    ValueError, pyarrow.ArrowException
-        If the bytes are no such block.
-    """
+    """Return the numbers, of so many lines, and the columns of a block."""
     count = size * lines
     numbers = np.frombuffer(content, np.int64, count).reshape(lines, size)
     batch = pa.ipc.read_record_batch(pa.py_buffer(content).slice(8 * count), schema)

@@ -102,15 +102,7 @@ def _in_order(parts: list[Piece]) -> Piece:
 
 
 class Merge:
-    """The merge of some runs, which begins at once.
-
-    Parameters
-    ----------
-    runs
-        The runs, of which nothing is changed that is not on disk. What changes from now on is taken note of.
-    writer
-        Writes the new run.
-    """
+    """The merge of some runs, which begins at once."""
 
     def __init__(self, runs: Sequence[StoredRun], writer: Any) -> None:
         self.runs = list(runs)

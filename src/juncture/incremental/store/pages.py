@@ -35,17 +35,7 @@ class PageKeys(Protocol):
 
 
 class FetchedRun(Run):
-    """Rows that were fetched from a run on disk.
-
-    Parameters
-    ----------
-    rows, keys
-        The rows, as they lie there, and the codes of their keys.
-    matching
-        How many lines of codes are of use to find matches.
-    source, places
-        The run on disk, and where in it they are.
-    """
+    """Rows that were fetched from a run on disk."""
 
     is_fetched = True
 
@@ -75,19 +65,7 @@ class FetchedRun(Run):
 
 
 class Pages:
-    """The rows of a side that are on disk.
-
-    Parameters
-    ----------
-    stored
-        The runs.
-    keys
-        The keys of both sides.
-    keys_of
-        Returns the codes of the keys of rows.
-    matching
-        How many lines of codes are of use to find matches.
-    """
+    """The rows of a side that are on disk."""
 
     def __init__(
         self, stored: list[StoredRun], keys: PageKeys, keys_of: Callable[[pa.RecordBatch], Codes], matching: int
@@ -133,13 +111,7 @@ class Pages:
         self._fetch(Sought.between(self._keys.hashes(keys), low, high))
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
-        """Fetch rows until the nth one of each row's key from its code on is among them, or there are no nearer ones.
-
-        Parameters
-        ----------
-        keys, codes, nth, found, forward
-            As for `nth_neighbours`.
-        """
+        """Fetch rows until the nth one of each row's key from its code on is among them, or there are no nearer ones."""
         hashes = self._keys.hashes(keys)
         for run in self.fetched:
             _look(run, keys, codes, nth, found, forward=forward)

@@ -50,23 +50,7 @@ _SIDES: tuple[Side, Side] = ("left", "right")
 
 
 class RocksStore(RunFiles):
-    """The state of one join in a folder.
-
-    Parameters
-    ----------
-    folder
-        The folder; it is made if it is not there.
-    join
-        What the join is, as plain data.
-    schemas
-        The columns that are held of both sides.
-
-    Raises
-    ------
-    StateError
-        If the folder holds something else or the state of another join or version, another process has it open, or it
-        is damaged.
-    """
+    """The state of one join in a folder."""
 
     def __init__(self, folder: Path, join: Mapping[str, Any], schemas: Mapping[Side, pa.Schema]) -> None:
         super().__init__(folder, _opened(folder))

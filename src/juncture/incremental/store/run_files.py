@@ -30,15 +30,7 @@ _CORRUPTION = "Corruption"
 
 
 class RunFiles:
-    """A database with runs of rows. What else it holds, and which runs count, is up to those who derive from it.
-
-    Parameters
-    ----------
-    folder
-        Its folder.
-    database
-        What is open there.
-    """
+    """A database with runs of rows. What else it holds, and which runs count, is up to those who derive from it."""
 
     kind: ClassVar[str] = "state"
     """What errors call it."""

@@ -23,18 +23,7 @@ BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
 
 
 class RunWriter:
-    """Writes one run.
-
-    Parameters
-    ----------
-    path
-        The file.
-    number
-        Which run it is.
-    is_sorted
-        Whether rows come as they are to be found, to be cut into small blocks. Others are read from the first to the
-        last, and are cut into large ones.
-    """
+    """Writes one run."""
 
     def __init__(self, path: Path, number: int, *, is_sorted: bool) -> None:
         self.path = path

@@ -24,17 +24,7 @@ Changed = Iterable[tuple[pa.RecordBatch, Ints]]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a join has come.
-
-    Attributes
-    ----------
-    epoch
-        How many epochs it has taken.
-    offset
-        What its caller knows of where the sources are, as plain data.
-    missing
-        How many deletes of each side found no row.
-    """
+    """How far a join has come."""
 
     epoch: int
     offset: Any

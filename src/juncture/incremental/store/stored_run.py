@@ -40,21 +40,7 @@ class BlockReader(Protocol):
 
 @dataclass(frozen=True)
 class Sought:
-    """Between which limits rows are sought.
-
-    Attributes
-    ----------
-    hashes
-        The hashes of their keys.
-    low, high
-        The least and the greatest first code.
-    low_rows, high_rows
-        The least hash of a row at the one, and the greatest at the other.
-    others
-        For each line of codes but the first, the least code.
-    second
-        The complement of the least second code, by which a run's reach bounds the first; None if there is none.
-    """
+    """Between which limits rows are sought."""
 
     hashes: Words
     low: Ints
@@ -75,13 +61,7 @@ class Sought:
 
 
 class BlockCache:
-    """The blocks that were read last.
-
-    Parameters
-    ----------
-    most_bytes
-        How much memory they may take.
-    """
+    """The blocks that were read last."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -111,25 +91,7 @@ class BlockCache:
 
 
 class StoredRun:
-    """Sorted rows on disk.
-
-    Parameters
-    ----------
-    index
-        Tells which block to read.
-    schema
-        The columns.
-    lines
-        How many lines there are of codes, and how many of counts.
-    has_state
-        Which blocks have a state of their own on disk: in others each row is there once, and all counts are zero.
-    reader
-        Reads blocks.
-    cache
-        Keeps those that were read last.
-    living_rows
-        How many rows are there, None for all.
-    """
+    """Sorted rows on disk."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""One bucket of a hosted join: what a micro-batch brings both sides, and what follows from it."""
+"""One bucket of a hosted stream join: applies the rows of a micro-batch."""
 
 from __future__ import annotations
 
@@ -19,28 +19,14 @@ from juncture.streams.state.held_batch import HeldBatch
 class BucketJoin(StreamJoin):
     """A join of two streams that takes whole micro-batches.
 
-    Rows of a micro-batch come in no order, and a bucket sees some of them. So they are late by how far all buckets had
-    come before it, and none of them makes another one late; after them the sides have come as far as it is told.
+    The rows of a micro-batch have no order, and a bucket has only some of them. So they are late relative to the
+    frontier of all buckets before the micro-batch, and no row of the micro-batch makes another one late.
     """
 
     def step(
         self, rows: Mapping[Side, Sequence[pa.RecordBatch]], greatest: Mapping[Side, Sequence[Sequence[int | None]]]
     ) -> list[pa.RecordBatch]:
-        """Take the rows of a micro-batch that are in this bucket, and return what follows.
-
-        Parameters
-        ----------
-        rows
-            Of each side, with the columns that the join looks at.
-        greatest
-            Of each side, the greatest code of each order in all rows of the micro-batch, part by part.
-
-        Raises
-        ------
-        DataError
-            If a row has no place in an order and might match, an interval starts after its end, or right rows tie where
-            that is an error.
-        """
+        """Apply the rows of a micro-batch in this bucket. ``greatest`` has the codes of all its rows, part by part."""
         self._check_open()
         for side in SIDES:
             for batch in combined(list(rows[side])):
@@ -52,19 +38,19 @@ class BucketJoin(StreamJoin):
         return self._given()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
-        """Hold rows that were held before, with the marks of which have had a match."""
+        """Store rows from a checkpoint, with a mask of those that have had a match."""
         self._operator.load(side, batch, matched)
 
     def held(self, side: Side) -> Iterator[HeldBatch]:
-        """Yield what is held of a side. Loaded rows are in the batches that `load` was given, if they stay."""
+        """Yield the stored rows of a side. Loaded rows are in the batches that were passed to `load`, if unchanged."""
         return self._operator.stores[side].batches()
 
     def progress(self) -> dict[str, Any]:
-        """Return how far the join has come, as plain data: a snapshot's, without its rows."""
+        """Return the progress of the join as plain data: a snapshot without rows."""
         return self._progress()
 
     def passed(self, side: Side) -> float | None:
-        """Return the least that can still come in a side's first order, in seconds or as a number that grows."""
+        """Return the least future position of a side in its first order, in seconds or as a growing number."""
         frontier = self._frontiers[side]
         least = frontier.least[0] if frontier.orders else None
         return None if least is None else frontier.orders[0].measured(least)
@@ -79,7 +65,7 @@ class BucketJoin(StreamJoin):
             self._ready += self._operator.take(side, held)
 
     def _move(self, side: Side, greatest: Sequence[Sequence[int | None]]) -> None:
-        """Let a side have come as far as its greatest rows tell."""
+        """Advance the frontier of a side."""
         frontier = self._frontiers[side]
         for codes in greatest:
             frontier.advance(
@@ -91,7 +77,7 @@ class BucketJoin(StreamJoin):
 
 
 def _judged(frontier: Frontier, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
-    """Return which rows a side has left behind, and which have a place in each order; None for none, and for all."""
+    """Return a mask of late rows (None for none), and for each order a mask of rows with a value (None for all)."""
     late = np.zeros(batch.num_rows, np.bool_)
     placed: list[Mask | None] = []
     for order, least in zip(frontier.orders, frontier.least, strict=True):

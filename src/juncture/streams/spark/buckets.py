@@ -1,4 +1,4 @@
-"""Buckets: which rows of two streams are joined together, and what Spark calls each so that each has a task."""
+"""Buckets: assigns rows of two streams to buckets, and buckets to Spark's tasks."""
 
 from __future__ import annotations
 
@@ -19,15 +19,7 @@ _WORD = 0xFFFFFFFF
 
 
 class BucketKeys:
-    """Tells which bucket rows are in: rows that match are in one, whichever side they are of.
-
-    Parameters
-    ----------
-    join
-        The join, in the types that rows are held in.
-    buckets
-        How many there are.
-    """
+    """Assigns rows to buckets. Rows that match are in one bucket."""
 
     def __init__(self, join: Resolved, buckets: int) -> None:
         self._join = join
@@ -53,15 +45,7 @@ class BucketKeys:
         return self._hashes is not None
 
     def of(self, batch: pa.RecordBatch, side: Side, rest: Callable[[pa.RecordBatch], Ints] | None = None) -> Ints:
-        """Return the number of each row's bucket.
-
-        Parameters
-        ----------
-        batch, side
-            The rows.
-        rest
-            Returns a number for each row, by which those go to a bucket that can match nothing; by default to any.
-        """
+        """Return the bucket of each row. ``rest`` returns numbers that place rows that can match nothing."""
         if self._hashes is None:
             return np.zeros(batch.num_rows, np.int64)
         if self._condition is not None:
@@ -79,7 +63,7 @@ class BucketKeys:
 
 
 def labels(buckets: int) -> list[int]:
-    """Return a number for each bucket, such that Spark puts each into a partition of its own, if it has as many.
+    """Return a number for each bucket, so that Spark puts each into its own partition, if it has as many partitions.
 
     Examples
     --------
@@ -95,7 +79,7 @@ def labels(buckets: int) -> list[int]:
 
 
 def _spark_hash(value: int) -> int:
-    """Return Spark's hash of an integer of 32 bits that is not negative: Murmur3, seeded with 42."""
+    """Return Spark's hash of a non-negative 32-bit integer: Murmur3 with the seed 42."""
     mixed = _turned((value * 0xCC9E2D51) & _WORD, 15) * 0x1B873593 & _WORD
     state = (_turned(42 ^ mixed, 13) * 5 + 0xE6546B64) & _WORD
     state ^= 4

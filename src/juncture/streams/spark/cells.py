@@ -1,4 +1,4 @@
-"""Batches of rows as values in Spark's state store, of which none is too large for it."""
+"""Batches of rows as values in Spark's state store, in parts of limited size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from juncture.spec.schema import Side
 from juncture.streams.snapshot import from_ipc, to_ipc
 
 _CHUNK_BYTES = 16 << 20
-"""How many bytes are one value in the state store."""
+"""Largest value in the state store, in bytes."""
 
 
 class Table(Protocol):
@@ -29,7 +29,7 @@ class Table(Protocol):
 
 
 def put_rows(table: Table, number: int, rows: pa.RecordBatch) -> int:
-    """Write a batch under a number, and return how many values it is in."""
+    """Write a batch under a number, and return the number of parts."""
     data = to_ipc(pa.Table.from_batches([rows])).to_pybytes()
     parts = -(-len(data) // _CHUNK_BYTES)
     for part in range(parts):
@@ -38,25 +38,13 @@ def put_rows(table: Table, number: int, rows: pa.RecordBatch) -> int:
 
 
 def rows_put(table: Table, number: int, parts: int, side: Side) -> pa.RecordBatch:
-    """Return the batch that `put_rows` wrote.
-
-    Raises
-    ------
-    StateError
-        If a part is missing.
-    """
+    """Return the batch that `put_rows` wrote."""
     [batch] = from_ipc(b"".join(values_of(table, number, range(parts), side))).to_batches()
     return batch
 
 
 def values_of(table: Table, number: int, names: Iterable[str | int], side: Side) -> list[bytes]:
-    """Return values of a batch.
-
-    Raises
-    ------
-    StateError
-        If one is missing.
-    """
+    """Return values of a batch."""
     values = [table.getValue((f"{number} {name}",)) for name in names]
     if None in values:
         raise StateError(

@@ -1,9 +1,8 @@
-"""The rows that a bucket holds, in Spark's state store: written once, and after that only what changes of them.
+"""Stored rows of a bucket in Spark's state store. Each micro-batch writes only what it changes.
 
-The operator holds rows in batches, which it never changes but for two marks of each row: whether it is still held,
-and whether it has had a match. So a batch is written when it is made, its marks (two bits a row) when they change,
-and all of it is removed when the operator has merged it with others or let go of it. What a micro-batch writes goes by
-what it changes, and not by what is held.
+The operator stores rows in batches. Only two marks of each row change: whether it is alive, and whether it has had a
+match. So a batch is written when it is created, its marks (two bits per row) when they change, and it is removed when
+the operator merges or drops it.
 """
 
 from __future__ import annotations
@@ -29,14 +28,12 @@ class _Written:
 
     Attributes
     ----------
-    number
-        What no other one of the bucket is called.
     parts
-        How many values its rows are in.
+        Number of values that contain its rows.
     batch
-        Those of its rows that are held, as the operator was given them.
+        Its living rows, as the operator loaded them.
     alive, matched
-        Of all its rows, which are held, and which have had a match.
+        Masks of all its rows.
     """
 
     number: int
@@ -46,7 +43,7 @@ class _Written:
     matched: Mask
 
     def marks(self, held: HeldBatch) -> tuple[Mask, Mask]:
-        """Return what is true of its rows now, given those that the operator was given."""
+        """Return the current masks of all rows, given those of the loaded rows."""
         places = np.flatnonzero(self.alive)
         alive, matched = np.zeros(len(self.alive), np.bool_), self.matched.copy()
         alive[places] = held.alive
@@ -55,42 +52,28 @@ class _Written:
 
 
 class StoredRows:
-    """The held rows of one bucket.
+    """The stored rows of one bucket. ``manifest`` is what `write` returned last."""
 
-    Parameters
-    ----------
-    table
-        Where they are.
-    told
-        What `write` returned last; nothing of a new bucket.
-    """
-
-    def __init__(self, table: Table, told: Mapping[str, Any]) -> None:
+    def __init__(self, table: Table, manifest: Mapping[str, Any]) -> None:
         self._table = table
-        self._next: int = told.get("next", 0)
-        self._told: dict[Side, list[list[int]]] = {side: told.get(side, []) for side in SIDES}
+        self._next: int = manifest.get("next", 0)
+        self._manifest: dict[Side, list[list[int]]] = {side: manifest.get(side, []) for side in SIDES}
         self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
 
     def read(self, join: BucketJoin) -> None:
-        """Let a join hold the rows.
-
-        Raises
-        ------
-        StateError
-            If some are missing.
-        """
+        """Load the rows into a join."""
         for side in SIDES:
-            for number, parts, rows in self._told[side]:
+            for number, parts, rows in self._manifest[side]:
                 written = self._batch(side, number, parts, rows)
                 self._written[side].append(written)
                 join.load(side, written.batch, written.matched[written.alive])
 
     def write(self, join: BucketJoin) -> dict[str, Any]:
-        """Let the rows be those of the join that they were read into, and return as plain data what `read` needs."""
+        """Write the changes of the join, and return as plain data what `read` needs."""
         return {side: list(self._kept(side, join.held(side))) for side in SIDES} | {"next": self._next}
 
     def _kept(self, side: Side, batches: Iterable[HeldBatch]) -> Iterator[list[int]]:
-        """Write the batches of a side, and yield what is told of each."""
+        """Write the batches of a side, and yield what `read` needs of each."""
         known = {id(each.batch): each for each in self._written[side]}
         for held in batches:
             written = known.pop(id(held.batch), None)
@@ -105,7 +88,7 @@ class StoredRows:
             remove(self._table, written.number, ("marks", *range(written.parts)))
 
     def _add(self, held: HeldBatch) -> list[int]:
-        """Write a batch that is not there yet."""
+        """Write a new batch."""
         number, self._next = self._next, self._next + 1
         rows = _taken(held.batch, held.alive)
         parts = put_rows(self._table, number, rows)
@@ -127,5 +110,5 @@ class StoredRows:
 
 
 def _taken(batch: pa.RecordBatch, wanted: Mask) -> pa.RecordBatch:
-    """Return some rows of a batch; the batch itself if these are all."""
+    """Return some rows of a batch; the batch itself for all rows."""
     return batch if wanted.all() else rows_of(batch, array_of(np.flatnonzero(wanted), pa.int64()))

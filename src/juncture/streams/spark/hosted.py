@@ -1,4 +1,4 @@
-"""Joins of two streams by our own operator, which Spark hosts: its state is Spark's, and so is recovery."""
+"""Joins of two streams by Juncture's operator inside Spark. Spark stores and recovers its state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from juncture.streams.spark.buckets import BucketKeys
 from juncture.streams.spark.hosting import (
     FromBuckets,
     bucket_count,
-    buckets_told,
+    buckets_detail,
     check_store,
     hosted_choice,
     without_watermarks,
@@ -47,24 +47,7 @@ if TYPE_CHECKING:
 def plan_hosted(
     spec: Any, left: DataFrame, right: DataFrame, *, orders: Mapping[Side, Sequence[Order]], reason: str
 ) -> Plan:
-    """Plan a join of two streams.
-
-    Parameters
-    ----------
-    spec, left, right
-        As for `juncture.plan`.
-    orders
-        Of both sides.
-    reason
-        Why Spark's own operator does not do it.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        As `juncture.plan` does.
-    PlanError
-        If the state would grow for ever, or Spark is not set up for such operators.
-    """
+    """Plan a join of two streams. ``reason`` says why Spark's own operator is not used."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     session = sides[0].session
     join = spec.resolve(sides[0].schema, sides[1].schema)
@@ -101,19 +84,19 @@ _DOES = "our own join of two streams inside Spark's stateful operator"
 
 
 def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str, str]]:
-    """Say what `explain` says of the join."""
+    """Yield the lines of `explain()`."""
     yield "streams", "hosted: our operator in transformWithState, with its rows as Arrow in Spark's state store"
     for side in SIDES:
         yield f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])
     for side in SIDES:
         yield f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}"
-    yield buckets_told(buckets)
+    yield buckets_detail(buckets)
     yield "watermarks", "each side's own: the greatest of its orders in all micro-batches so far, less the delay"
     yield "emitted", emission_text(join)
 
 
 def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], buckets: int, limits: Resources) -> DataFrame:
-    """Return the join as Spark runs it."""
+    """Return the join as a DataFrame."""
     setup = plan.setup
     sent = []
     for side, given in zip(SIDES, sides, strict=True):
@@ -132,7 +115,7 @@ def _joined(plan: StreamPlan, join: Resolved, sides: Sequence[SparkSide], bucket
 
 
 def _observed(results: DataFrame, plan: StreamPlan) -> DataFrame:
-    """Return what buckets give as it is, of which Spark reports what they tell."""
+    """Return the results, with metrics that Spark reports."""
     token = token_hex(4)
     for side in SIDES:
         order = plan.orders[side][0]

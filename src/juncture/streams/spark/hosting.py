@@ -1,4 +1,4 @@
-"""What joins that Spark hosts have in common, of streams and of changes: the store of their state, and their rows."""
+"""What hosted joins of streams and of changes share: the state store, buckets and results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvid
 
 @dataclass(frozen=True)
 class FromBuckets(OutputStage):
-    """Makes rows of the result of what buckets give."""
+    """Returns the result rows of buckets."""
 
     def tables(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the rows."""
@@ -39,19 +39,19 @@ class FromBuckets(OutputStage):
 
 
 def bucket_count(session: SparkSession, keys: BucketKeys) -> int:
-    """Return how many buckets a join has: as many as Spark has partitions, if anything has to be equal."""
+    """Return the number of buckets: that of Spark's partitions, or 1 if nothing has to be equal."""
     return int(session.conf.get(SHUFFLE_PARTITIONS) or 1) if keys.is_keyed else 1
 
 
-def buckets_told(buckets: int) -> tuple[str, str]:
-    """Say what `explain` says of them."""
+def buckets_detail(buckets: int) -> tuple[str, str]:
+    """Return the line of `explain()` on buckets."""
     if buckets > 1:
         return "partitions", f"{buckets:,} by key, as long as the checkpoint lives"
     return "partitions", "one task joins all rows"
 
 
 def hosted_choice(does: str, reason: str) -> Choice:
-    """Return the choice of our own operator, among no others."""
+    """Return the choice of Juncture's operator."""
     return Choice(
         algorithm="hosted",
         reason=reason,
@@ -63,7 +63,7 @@ def hosted_choice(does: str, reason: str) -> Choice:
 
 
 def without_watermarks(frame: DataFrame) -> DataFrame:
-    """Return a result whose columns have no watermarks: rows that have waited for the other side would be behind."""
+    """Return a result without watermarks, since rows that have waited for the other side would be late."""
     fields = frame.schema.fields
     if not watermarks(frame.schema):
         return frame
@@ -74,13 +74,7 @@ def without_watermarks(frame: DataFrame) -> DataFrame:
 
 
 def check_store(session: SparkSession) -> None:
-    """Refuse sessions whose state store hosts no operators of others.
-
-    Raises
-    ------
-    PlanError
-        With the setting that mends it.
-    """
+    """Raise an error with the setting that helps if the session's state store does not support stateful operators."""
     store = setting(session, _STORE) or ""
     if not store.endswith("RocksDBStateStoreProvider"):
         raise PlanError(

@@ -1,4 +1,4 @@
-"""Joins of two streams by Spark's own operator, whose state is bounded by virtual times."""
+"""Joins of two streams by Spark's own operator. Virtual times bound its state."""
 
 from __future__ import annotations
 
@@ -52,31 +52,16 @@ def plan_of_streams(
     orders: Mapping[Side, Sequence[Order]],
     algorithm: str,
 ) -> Plan:
-    """Plan a join of two streams.
-
-    Parameters
-    ----------
-    spec, left, right, algorithm
-        As for `juncture.plan`.
-    orders
-        Of both sides.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        As `juncture.plan` does.
-    NoEquivalentError
-        If Spark's own operator has no equivalent, or its state would not be bounded.
-    """
+    """Plan a join of two streams; raises `NoEquivalentError` if Spark's own operator has no equivalent."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
     refuse_computed(join, "a stream")
     _check(spec, algorithm, sides)
     check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
-    join, ours, theirs = in_sql(*typed_sides(join, *sides))
+    join, left_rows, right_rows = in_sql(*typed_sides(join, *sides))
     bounded = _Bounded(join, orders)
-    frame = given_back(_joined(join, ours, theirs, bounded), join, *sides)
+    frame = given_back(_joined(join, left_rows, right_rows, bounded), join, *sides)
     query = Query(frame)
     return Plan(
         join=join,
@@ -106,15 +91,7 @@ _CHOICE = Choice(
 
 
 def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
-    """Refuse what Spark has no operator for.
-
-    Raises
-    ------
-    NoEquivalentError
-        With the reason.
-    PlanError
-        If the algorithm named is of tables, or rows would be let go that can still match.
-    """
+    """Raise an error for joins that Spark's own operator does not support."""
     if algorithm not in ("auto", "native"):
         raise PlanError(
             f"algorithm={algorithm!r} joins tables, but both sides are streams. Pass algorithm='auto', which uses "
@@ -139,20 +116,7 @@ def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
 
 
 class _Bounded:
-    """A join of two streams whose state is bounded.
-
-    Parameters
-    ----------
-    join, given
-        The join and the orders of both sides.
-
-    Raises
-    ------
-    SpecError, SchemaError
-        If an order does not fit its side.
-    NoEquivalentError
-        If the condition does not bound the state.
-    """
+    """A join of two streams with bounded state; raises `NoEquivalentError` if the condition does not bound it."""
 
     def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[Side, Sequence[Order]]) -> None:
         self.join = join
@@ -186,7 +150,7 @@ class _Bounded:
         raise NoEquivalentError(f"{missing}, which Spark's own join of two streams needs to prune its state")
 
     def words(self) -> list[tuple[str, str]]:
-        """Say what `explain` says of the join."""
+        """Return the lines of `explain()`."""
         found = [("streams", "native: Spark's own operator; pairs are checked by the exact condition")]
         found += [(f"{side} order", order_text(self.time.order(side))) for side in _SIDES]
         found += [(f"{side} state", f"rows are kept {kept_while(self.bounds[side])}") for side in _SIDES]
@@ -200,30 +164,30 @@ class _Bounded:
         return found
 
     def virtual(self, side: Side, names: Names) -> Column:
-        """Return the time of a side's rows. What has no place in the order and might match is an error."""
+        """Return the time of a side's rows. A row without an order that might match raises an error."""
         order, bounds = self.time.order(side), self.bounds[side]
         value = expression(order.node, names)
         time = self.time.time(side, value)
         wrong = bounds.unplaced(order)
         if wrong is None:
             return time
-        said = (
+        message = (
             f"juncture.errors.DataError: [JN-ORDER-NULL] A {side} row is null or NaN in the order {order.text!r}, but "
             "it could match other rows. Drop such rows, or join them separately."
         )
-        return F.when(expression(wrong, names), F.raise_error(F.lit(said)).cast("timestamp")).otherwise(time)
+        return F.when(expression(wrong, names), F.raise_error(F.lit(message)).cast("timestamp")).otherwise(time)
 
 
 def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
-    """Return the join of two streams as Spark runs it."""
+    """Return the join of two streams as a DataFrame."""
     pairs = inequality_pairs(join, left, right, inlined=True)
     names: dict[Side, dict[str, str]] = {
         "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
         "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
     }
     token = token_hex(4)
-    ours, theirs = (_watermarked(side, pairs, names, bounded, token) for side in _SIDES)
-    # Rows without a key or a time match nothing, and a full join of streams would match null keys with one another.
+    left_rows, right_rows = (_watermarked(side, pairs, names, bounded, token) for side in _SIDES)
+    # Rows without a key or a time match nothing, but a full join of streams would match null keys with one another.
     guards = [value.isNotNull() for pair in pairs.key_values() for value in pair]
     guards += [F.col(name).isNotNull() for name in NAMES.values()]
     if isinstance(join, ResolvedWhere):
@@ -231,35 +195,35 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
             if not key.null_safe:
                 guards += [expression(each, names).isNotNull() for each in (key.left, key.right)]
     if not pairs.keys:
-        # Spark wants an equality, and one of constants would be none to it.
+        # Spark needs an equality that is not of constants.
         guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
-    # Rows of the state are seen again in pairs, and, of joins that keep them, alone.
+    # Stored rows appear in pairs and, in joins that keep unmatched rows, alone.
     known = _known(bounded)
-    joined = ours.join(theirs, pairs.condition(*guards, bounded.time.condition(), known), SPARK_HOW[join.how])
+    joined = left_rows.join(right_rows, pairs.condition(*guards, bounded.time.condition(), known), SPARK_HOW[join.how])
     return pairs.result(joined.where(known) if join.how in ("left", "right", "full") else joined)
 
 
 def _known(bounded: _Bounded) -> Column:
-    """Return what is true of rows of this join, and an error of those that a checkpoint has of another one."""
+    """Return true for rows of this join, and an error for rows that a checkpoint has of another one."""
     orders = "; ".join(f"{side} order {order_text(bounded.time.order(side))}" for side in _SIDES)
-    said = (
+    message = (
         "juncture.errors.StateError: [JN-CHECKPOINT-MISMATCH] The checkpoint of this query belongs to another join: "
         "its condition, orders, delays or columns differ. Start the query with that join, or with a new checkpoint and "
         f"output. This join is {bounded.join.spec!r}; {orders}."
     )
     is_foreign = bounded.time.is_foreign()
-    return F.when(is_foreign, F.raise_error(F.lit(said)).cast("boolean")).otherwise(F.lit(True))
+    return F.when(is_foreign, F.raise_error(F.lit(message)).cast("boolean")).otherwise(F.lit(True))
 
 
 def _nothing(time: str) -> Column:
-    """Return the same value for all times, which the optimizer does not see through."""
+    """Return the same value for all times, in a form that the optimizer does not simplify."""
     return F.unix_millis(F.col(time)) % F.lit(1)
 
 
 def _watermarked(
     side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded, token: str
 ) -> DataFrame:
-    """Return the columns of a side that the state has to hold, with a virtual time and its watermark."""
+    """Return the stored columns of a side, with a virtual time and its watermark."""
     rows = pairs.left if side == "left" else pairs.right
     held = [names[side][name] for name in bounded.join.needed(side)]
     rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))

@@ -1,4 +1,4 @@
-"""Plans of joins of streaming DataFrames: which sides are streams says how they are joined."""
+"""Plans joins of streaming DataFrames."""
 
 from __future__ import annotations
 
@@ -33,22 +33,7 @@ def plan(
     left_order: Order | Sequence[Order] | None = None,
     right_order: Order | Sequence[Order] | None = None,
 ) -> Plan:
-    """Plan a join of which at least one side is a streaming DataFrame.
-
-    Parameters
-    ----------
-    spec, left, right, algorithm, session, lazy, stats
-        As for `juncture.spark.plan.plan`.
-    left_order, right_order
-        The orders of two streams.
-
-    Raises
-    ------
-    SchemaError, DataError
-        As `juncture.plan` does.
-    PlanError
-        If Spark cannot run it on these sides: with what can be done instead.
-    """
+    """Plan a join with at least one streaming DataFrame."""
     if is_stream(left) and is_stream(right):
         check_sessions(left.sparkSession, right.sparkSession)
         orders: dict[Side, Sequence[Order]] = {
@@ -70,22 +55,16 @@ def plan(
 
 
 def check_sessions(left: SparkSession, right: SparkSession) -> None:
-    """Refuse streams of two sessions, except of classic Spark: its sessions are in one process, and the left one runs.
-
-    Raises
-    ------
-    PlanError
-        With what can be done instead.
-    """
+    """Raise an error for streams of two sessions. Sessions of classic Spark share a process, so they may differ."""
     if type(left) is not type(right):
         raise PlanError(
             "One stream is from Spark Connect and the other one from classic Spark. Read both with the same session.",
             name="JN-SPARK-SESSIONS",
         )
-    ours, theirs = (getattr(session, "session_id", None) for session in (left, right))
-    if ours != theirs:
+    left_id, right_id = (getattr(session, "session_id", None) for session in (left, right))
+    if left_id != right_id:
         raise PlanError(
-            f"The left stream belongs to the Spark Connect session {ours}, and the right one to {theirs}. Read both "
-            "with the same session.",
+            f"The left stream belongs to the Spark Connect session {left_id}, and the right one to {right_id}. "
+            "Read both with the same session.",
             name="JN-SPARK-SESSIONS",
         )

@@ -1,4 +1,4 @@
-"""A hosted join as Spark's stateful operator runs it: bucket by bucket, with its state in Spark's state store."""
+"""The stateful processor of hosted stream joins: one bucket per key, with its state in Spark's state store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 METRICS = tuple(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows"))
-"""What a bucket tells of a micro-batch: of each side how many rows came, what is held then, and how many were late."""
+"""Metrics of a bucket in a micro-batch: for each side the number of new, stored and late rows, and the stored bytes."""
 
 RESULT_COLUMNS = ", ".join(
     [
@@ -37,29 +37,21 @@ RESULT_COLUMNS = ", ".join(
         *(f"{side}_passed double" for side in SIDES),
     ]
 )
-"""Beside packets and metrics, how many rows are given, and what sides have passed, which all buckets are told."""
+"""Packets, metrics, the number of emitted rows, and the position of each side."""
 
 _VERSION = 2
-"""Of what is written, which changes when it does."""
+"""Version of the state; increase it with each change of the format."""
 
 
 class JoinProcessor(StatefulProcessor):
-    """Joins the rows of buckets.
-
-    Parameters
-    ----------
-    setup
-        What the join is made of.
-    buckets
-        How many there are.
-    """
+    """Joins the rows of buckets."""
 
     def __init__(self, setup: Setup, buckets: int) -> None:
         self._setup = setup
         self._buckets = buckets
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state."""
+        """Create the state variables."""
         self._progress = handle.getValueState("progress", "progress string")
         self._tables = handle.getMapState("tables", "name string", "rows binary")
 
@@ -69,7 +61,7 @@ class JoinProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
-        """Yield what follows from the packets of one bucket."""
+        """Yield the results of the packets of one bucket."""
         settle()
         try:
             join, rows_held = self._restored()
@@ -80,7 +72,7 @@ class JoinProcessor(StatefulProcessor):
         except JunctureError as error:
             yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
             return
-        # Spark fails to convert frames without rows.
+        # Spark cannot convert frames without rows.
         if batches:
             yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
         metrics: dict[str, float | None] = {"out_rows": sum(batch.num_rows for batch in batches)}
@@ -92,16 +84,10 @@ class JoinProcessor(StatefulProcessor):
         yield _frame(Content.EMPTY, [None], metrics)
 
     def close(self) -> None:
-        """Do nothing: there is nothing but state."""
+        """Do nothing: all state is in the state store."""
 
     def _restored(self) -> tuple[BucketJoin, StoredRows]:
-        """Return the join as it was after the last micro-batch, and what is written of its rows.
-
-        Raises
-        ------
-        StateError
-            If the state is of another join.
-        """
+        """Return the join after the last micro-batch, and its rows in the state store."""
         plan = _plan_of(json.dumps(self._setup.to_dict()))
         found = self._progress.get()
         if found is None:
@@ -121,7 +107,7 @@ class JoinProcessor(StatefulProcessor):
         return join, rows
 
     def _keep(self, join: BucketJoin, rows: StoredRows) -> None:
-        """Let the state be that of a join."""
+        """Write the state of the join."""
         kept = {
             "version": _VERSION,
             "setup": self._setup.to_dict(),
@@ -134,14 +120,14 @@ class JoinProcessor(StatefulProcessor):
 
 @lru_cache(maxsize=8)
 def _plan_of(setup: str) -> StreamPlan:
-    """Return the plan of a join, which a worker makes once."""
+    """Return the plan of a join, cached in each worker."""
     return StreamPlan(Setup.from_dict(json.loads(setup)))
 
 
 def _sorted(
     packets: Iterable[Packet],
 ) -> tuple[dict[Side, list[pa.RecordBatch]], dict[Side, list[list[int | None]]]]:
-    """Return the rows of each side, and what is told of how far it has come."""
+    """Return the rows of each side, and its greatest codes."""
     rows: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
     greatest: dict[Side, list[list[int | None]]] = {side: [] for side in SIDES}
     for packet in packets:
@@ -156,7 +142,7 @@ def _sorted(
 def _frame(
     content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None] | None = None
 ) -> pd.DataFrame:
-    """Return packets as Spark takes them."""
-    told = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
-    told |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
-    return sent(content, cells, told)
+    """Return packets as a pandas DataFrame."""
+    values_by_name = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
+    values_by_name |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
+    return sent(content, cells, values_by_name)

@@ -1,4 +1,4 @@
-"""What makes Spark report how far both sides of a join have come, and who hears of it."""
+"""Makes Spark report the progress of both sides of a join, and passes it to listeners."""
 
 from __future__ import annotations
 
@@ -17,44 +17,30 @@ if TYPE_CHECKING:
 
 
 def observed(rows: DataFrame, join: str, side: Side, metrics: Mapping[str, Column], scale: Scale) -> DataFrame:
-    """Return rows as they are, of which Spark reports how far a side has come.
-
-    Parameters
-    ----------
-    rows
-        The rows.
-    join
-        What no other join of the query is called.
-    side
-        Which side it is.
-    metrics
-        Aggregates of the rows, by the names of `OBSERVED`.
-    scale
-        What the last of its orders stands for.
-    """
-    # Metrics are aggregates, the constants by which they are read too.
-    told = {name: F.max(F.lit(value)) for name, value in asdict(scale).items() if value is not None}
+    """Return the rows unchanged, with metrics of a side that Spark reports. ``join`` is unique in the query."""
+    # All metrics have to be aggregates, including constants.
+    constants = {name: F.max(F.lit(value)) for name, value in asdict(scale).items() if value is not None}
     return rows.observe(
         OBSERVED.format(join=join, side=side),
-        *(value.alias(name) for name, value in {**metrics, **told}.items()),
+        *(value.alias(name) for name, value in {**metrics, **constants}.items()),
     )
 
 
 class ProgressListener(StreamingQueryListener):
-    """Hands on the progress of each trigger of each query, while a session has it as a listener."""
+    """Passes the progress of each micro-batch of each query to a function."""
 
     def __init__(self, report: Callable[[StreamProgress], object]) -> None:
         self._report = report
         self._readers: dict[str, ProgressReader] = {}
 
     def onQueryStarted(self, event: Any) -> None:
-        """Do nothing yet."""
+        """Do nothing."""
 
     def onQueryProgress(self, event: Any) -> None:
-        """Hand on the progress of a trigger."""
+        """Report the progress of a micro-batch."""
         reader = self._readers.setdefault(str(event.progress.runId), ProgressReader())
         self._report(reader.read(event.progress))
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Forget a query."""
+        """Remove the reader of a query."""
         self._readers.pop(str(event.runId), None)

@@ -1,4 +1,4 @@
-"""What plans of streams on Spark cannot be asked, and what to do instead."""
+"""Errors for methods of plans that streams do not support."""
 
 from __future__ import annotations
 
@@ -13,28 +13,16 @@ UNENDING = "no time is estimated, since a stream has no end"
 
 
 class NoEquivalentError(PlanError):
-    """Spark's own join of two streams has no equivalent of a join; the message says why, to be put into a sentence."""
+    """Spark's own stream join cannot run a join. The message is a clause that gives the reason."""
 
 
 def refuse_to_measure(_report: Report | None, _keep: bool) -> tuple[Measured, Any]:
-    """Refuse to run a stream to its end.
-
-    Raises
-    ------
-    PlanError
-        Always.
-    """
+    """Raise an error, because a stream has no end."""
     _refuse("analyze() runs a join to its end")
 
 
 def refuse_to_count(_report: Report | None) -> MatchReport:
-    """Refuse to count the rows of a stream.
-
-    Raises
-    ------
-    PlanError
-        Always.
-    """
+    """Raise an error, because a stream has no end."""
     _refuse("match_report() reads all left rows")
 
 

@@ -1,4 +1,4 @@
-"""The map side of a hosted join: the rows of a side on their way to buckets, and how far the side has come."""
+"""The map side of a hosted join: sends rows to buckets, with the greatest codes of each task."""
 
 from __future__ import annotations
 
@@ -19,25 +19,14 @@ from juncture.streams.setup import Setup
 from juncture.streams.spark.buckets import BucketKeys, labels
 
 GREATEST = "greatest"
-"""The column of a frontier's packet: of each order the greatest code that a task has seen."""
+"""The column of a frontier packet: the greatest code of each order in a task."""
 
 
 @dataclass(frozen=True)
 class ToBuckets(PacketStage):
     """Sends the rows of one side to their buckets.
 
-    Each task tells every bucket how far it has come: also buckets without rows have to give what is final.
-
-    Attributes
-    ----------
-    feed
-        Where the rows come from.
-    side
-        Which side they are of.
-    setup
-        What the join is made of.
-    buckets
-        How many there are.
+    Each task sends its greatest codes to every bucket, because buckets without rows may have final results too.
     """
 
     feed: Feed
@@ -46,7 +35,7 @@ class ToBuckets(PacketStage):
     buckets: int
 
     def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
-        """Yield one task's packets."""
+        """Yield the packets of one task."""
         plan = StreamPlan(self.setup)
         keys = BucketKeys(
             streaming_join(plan.setup.spec.resolve(self.setup.left_schema, self.setup.right_schema)), self.buckets

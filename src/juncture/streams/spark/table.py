@@ -1,7 +1,7 @@
-"""Joins of a stream with a table: every task has the table whole, and joins the rows of each micro-batch with it.
+"""Joins of a stream with a table: every task has the whole table, and joins each micro-batch with it.
 
-Nothing is kept from one micro-batch to the next, and no row moves. The table is the one that was there when the join
-was made: a DataFrame is collected then, and Parquet files that have changed since are an error.
+There is no state and no shuffle. The table is the one that existed at planning: a DataFrame is collected then, and
+Parquet files that have changed since raise an error.
 """
 
 from __future__ import annotations
@@ -33,34 +33,20 @@ def plan_with_table(
     lazy: bool,
     stats: Stats | None,
 ) -> Plan:
-    """Plan a join of a stream with a table.
-
-    Raises
-    ------
-    SchemaError, DataError
-        As `juncture.plan` does.
-    PlanError
-        If the join keeps right rows, the algorithm needs to see all left rows, or the table may not be read yet.
-    """
+    """Plan a join of a stream with a table."""
     _check(spec, algorithm, lazy=lazy, is_read=kind_of(right, "right") == "spark")
     planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, session=session, stats=stats)
     return _unending(planned, "left", right)
 
 
 def plan_of_left_table(spec: Any, left: Any, right: DataFrame, *, session: SparkSession | None) -> Plan:
-    """Plan a join of a table with a stream, whose right rows go one by one: of `how` "inner" and "right".
-
-    Raises
-    ------
-    SchemaError, DataError
-        As `juncture.plan` does.
-    """
+    """Plan a join of a table with a stream, for ``how`` "inner" and "right", which each right row decides alone."""
     planned = plan_of_tables(spec, left, right, algorithm=f"{_ALGORITHM}_left", session=session)
     return _unending(planned, "right", left)
 
 
 def _unending(planned: Plan, side: Side, table: Any) -> Plan:
-    """Return a plan that says which side is a stream, and refuses what needs an end."""
+    """Return a plan that says which side is a stream, and refuses methods that need an end."""
     options = tuple(
         replace(option, cost_s=None, remark=UNENDING) if option.algorithm == planned.algorithm else option
         for option in planned.choice.options
@@ -76,13 +62,7 @@ def _unending(planned: Plan, side: Side, table: Any) -> Plan:
 
 
 def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
-    """Refuse what a join of a stream with a table cannot do.
-
-    Raises
-    ------
-    PlanError
-        With what can be done instead.
-    """
+    """Raise an error for joins that a stream with a table does not support."""
     if spec.how in ("right", "full"):
         kept = "inner" if spec.how == "right" else "left"
         raise PlanError(
@@ -105,7 +85,7 @@ def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
 
 
 def _words(side: Side, table: Any) -> tuple[tuple[str, str], ...]:
-    """Say what `explain` says of a join with a stream."""
+    """Return the lines of `explain()` on the stream."""
     if kind_of(table, "left" if side == "right" else "right") == "spark":
         read = "as it was when this plan was made: make the join anew to see rows that have come since"
     else:

@@ -1,10 +1,10 @@
-"""Virtual times: what Spark's own join of streams is given in place of any two ordered expressions.
+"""Virtual times: timestamps for Spark's own stream join in place of any two ordered expressions.
 
-Spark bounds the state of a join of streams by one timestamp of each side, and a condition of the form
+Spark bounds the state of a stream join by one timestamp of each side, and a condition of the form
 ``right >= left + constant AND right <= left + constant``. So the values of both orders become timestamps: counted in
-*units* of several steps, moved so that they are above zero (the first watermark), and cut off where Spark's arithmetic
-would no longer be exact. The condition on them holds of every match, and of a little more: it prunes, and the
-condition of the join decides.
+*units* of several steps, shifted above zero (the first watermark), and clipped where Spark's arithmetic would no longer
+be exact. The condition on them is true for every match and a few other pairs: it prunes state, and the exact condition
+of the join decides.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 NAMES: dict[Side, str] = {"left": "ltime", "right": "rtime"}
-"""What the columns of virtual times are called."""
+"""Names of the columns with virtual times."""
 
 _BASE = 1 << 40
-"""Where the value zero lies, in milliseconds of virtual time: all is late that lies before the first watermark."""
+"""The time of the value zero, in milliseconds. Times below the first watermark would be late."""
 _LAST = 7 << 40
-"""Spark reckons with double microseconds, which are exact below 2^53: a little more than 2^43 milliseconds."""
+"""Spark calculates in microseconds as doubles, which are exact below 2^53: a little more than 2^43 milliseconds."""
 _UNITS = 1 << 10
-"""How many units a window and both delays have together: a row is held longer by about two of them."""
+"""Number of units in a window plus both delays. A row is kept longer by about two units."""
 _SHIFT_MOST = 1 << 36
 _MARKS = 1_000
-"""Microseconds in a millisecond: Spark's watermarks, and so virtual times, are in milliseconds."""
+"""Microseconds in a millisecond. Watermarks, and therefore virtual times, have milliseconds."""
 _WHOLE_MOST = 1 << 62
 
 _NUMBERS = ("integer", "decimal", "float")
@@ -48,28 +48,14 @@ _NUMBERS = ("integer", "decimal", "float")
 
 @dataclass(frozen=True)
 class Window:
-    """How far right values that match are from a left one, in numbers or seconds, in the direction of the orders.
-
-    Attributes
-    ----------
-    lower, upper
-        Its ends; None where there is none.
-    """
+    """The range of matching right values relative to a left one, in numbers or seconds; None if open."""
 
     lower: Fraction | None
     upper: Fraction | None
 
 
 def window_of(relations: Iterable[Relation], left: SideOrder, right: SideOrder) -> Window | None:
-    """Return what a condition says of the values of two orders; None if they cannot be compared.
-
-    Parameters
-    ----------
-    relations
-        What every match satisfies.
-    left, right
-        The orders.
-    """
+    """Return the window of two orders that relations imply; None if the orders cannot be compared."""
     one, other = left.node.type, right.node.type
     alike = one.kind == other.kind and one.zoned == other.zoned
     are_numbers = one.kind in _NUMBERS and other.kind in _NUMBERS
@@ -77,9 +63,9 @@ def window_of(relations: Iterable[Relation], left: SideOrder, right: SideOrder) 
         return None
     ends: dict[bool, list[Fraction]] = {False: [], True: []}
     for relation in relations:
-        ours, theirs = _moved(relation.left, left.node), _moved(relation.right, right.node)
-        if ours is not None and theirs is not None:
-            ends[relation.upper].append(relation.offset + ours - theirs)
+        left_added, right_added = _moved(relation.left, left.node), _moved(relation.right, right.node)
+        if left_added is not None and right_added is not None:
+            ends[relation.upper].append(relation.offset + left_added - right_added)
     lower, upper = max(ends[False], default=None), min(ends[True], default=None)
     if left.order.descending:
         lower, upper = (None if end is None else -end for end in (upper, lower))
@@ -87,10 +73,10 @@ def window_of(relations: Iterable[Relation], left: SideOrder, right: SideOrder) 
 
 
 def _moved(node: Node | None, order: Node) -> Fraction | None:
-    """Return what an expression adds to an order; None if it is not the order and a constant."""
+    """Return what an expression adds to an order; None if it is not the order plus a constant."""
     added = Fraction(0)
     while node is not None and node != order:
-        # Numbers of 32 bits are rounded by more than a unit.
+        # 32-bit floats are rounded by more than a unit.
         if node.type.kind == "float" and node.type.bits < 64:
             return None
         if isinstance(node, Cast) and node.implicit and node.type.kind in _NUMBERS:
@@ -107,7 +93,7 @@ def _moved(node: Node | None, order: Node) -> Fraction | None:
 
 
 def _constant(node: Node) -> Fraction | None:
-    """Return the value of a literal number; None if it is none."""
+    """Return the value of a numeric literal; None for any other expression."""
     while isinstance(node, Cast) and node.implicit:
         node = node.operand
     if not isinstance(node, Literal) or node.type.kind not in _NUMBERS or not isinstance(node.value, int | float):
@@ -123,14 +109,12 @@ class VirtualTime:
 
     Attributes
     ----------
-    left, right
-        The orders.
     unit
-        How much a millisecond of virtual time stands for, in numbers or seconds.
+        One millisecond of virtual time in numbers or seconds.
     lower, upper
-        How many milliseconds right times that match are from a left one.
+        Range of matching right times relative to a left one, in milliseconds.
     mark
-        What times have beside their milliseconds, by which rows in a state are known to be of this join.
+        Microseconds of all times, which identify rows of this join in a state.
     """
 
     left: SideOrder
@@ -141,16 +125,10 @@ class VirtualTime:
     mark: int = 0
 
     def marked_for(self, join: object) -> VirtualTime:
-        """Return the same with a mark that depends on a join, the orders, and what times stand for.
-
-        Parameters
-        ----------
-        join
-            The join and its inputs, as plain data.
-        """
+        """Return the same with a mark that depends on the join, the orders and the units."""
         orders = [self.order(side).order.to_dict() for side in NAMES]
-        told = json.dumps([join, orders, str(self.unit), self.lower, self.upper], sort_keys=True)
-        return replace(self, mark=1 + int(hashlib.sha256(told.encode()).hexdigest(), 16) % (_MARKS - 1))
+        described = json.dumps([join, orders, str(self.unit), self.lower, self.upper], sort_keys=True)
+        return replace(self, mark=1 + int(hashlib.sha256(described.encode()).hexdigest(), 16) % (_MARKS - 1))
 
     @classmethod
     def of(cls, left: SideOrder, right: SideOrder, window: Window) -> VirtualTime:
@@ -180,12 +158,12 @@ class VirtualTime:
         return self.left if side == "left" else self.right
 
     def delay(self, side: Side) -> int:
-        """Return how many milliseconds a row may be behind, so that none is late that its order lets pass."""
+        """Return the delay of the watermark in milliseconds: rows that the order allows are never late."""
         order = self.order(side)
         return math.ceil(delay_of(order) / self.unit) + (1 if _is_whole(order) else 2)
 
     def steps(self, side: Side, value: Column) -> tuple[Column, Scale]:
-        """Return a value in steps that grow with its order, null where it is null or NaN, and what they stand for."""
+        """Return a value in steps that grow with its order (null for null or NaN), and their scale."""
         order = self.order(side)
         sign = -1 if order.order.descending else 1
         kind, step = order.node.type.kind, _step(order) if _is_whole(order) else Fraction(1)
@@ -195,8 +173,8 @@ class VirtualTime:
         return F.when(_has_place(order, value), grown), scale
 
     def time(self, side: Side, value: Column) -> Column:
-        """Return the time of a value: null where that is null or NaN."""
-        # Both sides are cut off at the same places of the window, so that what matches is still in it.
+        """Return the time of a value; null for null or NaN."""
+        # Both sides are clipped at the same positions of the window, so matches stay within it.
         shift = self.lower if self.lower > 0 else min(self.upper, 0)
         moved = max(shift, 0) if side == "right" else max(-shift, 0)
         placed = self._units(side, value) + F.lit(_BASE)
@@ -205,13 +183,13 @@ class VirtualTime:
         return F.when(_has_place(self.order(side), value), marked)
 
     def is_foreign(self) -> Column:
-        """Tell of both times of a row, either of which may be null, whether one is of another join."""
+        """Return whether one of both times of a row, which may be null, belongs to another join."""
         marks = (F.unix_micros(F.col(name)) % F.lit(_MARKS) for name in NAMES.values())
         left, right = (F.coalesce(mark, F.lit(self.mark)) != F.lit(self.mark) for mark in marks)
         return left | right
 
     def _units(self, side: Side, value: Column) -> Column:
-        """Return a value that has a place in whole units that grow with its order."""
+        """Return a value, neither null nor NaN, in whole units that grow with its order."""
         order = self.order(side)
         if _is_whole(self.left) and _is_whole(self.right):
             known = _whole_steps(order, value)
@@ -222,20 +200,20 @@ class VirtualTime:
         return F.floor(F.greatest(-most, F.least(most, units))).cast("long")
 
     def condition(self) -> Column:
-        """Return what times of rows that match satisfy."""
+        """Return the condition that the times of matches satisfy."""
         left, right = NAMES["left"], NAMES["right"]
-        # Spark takes a time apart by its zone to add to it.
+        # Zero is not added, because Spark converts a time to its zone for each addition.
         lower, upper = (f"{left} + INTERVAL '{end}' MILLISECONDS" if end else left for end in (self.lower, self.upper))
         return F.expr(f"{right} >= {lower} AND {right} <= {upper}")
 
 
 def _has_place(order: SideOrder, value: Column) -> Column:
-    """Tell whether a value is neither null nor NaN."""
+    """Return whether a value is neither null nor NaN."""
     return value.isNotNull() & ~F.isnan(value) if order.node.type.kind == "float" else value.isNotNull()
 
 
 def _whole_steps(order: SideOrder, value: Column) -> Column:
-    """Return a value of a whole order, which is not null, in steps that grow, cut off where they would not fit."""
+    """Return a non-null value of a discrete order in growing steps, clipped to 63 bits."""
     whole = value.cast("long")
     if order.node.type.kind == "date":
         whole = F.unix_date(value).cast("long")
@@ -246,7 +224,7 @@ def _whole_steps(order: SideOrder, value: Column) -> Column:
 
 
 def _number(order: SideOrder, value: Column) -> Column:
-    """Return a value of an order, which is neither null nor NaN, as a number that grows."""
+    """Return a value of an order, neither null nor NaN, as a growing number."""
     number = value.cast("double")
     return -number if order.order.descending else number
 
@@ -256,7 +234,7 @@ def _is_whole(order: SideOrder) -> bool:
 
 
 def _step(order: SideOrder) -> Fraction:
-    """Return a step of an order in numbers or seconds; of floats 1."""
+    """Return a step of an order in numbers or seconds; 1 for floats."""
     domain = order.coder.domain
     if domain.kind == "float":
         return Fraction(1)
@@ -264,7 +242,7 @@ def _step(order: SideOrder) -> Fraction:
 
 
 def _least_unit(order: SideOrder) -> Fraction:
-    """Return the finest unit of an order: a millisecond of timestamps, of which microseconds would not fit."""
+    """Return the finest unit of an order: a millisecond for timestamps, whose microseconds would not fit."""
     return max(_step(order), Fraction(1, 1000)) if order.node.type.kind == "timestamp" else _step(order)
 
 

@@ -1,4 +1,4 @@
-"""Watermarks that users have put on columns of streams, as orders."""
+"""Watermarks of streaming DataFrames as orders."""
 
 from __future__ import annotations
 
@@ -14,25 +14,17 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 WATERMARK = "spark.watermarkDelayMs"
-"""The name by which the metadata of a column tells of a watermark."""
+"""Key of the watermark's delay in the metadata of a column."""
 
 
 def watermarks(schema: StructType) -> dict[str, int]:
-    """Return the columns that have a watermark, and its delay in milliseconds."""
+    """Return the columns that have a watermark, with its delay in milliseconds."""
     fields = {field.name: field.metadata or {} for field in schema.fields}
     return {name: int(metadata[WATERMARK]) for name, metadata in fields.items() if WATERMARK in metadata}
 
 
 def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: StructType) -> tuple[Order, ...]:
-    """Return the orders of a side: those that were passed, or else its watermark.
-
-    Raises
-    ------
-    SpecError
-        If what was passed is no order.
-    PlanError
-        If there is none.
-    """
+    """Return the orders of a side that were passed, or else its watermarks."""
     orders = orders_of(given, f"{side}_order")
     if not orders:
         marks = watermarks(schema).items()
@@ -47,5 +39,5 @@ def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: Stru
 
 
 def _quoted(name: str) -> str:
-    """Return a column's name as SQL reads it."""
+    """Return the name of a column in SQL."""
     return name if name.isidentifier() else f"`{name.replace('`', '``')}`"

@@ -1,4 +1,4 @@
-"""How packets come to Spark's stateful operator and leave it, and what its checkpoint has to agree with."""
+"""Packets between Spark and its stateful operator, and checks of its checkpoint."""
 
 from __future__ import annotations
 
@@ -22,31 +22,17 @@ def received(frame: pd.DataFrame) -> pa.RecordBatch:
     )
 
 
-def sent(content: Content, cells: Sequence[pa.Buffer | None], told: Mapping[str, float | None]) -> pd.DataFrame:
-    """Return packets as Spark takes them.
-
-    Parameters
-    ----------
-    content, cells
-        What they hold, and the rows of each.
-    told
-        Metrics, by name.
-    """
+def sent(content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None]) -> pd.DataFrame:
+    """Return packets as a pandas DataFrame, with metrics by name."""
     columns = {
         "content": [str(content)] * len(cells),
         "rows": [None if cell is None else cell.to_pybytes() for cell in cells],
     }
-    return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in told.items()})
+    return pd.DataFrame(columns | {name: [value] * len(cells) for name, value in metrics.items()})
 
 
 def check_buckets(found: int, expected: int) -> None:
-    """Refuse state that is divided otherwise.
-
-    Raises
-    ------
-    StateError
-        With how to mend it.
-    """
+    """Raise an error if the state has another number of buckets."""
     if found != expected:
         raise StateError(
             f"The state in {CHECKPOINT} has {found} partitions, but this join was planned for {expected}. Set "

@@ -1,1 +1,1 @@
-"""The rows that a join of streams holds."""
+"""The stored rows of stream joins."""

@@ -1,4 +1,4 @@
-"""Rows by number, in few batches, whichever batches they came in."""
+"""Rows by number, in few batches."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TIMES_AS_LARGE = 2
 
 
 class Blocks:
-    """Rows that are numbered as they come, with a mark for each of whether it has had a match.
+    """Rows numbered in the order of arrival, with a mark of those that have had a match.
 
     Notes
     -----
-    A batch is joined with the one before it unless that is a few times as large, so that there are few, and each row is
-    copied a number of times that grows with the logarithm of their number.
+    A batch is joined with the one before it unless that is several times as large. So there are few batches, and each
+    row is copied a number of times that grows with the logarithm of their number.
     """
 
     def __init__(self) -> None:
@@ -31,29 +31,29 @@ class Blocks:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(self.matched)
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Memory of the rows."""
         return sum(int(batch.nbytes) for batch in self._batches) + self.matched.nbytes
 
     def add(self, batch: pa.RecordBatch, matched: Mask) -> None:
-        """Take rows, whose numbers follow on those before them."""
+        """Append rows."""
         batches = [*self._batches, batch]
         while len(batches) > 1 and batches[-2].num_rows <= _TIMES_AS_LARGE * batches[-1].num_rows:
             try:
                 batches[-2:] = [joined_batches(batches[-2:])]
             except pa.ArrowException:
-                # They are too large for one batch of their types.
+                # The rows do not fit one batch of their types.
                 break
         self._batches = batches
         self._edges = np.cumsum([0, *(each.num_rows for each in batches)])
         self.matched = np.concatenate([self.matched, matched])
 
     def taken(self, slots: Ints, names: list[str] | None = None) -> pa.RecordBatch:
-        """Return the rows of some numbers, of which there is at least one, or some columns of them."""
+        """Return the rows at some numbers, at least one, or some of their columns."""
         parts = np.searchsorted(self._edges[1:-1], slots, "right")
         if (parts == parts[0]).all():
             return self._of_one(int(parts[0]), slots, names)
@@ -69,7 +69,7 @@ class Blocks:
         return rows_of(joined, array_of(back, pa.int64()))
 
     def held(self, alive: Mask) -> Iterator[HeldBatch]:
-        """Yield the batches that have any of some rows."""
+        """Yield the batches that have any living row."""
         for batch, first, last in zip(self._batches, self._edges[:-1], self._edges[1:], strict=True):
             if alive[first:last].any():
                 yield HeldBatch(batch, alive[first:last], self.matched[first:last].copy())
@@ -80,7 +80,7 @@ class Blocks:
 
 
 def _rows(batch: pa.RecordBatch, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """Return some rows of a batch, without copying those that follow on each other."""
+    """Return some rows of a batch, without copying consecutive ones."""
     first, count = int(rows[0]), len(rows)
     if int(rows[-1]) - first == count - 1 and (rows[1:] > rows[:-1]).all():
         return batch if count == batch.num_rows else batch.slice(first, count)

@@ -1,4 +1,4 @@
-"""A batch of rows that are held, whichever way they are sorted."""
+"""A batch of stored rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,7 @@ from juncture.kernels.array_types import Mask
 
 @dataclass(frozen=True)
 class HeldBatch:
-    """Rows that were held together.
-
-    Attributes
-    ----------
-    batch
-        The rows. The same object for as long as they are together, so that they are known again by it.
-    alive, matched
-        Of all these rows, which are held still, and which have had a match.
-    """
+    """Stored rows. ``batch`` is the same object while they stay together; ``alive`` and ``matched`` are masks of it."""
 
     batch: pa.RecordBatch
     alive: Mask

@@ -1,4 +1,4 @@
-"""Held rows of a stream by key, so that matches are found in the few that have one."""
+"""Stored rows by key, for joins with selective keys."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ _GREATEST = 2**63 - 1
 
 
 class KeyedSegment(Segment):
-    """Rows in the order of key and first code.
-
-    Parameters
-    ----------
-    batch, came, matched
-        As of every segment.
-    matching
-        How many lines of codes are of use to find matches.
-    """
+    """Rows by key and first code. ``matching`` is the number of code lines that find matches."""
 
     def __init__(self, batch: pa.RecordBatch, came: Arranged, matched: Mask, matching: int) -> None:
         super().__init__(batch, came, matched)
@@ -36,17 +28,17 @@ class KeyedSegment(Segment):
 
     @property
     def nbytes(self) -> int:
-        """How much memory the rows take."""
+        """Memory of the rows."""
         return super().nbytes + self.starts.nbytes + self.groups.nbytes
 
     def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the pairs of rows and positions that match, some at a time."""
+        """Yield pairs of rows and positions that match, some at a time."""
         if self._matching and len(came.keys) and self._greatest < ~came.codes[0].max():
             return
         yield from matches(came.keys, came.codes, self._matching, self.groups, self.starts, self.codes, self._reach)
 
     def rekeyed(self, mapping: Codes) -> None:
-        """Take other codes for keys, in the same order; those of keys that only dead rows have are gone."""
+        """Map key codes to new ones, in the same order. Keys of dead rows must be compacted before."""
         kept = mapping[self.groups] >= 0
         if not kept.all():
             raise AssertionError("a segment is compacted before its keys are forgotten")
@@ -54,7 +46,7 @@ class KeyedSegment(Segment):
 
 
 def grouped(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes, Ints]:
-    """Return the distinct keys of sorted rows, where the rows of each start, and the end; and write the least codes."""
+    """Return the distinct keys of sorted rows and the starts of their rows, with the end; write the least codes."""
     starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
     count = kernels.index_rows(keys, codes, starts, groups, np.empty(len(codes), np.int64) if least is None else least)
     return groups[:count], starts[: count + 1]
@@ -63,7 +55,7 @@ def grouped(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes
 def matches(
     keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the pairs of rows and positions that match, some at a time, as `find_matches` writes them."""
+    """Yield pairs of rows and positions that match, as `find_matches` writes them."""
 
     def find(resume: Ints, rows: Codes, positions: Codes) -> int:
         return kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
@@ -72,36 +64,30 @@ def matches(
 
 
 class ByKey:
-    """Rows are held in the order of key and first code, keys by their codes.
-
-    Parameters
-    ----------
-    matching
-        How many lines of codes are of use to find matches.
-    """
+    """Arranges rows by key code and first code."""
 
     def __init__(self, matching: int) -> None:
         self._matching = matching
 
     def sorted(self, keys: Codes, codes: Table) -> Arranged:
-        """Return rows, of which each has a key, in the order in which they are held."""
+        """Return rows that all have a key, arranged."""
         order = np.empty(len(keys), np.int32)
         sort_rows(keys, first_codes(codes), order)
         return Arranged(order, keys[order], lines_of(codes, order))
 
     def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> KeyedSegment:
-        """Return rows of a batch, in the order in which they are held, as a segment."""
+        """Return arranged rows of a batch as a segment."""
         return KeyedSegment(batch, came, matched, self._matching)
 
 
 class KeyedStore(RowStore[KeyedSegment]):
-    """The held rows of a side by key."""
+    """The stored rows of a side by key."""
 
     def __init__(self, matching: int) -> None:
         super().__init__(ByKey(matching))
 
     def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row has, once dead rows are gone."""
+        """Return a mask of the key codes that a row has, after removing dead rows."""
         used = np.zeros(count, np.bool_)
         self.segments = [
             segment if segment.alive_rows == len(segment.rows) else merged([segment], self._arrangement)
@@ -112,6 +98,6 @@ class KeyedStore(RowStore[KeyedSegment]):
         return used
 
     def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys."""
+        """Map key codes to new ones."""
         for segment in self.segments:
             segment.rekeyed(mapping)

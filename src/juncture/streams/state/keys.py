@@ -1,4 +1,4 @@
-"""The keys of the rows that are held on both sides, and the order in which rows are."""
+"""Key codes of the stored rows of both sides."""
 
 from __future__ import annotations
 
@@ -16,35 +16,25 @@ from juncture.spec.schema import Side
 from juncture.streams.state.segment import Arranged, Table, first_codes, lines_of
 
 _KEYS_LEAST = 1 << 12
-"""Keys up to which those that nobody has any more are not looked for."""
+"""Up to this number of keys, unused ones are not released."""
 
 
 class KeyedRows(Protocol):
-    """Held rows that have codes of keys."""
+    """Stored rows that have key codes."""
 
     @property
     def rows(self) -> int:
-        """How many rows are held."""
+        """Number of stored rows."""
 
     def keys(self, count: int, /) -> Mask:
-        """Return which of so many keys any row has."""
+        """Return a mask of the first ``count`` key codes that a row has."""
 
     def rekey(self, mapping: Codes, /) -> None:
-        """Take other codes for keys."""
+        """Map key codes to new ones."""
 
 
 class HeldKeys:
-    """Codes for the keys of both sides, of which those are forgotten in time that no held row has.
-
-    Parameters
-    ----------
-    types
-        The types of the key columns of the left and of the right side.
-    stores
-        The rows that are held.
-    nulls_equal
-        Whether null is a key like others.
-    """
+    """Key codes of both sides. Codes that no stored row has are released from time to time."""
 
     def __init__(
         self,
@@ -57,7 +47,7 @@ class HeldKeys:
         self._stores = stores
 
     def of(self, columns: list[pa.Array], valid: Mask | None, rows: int) -> Codes:
-        """Return the codes of rows; `EMPTY` where a row can match nothing."""
+        """Return the key codes of rows; `EMPTY` where a row can match nothing."""
         keys = np.empty(rows, np.int32)
         self._codes.add(columns, keys)
         if valid is not None:
@@ -65,7 +55,7 @@ class HeldKeys:
         return keys
 
     def arranged(self, keys: Codes, codes: Table) -> Arranged:
-        """Return the rows that have a key, in the order of keys and first codes."""
+        """Return the rows that have a key, by key and first code."""
         rows, sorted_keys, sorted_codes = np.empty_like(keys), np.empty_like(keys), np.empty_like(codes)
         count = arrange_rows(keys, codes, self._codes.count, rows, sorted_keys, sorted_codes)
         if count == len(keys):
@@ -79,7 +69,7 @@ class HeldKeys:
         return Arranged(rows, keys[rows], lines_of(codes, rows))
 
     def forget(self) -> None:
-        """Forget keys that no held row has, once they may be the most."""
+        """Release key codes that no stored row has, once they may be the majority."""
         held = sum(store.rows for store in self._stores.values())
         if self._codes.count < _KEYS_LEAST + 4 * held:
             return

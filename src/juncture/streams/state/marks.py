@@ -1,4 +1,4 @@
-"""Held rows as tables: with the mark of whether each has had a match in a column besides."""
+"""Stored rows as tables, with a column that marks rows that have had a match."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MATCHED = " matched"
 
 
 def with_marks(batches: Iterable[tuple[pa.RecordBatch, Mask]], schema: pa.Schema) -> pa.Table:
-    """Return rows as one table, with a column of marks besides."""
+    """Return rows as one table, with a column of marks."""
     field = pa.field(_MATCHED, pa.bool_())
     marked = [batch.append_column(field, pa.array(np.asarray(mask, np.bool_))) for batch, mask in batches]
     return pa.Table.from_batches(marked, schema.append(field))

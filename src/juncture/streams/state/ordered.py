@@ -1,4 +1,4 @@
-"""Held rows of a stream in its order, so that matches are found in the few that are near."""
+"""Stored rows in the order of a band join, for joins whose keys are not selective."""
 
 from __future__ import annotations
 
@@ -17,32 +17,26 @@ from juncture.streams.limits import NO_LIMIT, Limits
 from juncture.streams.state.segment import Arranged, Keys, Segment, Table, lines_of, paged
 
 COMPARED_MOST = 128
-"""Pairs to compare for each row up to which that is less work than to look up its key."""
+"""Up to this many comparisons per row, a scan is faster than a lookup by key."""
 
 _MATCHING = 2
-"""Lines of codes that bring matches."""
+"""Number of code lines that find matches."""
 
 
 @dataclass(frozen=True)
 class InLine(Arranged):
-    """Rows of whose two lines of codes that bring matches one rises while the other falls.
-
-    Attributes
-    ----------
-    rising
-        Which of them rises.
-    """
+    """Rows for which one of the two matching code lines, ``rising``, rises while the other falls."""
 
     rising: int
 
     def living(self, limits: Limits) -> Codes:
-        """Return the places of rows that can still match."""
+        """Return the rows that can still match."""
         span = living_span(self.codes, self.rising, limits)
         return super().living(limits) if span is None else _places(*span)
 
 
 class OrderedSegment(Segment):
-    """Rows of whose two lines of codes that bring matches one rises while the other falls."""
+    """Rows for which one of the two matching code lines rises while the other falls."""
 
     def __init__(self, batch: pa.RecordBatch, came: InLine, matched: Mask) -> None:
         super().__init__(batch, came, matched)
@@ -53,19 +47,19 @@ class OrderedSegment(Segment):
             self.codes[_MATCHING:].min(axis=1, out=self.least[_MATCHING:])
 
     def _note_least(self) -> None:
-        """Note the least codes of what lives, which are those at the ends."""
+        """Update the least codes of living rows, which are at the ends of the span."""
         first, end = self._span
         self.least[self._rising] = self.codes[self._rising, first]
         self.least[1 - self._rising] = self.codes[1 - self._rising, end - 1]
 
     def keep(self, kept: Codes) -> None:
-        """Hold some of the rows, in their order and at least one, and not the others."""
+        """Keep some of the rows, at least one, in their order."""
         super().keep(kept)
         self._span = int(kept[0]), int(kept[-1]) + 1
         self._note_least()
 
     def expire(self, limits: Limits) -> Codes:
-        """Let go of rows that match nothing any more, and return their positions."""
+        """Evict rows that can no longer match, and return their positions."""
         span = living_span(self.codes, self._rising, limits)
         if span is None:
             return super().expire(limits)
@@ -87,12 +81,12 @@ class OrderedSegment(Segment):
         return gone
 
     def is_near(self, came: InLine) -> bool:
-        """Tell whether rows have few others within the limits that they set."""
+        """Return whether few stored rows are within the limits of new rows."""
         compared = kernels.pairs_to_compare(came.codes, self._rising, self.codes)
         return compared <= COMPARED_MOST * len(came.rows)
 
     def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the pairs of rows and positions that match, some at a time."""
+        """Yield pairs of rows and positions that match, some at a time."""
 
         def find(resume: Ints, rows: Codes, positions: Codes) -> int:
             held = self.keys, self.codes
@@ -102,15 +96,7 @@ class OrderedSegment(Segment):
 
 
 class InOrder:
-    """Rows are held in the order of the codes of a band, with keys that are whole numbers.
-
-    Parameters
-    ----------
-    form
-        How keys are brought into it; None where there is none.
-    is_plain
-        Whether keys are 64-bit integers on both sides.
-    """
+    """Arranges rows by the codes of a band. Keys are integers; ``is_plain`` means 64-bit ones on both sides."""
 
     def __init__(self, form: Form | None, *, is_plain: bool = False) -> None:
         self._form = form
@@ -118,26 +104,18 @@ class InOrder:
 
     @classmethod
     def of(cls, types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]]) -> InOrder | None:
-        """Return the arrangement of rows with keys of some types; None where these are no whole numbers."""
+        """Return the arrangement for keys of some types; None if they are not integers."""
         if not types[0]:
             return cls(None)
         if len(types[0]) > 1:
             return None
-        ours, theirs = types[0][0], types[1][0]
-        form = form_of(ours, theirs)
-        is_whole = isinstance(form.of(pa.array([], ours)), Integers)
-        return cls(form, is_plain=ours == theirs == pa.int64()) if is_whole else None
+        left_type, right_type = types[0][0], types[1][0]
+        form = form_of(left_type, right_type)
+        is_whole = isinstance(form.of(pa.array([], left_type)), Integers)
+        return cls(form, is_plain=left_type == right_type == pa.int64()) if is_whole else None
 
     def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None, rising: int | None) -> InLine:
-        """Return the rows that have a key and can match, in the order in which they are held.
-
-        Parameters
-        ----------
-        columns, codes, valid
-            What has to be equal, lines of codes, and which rows can match; None for all.
-        rising
-            Which of the first two lines rises from row to row while the other falls; None if that is not known.
-        """
+        """Return the rows that have a key and can match, arranged. ``rising`` is None if unknown."""
         keys, here = self._keys(columns, codes.shape[1])
         if here is not None:
             valid = here if valid is None else here & valid
@@ -148,7 +126,7 @@ class InOrder:
         return replace(came, rows=rows[came.rows])
 
     def _keys(self, columns: list[pa.Array], rows: int) -> tuple[Ints, Mask | None]:
-        """Return the keys of rows, and which rows have one."""
+        """Return the keys of rows, and a mask of rows that have one."""
         if self._form is None:
             return np.zeros(rows, np.int64), None
         if self._is_plain:
@@ -158,7 +136,7 @@ class InOrder:
         return found.values, found.valid
 
     def sorted(self, keys: Keys, codes: Table) -> InLine:
-        """Return rows, of which each has a key, in the order in which they are held."""
+        """Return rows that all have a key, arranged."""
         rising = kernels.rising_line(codes)
         if rising != kernels.NEITHER:
             return _in_line(keys, codes, rising)
@@ -167,31 +145,23 @@ class InOrder:
         came = InLine(rows, keys[rows], lines_of(codes, rows), 0)
         if kernels.rising_line(came.codes) == 0:
             return came
-        # Of floats, two may have one end of the band alike, and not the other.
+        # With floats, two rows may share one end of the band but not the other.
         rows = np.lexsort((~codes[1], codes[0])).astype(np.int32)
         return InLine(rows, keys[rows], lines_of(codes, rows), 0)
 
     def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> OrderedSegment:
-        """Return rows of a batch, in the order in which they are held, as a segment."""
+        """Return arranged rows of a batch as a segment."""
         assert isinstance(came, InLine)
         return OrderedSegment(batch, came, matched)
 
 
 def _in_line(keys: Keys, codes: Table, rising: int) -> InLine:
-    """Return rows that are in the order in which they are held."""
+    """Return rows that are already in order."""
     return InLine(_places(0, len(keys)), keys, codes, rising)
 
 
 def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:
-    """Return the first place of rows in line that can still match, and the end; None where these need not be together.
-
-    Parameters
-    ----------
-    codes, rising
-        Of the rows.
-    limits
-        Which can.
-    """
+    """Return the range of ordered rows that can still match; None if they need not be consecutive."""
     if limits.ended:
         return 0, 0
     if limits.branches or (len(limits.least) > _MATCHING and (limits.least[_MATCHING:] != NO_LIMIT).any()):
@@ -202,7 +172,7 @@ def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | 
 
 
 def _places(first: int, end: int) -> Codes:
-    """Return the places from one on up to another."""
+    """Return the integers from ``first`` up to ``end``."""
     return _FIRST_PLACES[first:end] if end <= len(_FIRST_PLACES) else np.arange(first, end, dtype=np.int32)
 
 

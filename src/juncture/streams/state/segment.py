@@ -1,4 +1,4 @@
-"""Some held rows of a stream, arranged so that matches are found in them."""
+"""A segment: stored rows that are arranged together."""
 
 from __future__ import annotations
 
@@ -19,26 +19,16 @@ from juncture.streams.state.held_batch import HeldBatch
 
 Table = npt.NDArray[np.int64]
 Keys = npt.NDArray[Any]
-"""Codes of keys, or keys that are whole numbers."""
+"""Key codes, or keys that are integers."""
 
 
 _ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
-"""Pairs to find at once: at first at the least and at the most, and ever."""
+"""Number of pairs to find at once: least and greatest at first, and greatest ever."""
 
 
 @dataclass(frozen=True)
 class Arranged:
-    """Rows that have a key, in the order in which they are held.
-
-    Attributes
-    ----------
-    rows
-        Which of a batch they are.
-    keys
-        Of these.
-    codes
-        A line for each relation, in the order of the rows.
-    """
+    """Rows of a batch that have a key, in the order of the store. ``codes`` has one line for each relation."""
 
     rows: Codes
     keys: Keys
@@ -50,28 +40,19 @@ class Arranged:
         return replace(self, rows=taken[0], keys=taken[1], codes=taken[2])
 
     def living(self, limits: Limits) -> Codes:
-        """Return the places of rows that can still match."""
+        """Return the rows that can still match."""
         return limits.alive(self.codes)
 
 
 class Segment(ABC):
-    """Rows that are arranged together.
-
-    Parameters
-    ----------
-    batch
-        The rows, in any order.
-    came
-        Which of them are held, in the order in which they are.
-    matched
-        Which of these have had a match.
+    """Stored rows that are arranged together.
 
     Attributes
     ----------
     alive
-        Which rows can still match.
+        Mask of the rows that can still match.
     least
-        A code for each line that no row that is alive is below.
+        For each line, a lower bound of the codes of living rows.
     """
 
     def __init__(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> None:
@@ -86,28 +67,22 @@ class Segment(ABC):
 
     @property
     def nbytes(self) -> int:
-        """How much memory the rows take."""
+        """Memory of the rows."""
         arrays = (self.rows, self.keys, self.codes, self.matched, self.alive)
         return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
     def keep(self, kept: Codes) -> None:
-        """Hold some of the rows, in their order and at least one, and not the others."""
+        """Keep some of the rows, at least one, in their order."""
         self.alive[:] = False
         self.alive[kept] = True
         self.alive_rows = len(kept)
 
     @abstractmethod
     def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the pairs of rows and positions that match, some at a time.
-
-        Parameters
-        ----------
-        came
-            Rows of the other side, arranged in the same way.
-        """
+        """Yield pairs of rows and positions that match, some at a time, for rows arranged in the same way."""
 
     def expire(self, limits: Limits) -> Codes:
-        """Let go of rows that match nothing any more, and return their positions."""
+        """Evict rows that can no longer match, and return their positions."""
         if limits.ended or limits.branches:
             return self.kill(limits.dead(self.codes))
         gone = np.empty(len(self.rows), np.int32)
@@ -116,7 +91,7 @@ class Segment(ABC):
         return gone[:count]
 
     def kill(self, dead: Mask) -> Codes:
-        """Let go of rows, and return the positions of those that were alive."""
+        """Evict rows, and return the positions of those that were alive."""
         gone = np.flatnonzero(dead & self.alive).astype(np.int32)
         if len(gone):
             self.alive[gone] = False
@@ -140,26 +115,20 @@ MadeSegment = TypeVar("MadeSegment", bound=Segment, covariant=True)
 
 
 class Arrangement(Protocol[MadeSegment]):
-    """How the rows of a side are held."""
+    """How the rows of a side are arranged."""
 
     def sorted(self, keys: Keys, codes: Table) -> Arranged:
-        """Return rows, of which each has a key, in the order in which they are held."""
+        """Return rows that all have a key, arranged."""
 
     def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> MadeSegment:
-        """Return rows of a batch, in the order in which they are held, as a segment."""
+        """Return arranged rows of a batch as a segment."""
 
 
 def paged(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int]) -> Iterator[tuple[Codes, Codes]]:
-    """Yield the pairs of rows and positions that match, some at a time.
+    """Yield pairs of rows and positions that match, some at a time.
 
-    Parameters
-    ----------
-    count
-        How many rows there are.
-    resume
-        Where to begin, the row first.
-    find
-        Writes as many pairs as there is room for, says how many, and where to go on.
+    ``find`` writes as many pairs as there is room for, returns how many, and updates ``resume``, whose first number is
+    the row to continue from.
     """
     room = min(max(_ROOM_LEAST, 2 * count), _ROOM_FIRST)
     while resume[0] < count:
@@ -171,7 +140,7 @@ def paged(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int]) -
 
 
 def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment]) -> SomeSegment:
-    """Return the living rows of some segments, of which there is at least one, as one."""
+    """Return the living rows of some segments, at least one, as one segment."""
     batches, keys, codes, matched = [], [], [], []
     for segment in segments:
         alive = np.flatnonzero(segment.alive)

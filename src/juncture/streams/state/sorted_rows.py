@@ -1,4 +1,4 @@
-"""All held rows of one side of a stream in one order, where each row that comes is put."""
+"""All stored rows of one side of a stream in one sorted order."""
 
 from __future__ import annotations
 
@@ -14,25 +14,21 @@ from juncture.streams.state.blocks import Blocks
 from juncture.streams.state.held_batch import HeldBatch
 
 _DEAD_LEAST = 1 << 10
-"""Rows that have been let go up to which their memory is not asked back."""
+"""Up to this many evicted rows, their memory is not released."""
 
 
 class SortedRows:
-    """Rows in the order of key and code; those of one key and code in the order in which they came.
+    """Rows by key and code; equal ones in the order of arrival.
 
     Attributes
     ----------
-    row_keys, row_codes
-        Of the rows.
     slots
-        Their numbers, by which their columns are looked up until `shrink` is called.
-    evicted
-        How many rows have been let go.
+        Row numbers, by which columns are read. Valid until `shrink` is called.
 
     Notes
     -----
-    Rows are put in and let go by a pass over all that are held. What was let go keeps its memory until it is as much as
-    what is held.
+    Adding and evicting rows takes a pass over all rows. Evicted rows keep their memory until it is as much as that of
+    the others.
     """
 
     def __init__(self) -> None:
@@ -44,28 +40,16 @@ class SortedRows:
 
     @property
     def rows(self) -> int:
-        """How many rows are held."""
+        """Number of stored rows."""
         return len(self.row_keys)
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Memory of the stored rows."""
         return self._blocks.nbytes + self.row_keys.nbytes + self.row_codes.nbytes + self.slots.nbytes
 
     def add(self, batch: pa.RecordBatch, rows: Codes, keys: Codes, codes: Ints, matched: Mask) -> None:
-        """Hold rows of a batch.
-
-        Parameters
-        ----------
-        batch
-            The rows, in any order.
-        rows
-            Which of them to hold, in the order of key and code.
-        keys, codes
-            Of these.
-        matched
-            Which rows of the batch have had a match.
-        """
+        """Store ``rows`` of a batch, given by key and code. ``matched`` is a mask of the whole batch."""
         if not len(rows):
             return
         slots = rows + np.int64(self._blocks.rows)
@@ -79,13 +63,13 @@ class SortedRows:
         self.row_keys, self.row_codes, self.slots = merged
 
     def index(self) -> tuple[Codes, Ints]:
-        """Return the distinct keys, and where the rows of each start, and the end."""
+        """Return the distinct keys, and the starts of their rows, with the end."""
         starts, groups = np.empty(self.rows + 1, np.int64), np.empty(self.rows, np.int32)
         count = index_rows(self.row_keys, np.empty((0, 0), np.int64), starts, groups, np.empty(0, np.int64))
         return groups[:count], starts[: count + 1]
 
     def keep(self, wanted: Mask) -> Ints:
-        """Let go of rows that are not wanted, and return their numbers."""
+        """Evict rows that are not wanted, and return their numbers."""
         gone = np.empty(self.rows, np.int64)
         count = kernels.keep_rows(wanted.view(np.uint8), self.row_keys, self.row_codes, self.slots, gone)
         gone = gone[: self.rows - count]
@@ -94,7 +78,7 @@ class SortedRows:
         return gone
 
     def shrink(self) -> None:
-        """Give back the memory of rows that have been let go, once it is as much as that of the others."""
+        """Release the memory of evicted rows, once it is as much as that of the others."""
         if not self.rows:
             self._blocks = Blocks()
         elif self._blocks.rows > 2 * self.rows + _DEAD_LEAST:
@@ -106,30 +90,30 @@ class SortedRows:
             self._blocks = blocks
 
     def taken(self, slots: Ints, names: list[str] | None = None) -> pa.RecordBatch:
-        """Return the rows of some numbers, of which there is at least one, or some columns of them."""
+        """Return the rows at some numbers, at least one, or some of their columns."""
         return self._blocks.taken(slots, names)
 
     def mark(self, slots: Ints) -> None:
-        """Say that rows have had a match."""
+        """Mark rows as matched."""
         self._blocks.matched[slots] = True
 
     def unmatched(self, slots: Ints) -> Ints:
-        """Return which of some rows have had none."""
+        """Return which of some rows have had no match."""
         found: Ints = slots[~self._blocks.matched[slots]]
         return found
 
     def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row has."""
+        """Return a mask of the first ``count`` key codes that a row has."""
         used = np.zeros(count, np.bool_)
         used[self.row_keys] = True
         return used
 
     def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys, in the same order."""
+        """Map key codes to new ones, in the same order."""
         self.row_keys = mapping[self.row_keys]
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-        """Yield the held rows, and which of them have had a match."""
+        """Yield the stored rows, and a mask of those that have had a match."""
         if self.rows:
             slots = np.sort(self.slots)
             yield self.taken(slots), self._blocks.matched[slots]

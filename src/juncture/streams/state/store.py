@@ -1,4 +1,4 @@
-"""All held rows of one side of a stream, in segments that are merged as they grow and dropped when they are dead."""
+"""All stored rows of one side of a stream, in segments that are merged as they grow and dropped when they are dead."""
 
 from __future__ import annotations
 
@@ -15,24 +15,19 @@ from juncture.streams.state.held_batch import HeldBatch
 from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
 
 _MERGED_MOST = 1 << 17
-"""Rows of a segment beyond which it is not merged with others: what expires then frees memory soon."""
+"""Larger segments are not merged, so that eviction frees memory soon."""
 _OF_ONE_SIZE = 4
 _DEAD_LEAST = 1 << 14
-"""Rows of a segment that have been let go up to which their memory is not asked back."""
+"""Up to this many evicted rows in a segment, their memory is not released."""
 
 
 class RowStore(Generic[SomeSegment]):
-    """The held rows of a side.
-
-    Parameters
-    ----------
-    arrangement
-        How they are held.
+    """The stored rows of a side.
 
     Notes
     -----
-    Segments of about one size are merged when there are four, so that there are few and each row is copied a number of
-    times that grows with the logarithm of their size.
+    Four segments of about one size are merged. So there are few, and each row is copied a number of times that grows
+    with the logarithm of their size.
     """
 
     def __init__(self, arrangement: Arrangement[SomeSegment]) -> None:
@@ -42,28 +37,16 @@ class RowStore(Generic[SomeSegment]):
 
     @property
     def rows(self) -> int:
-        """How many rows are held."""
+        """Number of stored rows."""
         return sum(segment.alive_rows for segment in self.segments)
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Memory of the stored rows."""
         return sum(segment.nbytes for segment in self.segments)
 
     def add(self, batch: pa.RecordBatch, came: Arranged, matched: Mask, kept: Codes | None = None) -> None:
-        """Hold rows of a batch, in the order of the arrangement.
-
-        Parameters
-        ----------
-        batch
-            The rows, in any order.
-        came
-            Those of them that have a key.
-        matched
-            Which of these have had a match.
-        kept
-            The places of those to hold; None for all.
-        """
+        """Store arranged rows of a batch; ``kept`` selects some of them, None all. ``matched`` is a mask of them."""
         if kept is not None and _are_few(len(kept), len(came.rows)):
             came, matched, kept = came.some(kept), matched[kept], None
         if not len(came.rows):
@@ -81,7 +64,7 @@ class RowStore(Generic[SomeSegment]):
             self.segments[-_OF_ONE_SIZE:] = [merged(last, self._arrangement)]
 
     def expire(self, limits: Limits) -> Iterator[tuple[SomeSegment, Codes]]:
-        """Let go of rows that match nothing any more, and yield their positions."""
+        """Evict rows that can no longer match, and yield their positions."""
         if not self.segments or limits.is_open:
             return
         kept = []
@@ -96,13 +79,13 @@ class RowStore(Generic[SomeSegment]):
         self.segments = kept
 
     def remove(self, segment: SomeSegment, positions: npt.NDArray[np.signedinteger]) -> None:
-        """Let go of rows of which nothing more is asked."""
+        """Evict rows that need no further match."""
         dead = np.zeros(len(segment.rows), np.bool_)
         dead[positions] = True
         self.evicted += len(segment.kill(dead))
 
     def sweep(self) -> None:
-        """Drop and shrink segments after rows have been removed."""
+        """Drop and shrink segments after `remove`."""
         self.segments = [self._compact(segment) for segment in self.segments if segment.alive_rows]
 
     def _compact(self, segment: SomeSegment) -> SomeSegment:
@@ -111,7 +94,7 @@ class RowStore(Generic[SomeSegment]):
         return merged([segment], self._arrangement) if is_worth_it else segment
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
-        """Yield the held rows, and which of them have had a match."""
+        """Yield the stored rows, and masks of those that have had a match."""
         for segment in self.segments:
             alive = np.flatnonzero(segment.alive)
             yield segment.taken(alive), segment.matched[alive]
@@ -122,5 +105,5 @@ class RowStore(Generic[SomeSegment]):
 
 
 def _are_few(rows: int, of_rows: int) -> bool:
-    """Tell whether so few of some rows are alive that the others are not worth their memory."""
+    """Return whether less than half of some rows are alive."""
     return 2 * rows < of_rows
