@@ -330,8 +330,8 @@ def test_how_many_rows_are_held_at_a_rate():
     join = band(left=jn.Order("a", delay=5), right=jn.Order("b", delay=2))
     text = join.explain(left_rate=100, right_rate=10)
     # Left rows from three behind the right order on, and two more of its delay.
-    assert "about 500 rows at 100 a step" in text
-    assert "about 150 rows at 10 a step" in text
+    assert "about 500 rows at 100 per step" in text
+    assert "about 150 rows at 10 per step" in text
 
 
 def test_a_state_is_replaced_as_a_whole(tmp_path):

@@ -103,7 +103,7 @@ def test_what_is_told(hosting):
     plan = jn.plan(rate(hosting), marked, jn.Asof(on="ts", by="k"), left_order=order)
     said = plan.explain()
     for line in (
-        "algorithm  hosted: our own join of two streams inside Spark's stateful operator",
+        "algorithm  hosted: Juncture's join of two streams in Spark's stateful operator",
         "reason     Spark has no operator for an as-of join of two streams",
         "left order  ts, growing, at most 2s behind",
         "right order  ts, growing, at most 5s behind",

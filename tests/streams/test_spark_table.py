@@ -79,7 +79,7 @@ def test_what_is_told(spark):
     assert "reason     the left side is a stream, which cannot be shuffled or buffered" in said
     assert "state      none" in said
     assert "* broadcast       no time is estimated, since a stream has no end" in said
-    assert "table      as it was when this plan was made" in said
+    assert "table      as of planning" in said
     others = [option for option in plan.choice.options if option.algorithm != "broadcast"]
     assert {option.refusal for option in others} == {"the left side is a stream, which cannot be shuffled or buffered."}
     for asked in (plan.analyze, plan.match_report):

@@ -1,1 +1,1 @@
-"""Joins of tables that change: operators that take changes in and give the changes of the answer, and their state."""
+"""Joins of tables that change: operators that turn changes of the inputs into changes of the result, and state."""

@@ -1,4 +1,4 @@
-"""Aggregates over windows, kept up to date: left rows whose windows hold a right row that changed are asked anew."""
+"""Maintained aggregates over windows: left rows whose windows have a changed right row are recomputed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Positions = npt.NDArray[np.signedinteger]
 
 
 class AggregateOperator(AnswerOperator):
-    """A join of which each left row is given with aggregates over its matches."""
+    """A join that returns each left row with aggregates over its matches."""
 
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement]) -> None:
         super().__init__(arrangements)
         join: Any = condition.join
         self._keeps_unmatched = join.how != "inner"
-        # Candidates are those of all windows together, between which there may be a gap.
+        # Candidates are those of all windows together, and there may be gaps between windows.
         windows = () if self._keeps_unmatched else windows_of(join)
         counts = [Aggregate(f" {name}", None, "count", pa.int64(), window=name) for name in windows]
         self._counts = len(counts)
@@ -41,13 +41,13 @@ class AggregateOperator(AnswerOperator):
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"), aggregates=aggregates)
 
     def begin(self, places: list[Place]) -> None:
-        """Do nothing: right rows are not given on their own."""
+        """Do nothing, because right rows are never results."""
 
     def end(self, changes: Changes) -> None:
         """Do nothing."""
 
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
-        """Yield the held left rows that right rows match."""
+        """Yield the stored left rows that right rows match."""
         for run, _, positions in self._arrangements["left"].matching_rows(right):
             yield run, positions
 

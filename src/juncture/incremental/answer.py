@@ -1,4 +1,4 @@
-"""The changes of an answer as they come together: rows of the output with weights."""
+"""Collects the changes of a result during an epoch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from juncture.kernels.array_types import Ints
 
 
 class Changes:
-    """Rows of the output with weights, gathered during an epoch."""
+    """Result rows with weights. With ``are_wanted=False`` they are dropped, and need not be built."""
 
     def __init__(self, *, are_wanted: bool = True) -> None:
         self.are_wanted = are_wanted
@@ -20,17 +20,17 @@ class Changes:
         self._weights: list[Ints] = []
 
     def add(self, batch: pa.RecordBatch, weights: Ints) -> None:
-        """Add rows, of which none has a weight of zero."""
+        """Add rows with non-zero weights."""
         if self.are_wanted and batch.num_rows:
             self._batches.append(batch)
             self._weights.append(weights)
 
     def gathered(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the rows as they were added."""
+        """Yield the rows in the order in which they were added."""
         yield from zip(self._batches, self._weights, strict=True)
 
     def consolidated(self, identity: RowIdentity) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield each distinct row once, with the sum of its weights, where that is not zero."""
+        """Yield each distinct row once, with the sum of its weights, if that is not zero."""
         if self._batches:
             batch, weights, _ = identity.consolidated(self._batches, np.concatenate(self._weights))
             if batch.num_rows:

@@ -1,7 +1,7 @@
-"""Joins that answer each left row by itself, kept up to date: the rows whose answers may change are asked anew.
+"""Maintained joins that compute the result of each left row separately: affected left rows are recomputed.
 
-What changed on the right says which left rows it may serve. Their answers from the right rows as they were are taken
-back, and those from the right rows as they are now are given; what is the same cancels.
+Changed right rows determine the affected left rows. Their results are subtracted with the right rows before the epoch,
+and added with those after it. Unchanged results cancel.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Positions = npt.NDArray[np.signedinteger]
 
 @dataclass(frozen=True)
 class Asked:
-    """Left rows whose answers are asked for, by key; those that can match nothing come first."""
+    """Left rows to recompute, by key; rows that can match nothing come first. Operators set ``matched``."""
 
     batch: pa.RecordBatch
     keys: Codes
@@ -37,20 +37,20 @@ class Asked:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch, keys: Codes, codes: Table, weights: Ints) -> Asked:
-        """Return rows of which nothing is known yet."""
+        """Return rows whose matches are not known yet."""
         return cls(batch, keys, codes, weights, np.zeros(len(weights), np.bool_))
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def as_delta(self) -> Delta:
-        """Return the rows as changes, to find what they match."""
+        """Return the rows as a delta, to find what they match."""
         return Delta(self.batch, self.weights, self.keys, self.codes, self.weights)
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Right rows that left rows may match: all that could be in their answers."""
+    """Right rows that left rows may match, with weights. ``places`` are their runs and positions."""
 
     batch: pa.RecordBatch
     weights: Ints
@@ -58,13 +58,13 @@ class Candidates:
 
 
 class AnswerOperator(ABC):
-    """A join whose answer is found for each left row on its own."""
+    """A join that computes the result of each left row separately."""
 
     def __init__(self, arrangements: Mapping[Side, Arrangement]) -> None:
         self._arrangements = arrangements
 
     def apply(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
-        """Change the rows of both sides, and add what follows from that."""
+        """Apply changes of both sides, and add the changes of the result."""
         (left, left_places), (right, right_places) = deltas["left"], deltas["right"]
         affected = _distinct(self.affected(right)) if len(right) else []
         before = [run.weights[positions] for run, positions in affected]
@@ -79,34 +79,34 @@ class AnswerOperator(ABC):
             arrangement = self._arrangements[side]
             arrangement.change(delta, places, np.zeros((arrangement.lines, len(delta)), np.int64), journal)
         again = [_of_run(run, positions, run.weights[positions]) for run, positions in affected]
-        given = _asked([*again, *others])
-        if given is not None:
-            self.answer(given, self._candidates(given), journal, changes)
+        recomputed = _asked([*again, *others])
+        if recomputed is not None:
+            self.answer(recomputed, self._candidates(recomputed), journal, changes)
         self.end(changes)
 
     def populate(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
-        """Take the first rows of both sides, and add what follows from them."""
+        """Add the first rows of both sides, and their results."""
         self.apply(deltas, journal, changes)
 
     @abstractmethod
     def begin(self, places: list[Place]) -> None:
-        """Take note of what right rows are before some of them change."""
+        """Record what is needed of right rows before they change."""
 
     @abstractmethod
     def end(self, changes: Changes) -> None:
-        """Add what follows from all that has become of right rows."""
+        """Add the changes of right rows in the result."""
 
     @abstractmethod
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
-        """Yield the held left rows whose answers may change with right rows, which have not changed yet."""
+        """Yield the stored left rows whose results may change with right rows, before these change."""
 
     @abstractmethod
     def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
-        """Yield the held right rows that may be in the answers of left rows."""
+        """Yield the stored right rows that may be in the results of left rows."""
 
     @abstractmethod
     def answer(self, asked: Asked, candidates: Candidates, journal: Journal, changes: Changes, /) -> None:
-        """Add the answers of left rows, whose weights say how often to give them, or to take them back."""
+        """Add the results of left rows, with their weights; negative weights subtract."""
 
     def _candidates(self, asked: Asked) -> Candidates:
         places = _distinct(self.candidates(asked))
@@ -133,12 +133,12 @@ def _of_run(run: Run, positions: Positions, weights: Ints) -> Asked:
 
 
 def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> list[Asked]:
-    """Return what changed on the left beside the rows whose answers may change."""
+    """Return the changed left rows without those that are recomputed anyway."""
     weights = left.weights.copy()
     of_runs = {id(run): positions for run, positions in affected}
     for place in places:
         if id(place.run) in of_runs:
-            # Their answers are taken back and given again, by the weights that they have.
+            # Their results are subtracted and added again with the current weights.
             there = np.isin(place.positions, of_runs[id(place.run)])
             weights[place.rows[there]] -= place.weights[there]
     rows = np.flatnonzero(weights)

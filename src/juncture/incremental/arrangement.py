@@ -1,4 +1,4 @@
-"""The rows of a side as they are now: runs of them, in which changes are found, and matches."""
+"""The current rows of a side in sorted runs, which are searched for matches and equal rows."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
 
 _OF_ONE_SIZE = 4
-"""Runs of about one size that are merged: each row is copied a number of times that grows with the logarithm."""
+"""This many runs of about one size are merged, so each row is copied a logarithmic number of times."""
 
 
 @dataclass(frozen=True)
 class Delta:
-    """Changes of a side: distinct rows, by key, first code and hash, and by how much the weight of each changes."""
+    """Changes of a side: distinct rows by key, first code and hash, with non-zero changes of their weights.
+
+    ``codes`` has one line for each relation. Rows that can match nothing come first.
+    """
 
     batch: pa.RecordBatch
     weights: Ints
@@ -47,7 +50,7 @@ class Delta:
         return cls(rows, weights_of(weights, order), keys, np.take(codes, order, axis=1), hashes)
 
     def summed(self, identity: RowIdentity) -> Delta:
-        """Return changes, of which some may be of the same row, with each row once."""
+        """Return changes with equal rows added up."""
         same = (self.hashes[1:] == self.hashes[:-1]) & (self.keys[1:] == self.keys[:-1])
         weights = identity.summed(self.batch, self.weights, same) if same.any() else self.weights
         return replace(self, weights=weights).some(np.flatnonzero(weights))
@@ -57,7 +60,7 @@ class Delta:
 
     @cached_property
     def memory(self) -> RowMemory:
-        """Where the rows lie."""
+        """The memory layout of the rows."""
         return RowMemory.of(self.batch)
 
     @property
@@ -66,7 +69,7 @@ class Delta:
         return int(np.searchsorted(self.keys, 0))
 
     def some(self, rows: Positions) -> Delta:
-        """Return some of the changes, in their order."""
+        """Return some of the changes, in order."""
         if len(rows) == len(self):
             return self
         batch = rows_of(self.batch, array_of(rows.astype(np.int64), pa.int64()))
@@ -74,7 +77,7 @@ class Delta:
         return Delta(batch, self.weights[rows], self.keys[rows], codes, self.hashes[rows])
 
     def find(self, runs: Sequence[Run]) -> Iterator[tuple[Run, Codes, Codes]]:
-        """Yield the rows of the other side that these match: the run, rows of these, and positions in the run."""
+        """Yield the rows of the other side that these match: run, rows of the delta, positions in the run."""
         first = self.first
         keys, codes = self.keys[first:], np.ascontiguousarray(self.codes[:, first:])
         for run in runs:
@@ -85,7 +88,7 @@ class Delta:
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows of a delta are held."""
+    """Where rows of a delta are stored: positions in a run, rows of the delta, and the changes of their weights."""
 
     run: Run
     positions: Positions
@@ -94,30 +97,34 @@ class Place:
 
 
 class Journal:
-    """What undoes the changes that have been made, if an epoch fails half way."""
+    """Undo log of an epoch."""
 
     def __init__(self) -> None:
         self._undo: list[Callable[[], None]] = []
 
     def add(self, undo: Callable[[], None]) -> None:
-        """Remember what undoes a change."""
+        """Record the undo of a change."""
         self._undo.append(undo)
 
     def change(self, values: npt.NDArray[np.int64], places: Positions, by: Ints) -> None:
-        """Add to some values of an array, at distinct places."""
+        """Add to some values of an array, at distinct indices."""
         before = values[places]
-        # First, so that an interrupt in between leaves nothing that is not undone.
+        # The undo comes first, so that an interrupt in between is undone too.
         self._undo.append(lambda: values.__setitem__(places, before))
         values[places] = before + by
 
     def undo(self) -> None:
-        """Put everything back, the last change first."""
+        """Undo all changes, the last one first."""
         while self._undo:
             self._undo.pop()()
 
 
 class Arrangement:
-    """The rows of a side as they are now."""
+    """The current rows of a side.
+
+    ``matching`` is the number of code lines that find matches, and ``lines`` the number of counts of each row. With
+    ``unique``, equal rows are stored in one place.
+    """
 
     def __init__(
         self, schema: pa.Schema, identity: RowIdentity, matching: int, lines: int = 0, *, unique: bool = False
@@ -133,17 +140,17 @@ class Arrangement:
 
     @property
     def rows(self) -> int:
-        """How many distinct rows are held, or a few more."""
+        """Number of distinct rows, or a few more."""
         return sum(len(run) for run in self.memory) + (0 if self.pages is None else self.pages.rows)
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Memory of the rows."""
         return sum(run.nbytes for run in self.memory) + (0 if self.pages is None else self.pages.nbytes)
 
     @property
     def runs(self) -> list[Run]:
-        """The runs in memory: all rows, or those that are not on disk and what has been fetched of the others."""
+        """The runs in memory: all rows, or those that are not on disk and the fetched ones."""
         return self.memory if self.pages is None else [*self.memory, *self.pages.fetched]
 
     def matching_rows(self, delta: Delta) -> Iterator[tuple[Run, Codes, Codes]]:
@@ -154,7 +161,7 @@ class Arrangement:
         return delta.find(self.runs)
 
     def between(self, keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Positions]]:
-        """Yield the rows of each key whose codes are between two limits, in lines that `interval_codes` made."""
+        """Yield the rows of each key with codes between two inclusive limits, for lines of `interval_codes`."""
         if self.pages is not None:
             self.pages.fetch_between(keys, low, high)
         lines = np.stack([~low, high])
@@ -163,7 +170,7 @@ class Arrangement:
                 yield run, positions
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
-        """Find the code of the nth row of each key from some codes on, or a nearer one, as `nth_neighbours` does."""
+        """Find the code of the nth row of each key from some codes on, or a nearer one: `nth_neighbours`."""
         for run in self.memory:
             held = np.ascontiguousarray(run.codes[0])
             nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth, forward, found)
@@ -171,7 +178,17 @@ class Arrangement:
             self.pages.neighbours(keys, codes, nth, found, forward=forward)
 
     def locate(self, delta: Delta) -> tuple[Delta, list[Place], Ints]:
-        """Find what a delta changes, and change nothing yet."""
+        """Find the rows that a delta changes, without changing them.
+
+        Returns
+        -------
+        delta
+            The delta without deletes of rows that do not exist.
+        places
+            The stored rows that it changes. All others are new.
+        missing
+            For each row of the argument, the number of deletes that found no row.
+        """
         if not len(delta):
             return delta, [], delta.weights
         if not self.rows and (delta.weights > 0).all():
@@ -198,7 +215,7 @@ class Arrangement:
         return possible.some(kept), [replace(place, rows=number[place.rows]) for place in places], missing
 
     def _place(self, run: Run, delta: Delta, remaining: Ints) -> Place | None:
-        """Return where a run has rows of a delta, if it has any, and take from what remains to be found."""
+        """Return where a run has rows of a delta, and subtract them from ``remaining``."""
         rows, positions = run.alike(delta.keys, delta.codes, delta.hashes, remaining)
         if not len(rows):
             return None
@@ -208,7 +225,7 @@ class Arrangement:
         return Place(run, positions[:count], rows[:count], changes[:count]) if count else None
 
     def change(self, delta: Delta, places: Sequence[Place], counts: Table, journal: Journal) -> None:
-        """Make the changes that were located."""
+        """Apply what `locate` returned. ``counts`` are those of new rows."""
         fresh = delta.weights > 0
         for place in places:
             journal.change(place.run.weights, place.positions, place.weights)
@@ -225,7 +242,7 @@ class Arrangement:
         self.memory = [*before, run]
 
     def compact(self) -> None:
-        """Merge runs of about one size, and those of which half of the rows may be gone."""
+        """Merge runs of about one size, and runs that may have more deleted than living rows."""
         runs = self.memory
         if 2 * self._removed > sum(len(run) for run in runs):
             self._removed = 0
@@ -237,12 +254,12 @@ class Arrangement:
             try:
                 runs = [*runs[:-_OF_ONE_SIZE], merged(last, self.matching)]
             except pa.ArrowException:
-                # The type of a column cannot hold them in one piece.
+                # The rows do not fit one array of a column's type.
                 break
         self.memory = runs
 
     def living(self) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the rows that are there, and how often."""
+        """Yield the rows with their positive weights."""
         for run in self.memory:
             here = np.flatnonzero(run.weights)
             if len(here):
@@ -252,13 +269,13 @@ class Arrangement:
                 yield rows.batch, rows.weights
 
     def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row in memory has."""
+        """Return a mask of the first ``count`` key codes that a row in memory has."""
         used = np.zeros(count, np.bool_)
         for run in self.memory:
             used[run.groups[run.groups != EMPTY]] = True
         return used
 
     def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys."""
+        """Map key codes to new ones."""
         for run in self.memory:
             run.rekeyed(mapping)

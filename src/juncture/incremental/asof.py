@@ -1,8 +1,8 @@
-"""As-of joins kept up to date: a right row serves the left rows between its neighbours.
+"""Maintained as-of joins: a right row affects the left rows between its neighbours.
 
-A right row that comes takes over the left rows between itself and the next one (with ``matches=k``, the kth one), and
-one that goes gives them back. All is looked up among the right rows as they were: where rows come and go at once, a
-left row whose answer changes is between the neighbours of one of them all the same.
+A new right row takes over the left rows up to the next right row (with ``matches=k``, the kth one). A deleted one
+returns them. All neighbours are those before the epoch. This is sufficient even if rows come and go at once: a left
+row whose result changes is between the earlier neighbours of one of them.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
 
 _ROUNDED_BITS = 51
-"""Two distances of floats may be equal where they differ by less than this many bits say."""
+"""Two distances of floats may seem equal if they differ by less than this many bits."""
 
 
 def interval_codes(codes: Ints) -> Table:
-    """Return lines of codes by which rows are found between two limits."""
+    """Return code lines by which rows between two limits are found."""
     return np.stack([codes, ~codes])
 
 
 class AsofOperator(AnswerOperator):
-    """An as-of join."""
+    """A maintained as-of join.
+
+    If ``how`` keeps unmatched right rows, each right row has ``matches`` counts: how many left rows take its first,
+    second and further copy.
+    """
 
     def __init__(
         self, join: ResolvedAsof, coder: StepCoder, arrangements: Mapping[Side, Arrangement], output: Output
@@ -59,10 +63,10 @@ class AsofOperator(AnswerOperator):
         self._touched: list[tuple[Run, Positions, Ints]] = []
         self._known: set[int] = set()
 
-    # Which rows
+    # Affected rows
 
     def affected(self, right: Delta) -> Iterator[tuple[Run, Positions]]:
-        """Yield the held left rows between the neighbours of right rows."""
+        """Yield the stored left rows between the neighbours of right rows."""
         first = right.first
         keys, codes = right.keys[first:], np.ascontiguousarray(right.codes[0, first:])
         least, most = served(self._join, self._coder, codes)
@@ -70,7 +74,7 @@ class AsofOperator(AnswerOperator):
             yield from self._arrangements["left"].between(keys, np.maximum(low, least), np.minimum(high, most))
 
     def _between(self, keys: Codes, codes: Ints) -> Iterator[tuple[Ints, Ints]]:
-        """Yield between which codes left rows are whose answers right rows may be in."""
+        """Yield the code ranges of left rows whose results may have right rows."""
         spec = self._join.spec
         strict = int(not spec.allow_exact_matches)
         low, high = codes, codes
@@ -87,7 +91,7 @@ class AsofOperator(AnswerOperator):
             yield self._as_far(keys, codes), np.full(len(codes), GREATEST)
 
     def _as_far(self, keys: Codes, codes: Ints) -> Ints:
-        """Return from where on a right row may seem as near as the next one, since distances are rounded."""
+        """Return the least code from which a right row may seem as near as the next one, due to rounding."""
         after = self._neighbour(keys, moved(codes, 1), forward=True, nth=1)
         own, following = _floats(codes), _floats(after)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -96,7 +100,7 @@ class AsofOperator(AnswerOperator):
         return np.where(after == GREATEST, GREATEST, np.minimum(found, _INFINITY))
 
     def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
-        """Yield the right rows next to left rows, on the sides where matches are sought."""
+        """Yield the nearest right rows of left rows in the direction of the join."""
         first = asked.as_delta().first
         keys, codes = asked.keys[first:], np.ascontiguousarray(asked.codes[0, first:])
         spec = self._join.spec
@@ -111,7 +115,7 @@ class AsofOperator(AnswerOperator):
         yield from self._arrangements["right"].between(keys, low, high)
 
     def _as_near(self, codes: Ints, low: Ints) -> Ints:
-        """Return down to where a right row may seem as near as another one, since distances are rounded."""
+        """Return the least code down to which a right row may seem as near as another one, due to rounding."""
         own, farthest = _floats(codes), _floats(low)
         with np.errstate(over="ignore", invalid="ignore"):
             far = farthest - (own - farthest) * 2.0**-_ROUNDED_BITS
@@ -119,22 +123,22 @@ class AsofOperator(AnswerOperator):
         return np.minimum(found, low)
 
     def _neighbour(self, keys: Codes, codes: Ints, *, forward: bool, nth: int | None = None) -> Ints:
-        """Return the code of the nth right row from some codes on, or a nearer one; the farthest of all for none."""
+        """Return the code of the nth right row from some codes on, or a nearer one; the extreme code for none."""
         found = np.full(len(keys), GREATEST if forward else NO_LIMIT)
         self._arrangements["right"].neighbours(keys, codes, nth or self._matches, found, forward=forward)
         return found
 
-    # Their answers
+    # Results
 
     def answer(self, asked: Asked, candidates: Candidates, journal: Journal, changes: Changes) -> None:
-        """Add the answers of left rows."""
-        # A row that is there more often than a left row can take it shows a tie, and nothing else.
+        """Add the results of left rows."""
+        # More copies of a row than a left row can take only indicate a tie.
         copies = np.minimum(candidates.weights, self._matches + 1)
         entries = np.repeat(np.arange(len(copies)), copies)
         right = rows_of(candidates.batch, array_of(entries, pa.int64()))
-        ours, theirs = (TableSource(pa.Table.from_batches([each])) for each in (asked.batch, right))
+        left_source, right_source = (TableSource(pa.Table.from_batches([each])) for each in (asked.batch, right))
         with join_context(threads=1) as context:
-            pointers = find(self._search, ours, theirs, "merge", context).pointers
+            pointers = find(self._search, left_source, right_source, "merge", context).pointers
         here = pointers >= 0
         matched = here.any(axis=1)
         if self._how in ("semi", "anti"):
@@ -158,10 +162,10 @@ class AsofOperator(AnswerOperator):
             batch = rows_of(asked.batch, array_of(rows, pa.int64()))
             changes.add(self._output.alone(batch, "left"), asked.weights[rows])
 
-    # Right rows without a match
+    # Unmatched right rows
 
     def _count(self, rows: Ints, taken: Ints, weights: Ints, candidates: Candidates, journal: Journal) -> None:
-        """Count by how many left rows each right row is taken, and how many copies of it."""
+        """Count the left rows that take each copy of each right row."""
         copy = _occurrence(rows, taken)
         first = 0
         for run, positions in candidates.places:
@@ -179,14 +183,14 @@ class AsofOperator(AnswerOperator):
         self._touched.append((run, positions, _without_match(run, positions)))
 
     def begin(self, places: list[Place]) -> None:
-        """Take note of how many copies of right rows that change have no match."""
+        """Record how many copies of changed right rows have no match."""
         self._touched = []
         self._known = {id(run) for run in self._arrangements["right"].runs}
         for place in places:
             self._touch(place.run, place.positions)
 
     def end(self, changes: Changes) -> None:
-        """Add the right rows of which more or fewer copies have no match."""
+        """Add the right rows whose number of unmatched copies has changed."""
         arrangement = self._arrangements["right"]
         if not arrangement.lines:
             return
@@ -203,12 +207,12 @@ class AsofOperator(AnswerOperator):
                 changes.add(self._output.alone(run.taken(places[some]), "right"), by[some])
 
     def _changed(self, runs: Sequence[Run]) -> list[Run]:
-        """Return the runs with rows that may be given by whether they have a match, other than before."""
+        """Return the runs with right rows whose unmatched copies may have changed."""
         touched = {id(run) for run, _, _ in self._touched}
         return [run for run in runs if id(run) in touched or not self._was_there(run)]
 
     def _was_there(self, run: Run) -> bool:
-        """Tell whether the rows of a run were there before the epoch."""
+        """Return whether the rows of a run existed before the epoch."""
         return run.is_fetched or id(run) in self._known
 
 
@@ -216,7 +220,7 @@ _INFINITY = int(float_codes(np.array([np.inf]))[0])
 
 
 def _without_match(run: Run, positions: Positions) -> Ints:
-    """Return how many copies of each right row have no match: all that no left row takes."""
+    """Return how many copies of each right row no left row takes."""
     matched: Ints = (run.counts[:, positions] > 0).sum(axis=0)
     return run.weights[positions] - matched
 

@@ -1,13 +1,13 @@
-"""Changes as tables: rows with a weight, with the kind of change, or before and after.
+"""Changes as tables.
 
-Three conventions are read and written:
+Three formats are read and written:
 
-- ``_weight``, an integer: how often a row comes, or goes where it is negative. An update is minus the old row and plus
-  the new one.
-- ``_change_type``, as Delta Lake and Spark have it: ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
-- ``op``, ``before`` and ``after``, as Debezium has it: ``c`` and ``r`` come, ``d`` go, ``u`` are before and after.
+- ``_weight``, an integer: how many times a row is inserted, or deleted if it is negative. An update is -1 for the old
+  row and +1 for the new one.
+- ``_change_type``, as in Delta Lake and Spark: ``insert``, ``delete``, ``update_preimage``, ``update_postimage``.
+- ``op``, ``before`` and ``after``, as in Debezium: ``c`` and ``r`` insert, ``d`` deletes, ``u`` updates.
 
-A table with none of these comes as a whole.
+All rows of a table with none of these columns are inserted.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _OP, _BEFORE, _AFTER = "op", "before", "after"
 
 _OF_TYPE = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 _IGNORED = ("_commit_version", "_commit_timestamp")
-"""What Delta Lake has beside each change."""
+"""Columns that Delta Lake adds to changes."""
 
 _BEFORE_IN, _AFTER_IN = ("d", "u"), ("c", "r", "u")
 
 
 def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-    """Yield the rows of changes and their weights, none of which is zero."""
+    """Yield the rows of changes with non-zero weights. ``side`` is the name in messages."""
     for batch in _batches(given, side):
         names = batch.schema.names
         if WEIGHT in names and WEIGHT not in schema.names:
@@ -59,7 +59,7 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
 
 
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
-    """Return the columns of the rows that changes of some columns are of, and the columns that say what changes.
+    """Return the columns of the changed rows, and the columns that mark changes.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...
 
 
 def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
-    """Yield record batches, each as it is asked for."""
+    """Yield record batches lazily."""
     if isinstance(given, pa.RecordBatch):
         yield given
     elif isinstance(given, pa.Table):
@@ -170,10 +170,10 @@ def _with_types(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]
 def _by_word(
     column: pa.Array, weight_of: Callable[[str], int | None], name: str, words: tuple[str, ...], side: str
 ) -> Ints:
-    """Return the weights that words stand for, or numbers."""
+    """Return the weight of each word in a column."""
     encoded = column if pat.is_dictionary(column.type) else column.dictionary_encode()
     found = [None if word is None else weight_of(str(word)) for word in encoded.dictionary.to_pylist()]
-    # A word that stands for nothing, and null, are told by a number that is no weight.
+    # Unknown words and null have the weight 0.
     known = np.array([0 if weight is None else weight for weight in found] + [0], np.int64)
     indices = encoded.indices.cast(pa.int64()).fill_null(len(found)).to_numpy(zero_copy_only=False)
     weights: Ints = known[indices]
@@ -215,7 +215,7 @@ def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[tuple[pa.Rec
 
 
 def written_schema(schema: pa.Schema, form: ChangeFormat) -> pa.Schema:
-    """Return the columns of changes of an answer."""
+    """Return the columns of the changes of a result."""
     taken = [name for name in _marks(form) if name in schema.names and form != "debezium"]
     if taken:
         raise SchemaError(
@@ -235,7 +235,7 @@ def _marks(form: ChangeFormat) -> tuple[str, ...]:
 
 
 def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> pa.RecordBatch:
-    """Return the rows of an answer as changes."""
+    """Return result rows as changes. In formats with one row per change, deletes come first."""
     schema = written_schema(batch.schema, form)
     if form == "weight":
         return pa.RecordBatch.from_arrays([*batch.columns, array_of(weights, pa.int64())], schema=schema)
@@ -255,7 +255,7 @@ def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> p
 
 
 def _nullable(schema: pa.Schema) -> list[pa.Field]:
-    """Return columns that may be null, as all are within a row that is not there."""
+    """Return the fields of a row that may be missing."""
     return [field.with_nullable(True) for field in schema]
 
 

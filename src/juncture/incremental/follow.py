@@ -1,15 +1,15 @@
-"""An answer that follows its tables: changes go from a source through what keeps the answer to a sink, epoch by epoch.
+"""Applies the changes of a source to a maintained query, and its results to a sink, epoch by epoch.
 
-Each epoch takes three steps, and the process may die between any two of them:
+Each epoch takes three steps, and the process may stop between any two of them:
 
-1. The answer is brought up to date. State, offset and outgoing rows are written at once.
-2. The sink takes the outgoing rows, with the number of the epoch.
-3. The source learns that it need not tell the epoch again.
+1. The query applies the changes. State, offset and outgoing rows are committed at once.
+2. The sink commits the outgoing rows with the number of the epoch.
+3. The source may discard the log of the epoch.
 
-When it starts again, the state says which epoch is the last, and where the source goes on; a sink that lacks that epoch
-gets it from the state. So every change of the source is taken once, and every change of the answer given once.
+After a restart, the state determines the last epoch and the offset of the source. A sink that lacks the last epoch gets
+it from the state. So each change is applied exactly once, from the source to the sink.
 
-After an error the follower starts again in the same way, in place, with the next call.
+After an error, the next call of the follower recovers in the same way.
 """
 
 from __future__ import annotations
@@ -35,53 +35,53 @@ _STATE, _SOURCE = "state", "source"
 
 
 class MaintainedQuery(Protocol):
-    """What keeps an answer up to date: a join of two tables, or a view of several."""
+    """A join of two tables or a view of several, whose result is kept up to date."""
 
     schema: pa.Schema
 
     def check_open(self) -> None:
-        """Raise an error if it is closed, or if an error has left it with less than whole epochs."""
+        """Raise an error if it is closed, or an error has interrupted an epoch."""
 
     @property
     def epoch(self) -> int:
-        """How many epochs it has taken."""
+        """Number of epochs applied."""
 
     @property
     def offset(self) -> Any:
-        """What it was given as ``offset`` last."""
+        """The last ``offset``."""
 
     def populate(self, *, offset: Any, **tables: Any) -> list[pa.RecordBatch]:
-        """Take the tables as they are at first, and return the answer."""
+        """Load the initial tables, and return the result."""
 
     def apply(self, *, offset: Any, **changes: Any) -> list[pa.RecordBatch]:
-        """Take the changes of an epoch, and return those of the answer."""
+        """Apply the changes of an epoch, and return those of the result."""
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave, unless it was the first: then `result` is."""
+        """Return the changes of the last epoch. For the first epoch, use `result`."""
 
     def result(self) -> pa.Table:
-        """Return the answer as it is."""
+        """Return the current result."""
 
     def table(self, name: Any, /) -> pa.Table:
-        """Return the rows of a table as they are."""
+        """Return the current rows of a table."""
 
 
 @dataclass(frozen=True)
 class FollowProgress:
-    """What one epoch was.
+    """Progress of one epoch.
 
     Attributes
     ----------
     epoch
-        Its number.
+        Number of the epoch.
     transactions
-        How many transactions of the source it had.
+        Number of transactions of the source.
     rows_in, rows_out
-        How many changes came from the source, and how many went to the sink.
+        Number of changes from the source, and to the sink.
     seconds
-        How long it took, from the first change to the sink.
+        Time from the first change to the commit of the sink.
     offset
-        Where the source is.
+        Position in the source after the epoch, as plain data.
     """
 
     epoch: int
@@ -93,7 +93,27 @@ class FollowProgress:
 
 
 class Follower:
-    """An answer that follows its tables. It is made by `juncture.follow`."""
+    """Applies the changes of a source to a sink, created by `juncture.follow`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> import pyarrow.parquet as pq
+    >>> folder, received = Path(mkdtemp()), []
+    >>> schemas = {"left": pa.schema({"id": pa.int64()}), "right": pa.schema({"id": pa.int64()})}
+    >>> for name, schema in schemas.items():
+    ...     (folder / name).mkdir()
+    ...     pq.write_table(pa.table({"id": [1]}, schema), folder / name / "1.parquet")
+    >>> join = jn.changes(schemas["left"], schemas["right"], jn.Equi(on="id"))
+    >>> sink = lambda epoch, changes: received.extend(row for batch in changes for row in batch.to_pylist())
+    >>> with jn.follow(join, jn.change_files(folder, schemas), sink) as follower:
+    ...     progress = follower.step()
+    >>> progress.rows_in, received
+    (2, [{'id': 1, '_weight': 1}])
+    """
 
     def __init__(
         self,
@@ -126,15 +146,15 @@ class Follower:
         self._state: str | None = None
 
     def start(self) -> None:
-        """Populate what has no rows yet, or go on where it was left; `run` and `step` do so first, and after an error.
+        """Populate an empty state, or resume a populated one. `run` and `step` do this first, and again after an error.
 
         Raises
         ------
         PlanError
-            If it is closed.
+            If the follower is closed.
         StateError
-            If state, source and sink do not belong together, or an error has left the state with less than whole
-            epochs, so that it has to be opened again.
+            If state, source and sink do not belong together, or an error has interrupted an epoch, so that the state
+            has to be opened again.
         """
         if self._is_closed:
             raise PlanError("The follower is closed. Create another one with jn.follow(…).", name="JN-STATE-CLOSED")
@@ -152,7 +172,7 @@ class Follower:
         self._state = state
 
     def _left(self) -> tuple[str, Any]:
-        """Return which state it is, and where its source is."""
+        """Return the identifier of the state, and the offset of its source."""
         offset = self._query.offset
         if not isinstance(offset, dict) or set(offset) != {_STATE, _SOURCE}:
             raise StateError(
@@ -173,11 +193,11 @@ class Follower:
         self._report(SourceEpoch({}, snapshot.offset, 0, rows), answer, began_s)
 
     def _named(self, tables: Mapping[str, Any]) -> dict[str, Any]:
-        """Return tables by what the answer calls them, those that it knows."""
+        """Return the tables that the query has, by its own names."""
         return {self._names[name]: table for name, table in tables.items() if name in self._names}
 
     def _catch_up(self, taken: int | None) -> None:
-        """Give the sink the last epoch, if it lacks it."""
+        """Write the last epoch to the sink if it is missing there."""
         epoch = self._query.epoch
         if taken == epoch:
             return
@@ -193,23 +213,33 @@ class Follower:
         self._sink.write(self._query.epoch, answer)
 
     def step(self, timeout_s: float = 1.0) -> FollowProgress | None:
-        """Take one epoch; return None if nothing has changed within the time.
+        """Apply one epoch.
 
-        After any error it may be called again. It then goes back to the last epoch of the state, gives it to the sink
-        if the sink lacks it, and reads the source from there: nothing is lost, and nothing comes twice.
+        After an error, call it again. It resumes from the last epoch in the state, writes that epoch to the sink if it
+        is missing there, and reads the source from there. No change is lost or applied twice.
+
+        Parameters
+        ----------
+        timeout_s
+            How long to wait for changes, in seconds.
+
+        Returns
+        -------
+        FollowProgress or None
+            None if nothing has changed in that time.
 
         Raises
         ------
         PlanError
-            If it is closed.
+            If the follower is closed.
         SchemaError, DataError, StateError
-            If the source has changed its columns, a change cannot be taken, or something that is needed is lost.
+            If the columns of the source changed, a change cannot be applied, or the log or the state is lost.
         """
         self.start()
         try:
             return self._step(timeout_s)
         except BaseException:
-            # Source and state may be epochs apart, and the sink may lack one: the next call starts from the state.
+            # Source and state may be epochs apart, and the sink may miss one: the next call resumes from the state.
             self._state = None
             raise
 
@@ -225,7 +255,7 @@ class Follower:
         return self._report(epoch, answer, began_s)
 
     def _changes(self, epoch: SourceEpoch) -> dict[str, list[pa.RecordBatch]]:
-        """Return the changes of an epoch, with the rows that truncated tables had."""
+        """Return the changes of an epoch, with deletes of all rows of truncated tables."""
         changes = {name: list(batches) for name, batches in epoch.changes.items()}
         for name in epoch.truncated:
             if name in self._names:
@@ -246,12 +276,12 @@ class Follower:
         Parameters
         ----------
         seconds
-            How long, once it has started; None for no end.
+            How long to follow after the start; None means without end.
 
         Raises
         ------
         PlanError, SchemaError, DataError, StateError
-            As `step` does.
+            Like `step`.
         """
         self.start()
         until = None if seconds is None else time.monotonic() + seconds
@@ -263,11 +293,11 @@ class Follower:
         self._stopped.clear()
 
     def stop(self) -> None:
-        """Have `run` return after the epoch that it is at; from any thread, a signal, or ``on_epoch``."""
+        """Let `run` return after the current epoch. Call it from any thread, a signal handler, or ``on_epoch``."""
         self._stopped.set()
 
     def close(self) -> None:
-        """Close the source and the sink. What keeps the answer stays open: it is not the follower's."""
+        """Close the source and the sink. The query stays open."""
         self._is_closed = True
         self._source.close()
         self._sink.close()
@@ -282,7 +312,7 @@ class Follower:
 
 
 def _widened(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return rows as the source has them. Columns that the answer does not look at are not held, and are null."""
+    """Return rows in the columns of the source. Columns that the query does not store are null."""
     held = {name.lower(): place for place, name in enumerate(table.column_names)}
     columns = [
         table.column(held[field.name.lower()]).cast(field.type)
@@ -300,5 +330,5 @@ def _weighted(table: pa.Table, weight: int) -> list[pa.RecordBatch]:
 
 
 def _as_changes(table: pa.Table, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Return all rows of an answer as they came at first."""
+    """Return all rows of a result as inserts."""
     return [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in _weighted(table, 1) if batch.num_rows]

@@ -1,6 +1,6 @@
-"""Which rows are equal, so that changes of one row cancel and a delete finds what it deletes.
+"""Row equality: which changes cancel, and which row a delete removes.
 
-NaN equals NaN and null equals null; -0.0 equals 0.0.
+NaN equals NaN, null equals null, and -0.0 equals 0.0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from juncture.spec.schema import is_null_type
 
 
 class NoIdentityError(TypeError):
-    """Values of a column have no equality, so that nothing tells which row is deleted."""
+    """Values of a column cannot be compared."""
 
     def __init__(self, column: str, data_type: pa.DataType) -> None:
         super().__init__(column, data_type)
@@ -31,10 +31,13 @@ class NoIdentityError(TypeError):
 
 
 class RowIdentity:
-    """Tells which rows of some columns are equal."""
+    """Compares rows of some columns, without dictionaries, runs and views.
+
+    Raises `NoIdentityError` for types that cannot be compared: unions, and intervals of months.
+    """
 
     def __init__(self, schema: pa.Schema) -> None:
-        # A column of nothing but nulls tells no rows apart.
+        # A null column distinguishes no rows.
         self._columns = [place for place, field in enumerate(schema) if not is_null_type(field.type)]
         self._as_bytes = [_has_map(field.type) for field in schema]
         for field in schema:
@@ -51,13 +54,13 @@ class RowIdentity:
         return [encode_rows([array]).to_arrow() if as_bytes else array for array, as_bytes in arrays]
 
     def hashes(self, batch: pa.RecordBatch) -> Ints:
-        """Return a hash of each row: equal rows have the same, in every process."""
+        """Return a hash of each row: the same for equal rows, in every process."""
         if self._hashes is None:
             return np.zeros(batch.num_rows, np.int64)
         return self._hashes.of(self._compared(batch))[0].view(np.int64)
 
     def codes(self, batch: pa.RecordBatch) -> tuple[Codes, int]:
-        """Return a code of each row, the same for equal rows and for no others, and how many codes there are."""
+        """Return a code of each row, the same for equal rows only, and the number of codes."""
         codes = np.zeros(batch.num_rows, np.int32)
         if not self._types:
             return codes, min(1, batch.num_rows)
@@ -66,7 +69,7 @@ class RowIdentity:
         return codes, known.count
 
     def same(self, ones: pa.RecordBatch, others: pa.RecordBatch) -> Mask:
-        """Tell which rows are equal to those in the same place of another batch."""
+        """Return which rows are equal to those at the same position of another batch."""
         if ones.equals(others):
             return np.ones(ones.num_rows, np.bool_)
         codes, _ = self.codes(joined_batches([ones, others]))
@@ -74,7 +77,7 @@ class RowIdentity:
         return equal
 
     def same_at(self, ones: RowMemory, rows: Ints, others: RowMemory, places: npt.NDArray[np.signedinteger]) -> Mask:
-        """Tell which rows are equal to those at some places of another batch."""
+        """Return which rows are equal to those at given positions of another batch."""
         places = places.astype(np.int64, copy=False)
         equal = ones.surely_equal(rows, others, places)
         unsure = np.flatnonzero(~equal)
@@ -87,13 +90,13 @@ class RowIdentity:
         return equal
 
     def consolidated(self, batches: Sequence[pa.RecordBatch], weights: Ints) -> tuple[pa.RecordBatch, Ints, Ints]:
-        """Return each distinct row of some batches once, the sum of its weights where it is not zero, and its hash."""
+        """Return each distinct row once, with the sum of its weights if that is not zero, and its hash."""
         batch = joined_batches(list(batches))
         hashes = self.hashes(batch)
         order = np.argsort(hashes)
         same = hashes[order[1:]] == hashes[order[:-1]]
         if same.any():
-            # Only rows of one hash may be equal.
+            # Only rows with the same hash may be equal.
             alike = np.sort(order[np.append(same, False) | np.insert(same, 0, False)])
             weights = self._summed(batch, weights, alike)
         if weights.all():
@@ -102,11 +105,11 @@ class RowIdentity:
         return rows_of(batch, array_of(kept, pa.int64())), weights[kept], hashes[kept]
 
     def summed(self, batch: pa.RecordBatch, weights: Ints, same: Mask) -> Ints:
-        """Return weights in which the first of equal rows has the sum, and the others have none."""
+        """Return weights with those of equal rows added to the first. ``same`` marks rows that may equal the next."""
         return self._summed(batch, weights, np.flatnonzero(np.append(same, False) | np.insert(same, 0, False)))
 
     def _summed(self, batch: pa.RecordBatch, weights: Ints, alike: Ints) -> Ints:
-        """Return weights in which the first of equal rows has the sum, and the others have none."""
+        """Return weights with those of equal rows added to the first one."""
         codes, count = self.codes(rows_of(batch, array_of(alike, pa.int64())))
         total, first = np.zeros(count, np.int64), np.zeros(count, np.int64)
         np.add.at(total, codes, weights[alike])

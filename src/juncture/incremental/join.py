@@ -1,4 +1,4 @@
-"""A join of two tables that change, whose answer is kept up to date."""
+"""A maintained join of two tables that change."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from juncture.streams.output import Output, streaming_join, to_streaming
 
 @dataclass(frozen=True)
 class ChangeSetup:
-    """What a join of changing tables is made of."""
+    """The definition of a join of changing tables."""
 
     spec: Spec
     left_schema: pa.Schema
@@ -59,16 +59,16 @@ class ChangeSetup:
 
 @dataclass(frozen=True)
 class SideRows:
-    """What a join holds of one side.
+    """The stored rows of one side.
 
     Attributes
     ----------
     rows
-        How many distinct rows, or a few more.
+        Number of distinct rows, or a few more.
     bytes
-        How much memory they take.
+        Memory of the rows.
     unmatched_deletes
-        How many deletes found no row.
+        Number of deletes that found no row.
     """
 
     rows: int
@@ -77,10 +77,11 @@ class SideRows:
 
 
 class ChangeJoin:
-    """A join of two tables that change. It is made by `juncture.changes`.
+    """A join of two tables that change, created by `juncture.changes`.
 
-    Changes go in with `apply`, epoch by epoch, and the changes of the answer come out: added to the answer as it was,
-    they make it the join of the two tables as they are.
+    Pass the changes of each epoch to `apply`. It returns the changes of the result: added to the previous result, they
+    give the join of the two tables as they are now. The cost of an epoch follows the number of changes and their
+    matches. Memory: the rows of both sides; with ``state=`` at most ``memory=``, and the rest on disk.
 
     Examples
     --------
@@ -130,52 +131,53 @@ class ChangeJoin:
 
     @property
     def epoch(self) -> int:
-        """How many epochs the join has taken."""
+        """Number of epochs applied."""
         return self._position.epoch
 
     @property
     def offset(self) -> Any:
-        """What was passed as ``offset`` last."""
+        """The last ``offset``."""
         return self._position.offset
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave, which may not have arrived after a crash or an error.
+        """Return the changes of the last epoch, which may not have been processed before a crash or an error.
 
-        What `populate` gave is not kept, since `result` makes it again.
+        The result of `populate` is not stored. Use `result` for it.
         """
         self.check_open()
         return self._last if self._state is None else self._state.store.last()
 
     def apply(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
-        """Take the changes of an epoch, and return those of the answer.
+        """Apply the changes of an epoch, and return those of the result.
 
         Parameters
         ----------
         left, right
-            What changed on a side: a record batch, a table that speaks Arrow, or a list of these. A column ``_weight``,
-            a column ``_change_type``, or the columns ``op``, ``before`` and ``after`` say what comes and what goes;
-            with none of them, all rows come. In what order changes come within an epoch makes no difference.
+            Changes of a side: a ``pyarrow.RecordBatch``, a table with the Arrow PyCapsule interface, or a list of
+            them. A column ``_weight`` or ``_change_type``, or the columns ``op``, ``before`` and ``after``, mark
+            inserts and deletes; without them, all rows are inserted. The order of changes within an epoch does not
+            matter.
         offset
-            Where the sources are by these changes, as plain data: it is kept with them, so that `offset` tells where to
-            go on. None leaves it as it was.
+            Position of the sources after these changes, as plain data. It is committed with them and returned by
+            `offset`. None leaves it unchanged.
 
         Returns
         -------
         list of pyarrow.RecordBatch
-            The changes of the answer, in no order: each row once, and none that comes and goes.
+            Changes of the result, in no order. Each row appears once, and changes that cancel do not appear.
 
         Raises
         ------
         SpecError, SchemaError
-            If what is given is no table, or has other columns.
+            If an argument is not a table, or has other columns.
         DataError
-            If a change is of no known kind, deletes what is not there (unless that is to be counted), or makes the join
-            one that has no answer. Then nothing of the epoch has been taken.
+            If a change is invalid, deletes a row that does not exist (unless these are counted), or causes a tie that
+            is an error. The epoch is then not applied.
         PlanError
             If the join is closed.
         StateError
-            If the epoch cannot be written to its folder. Then it has not been taken either. After an error that leaves
-            open what has been taken the join is closed: opened again, it has whole epochs, and `epoch` tells how many.
+            If the epoch cannot be written to its folder. It is then not applied. If it is unknown whether it was
+            committed, the join is closed: opened again, `epoch` returns the number of committed epochs.
         """
         self.check_open()
         changes = {side: list(self._read(side, given)) for side, given in zip(SIDES, (left, right), strict=True)}
@@ -184,26 +186,31 @@ class ChangeJoin:
     def populate(
         self, *, left: Any = None, right: Any = None, offset: Any = None, progress: Report | None = None
     ) -> list[pa.RecordBatch]:
-        """Take the tables as they are at first, and return the answer: all of its rows come, equal ones one by one.
+        """Load the initial tables, and return the result. Equal rows are returned separately.
 
-        Tables that are larger than ``memory=`` may come as a reader of batches. If the state is in a folder and rows
-        have a key, they are joined part by part, and the answer lies in a file that is gone once nobody holds it. If
-        the process ends before it is done, the folder is as it was.
+        Tables larger than ``memory=`` can be passed as readers of batches. If the state is in a folder and the join
+        has keys, they are joined in parts, and the result is in a temporary file that exists as long as the returned
+        batches. After a crash, the folder is unchanged.
 
         Parameters
         ----------
         left, right, offset
-            As for `apply`.
+            As in `apply`.
         progress
-            Called with what is being done (``"left"``, ``"right"``: rows are read, ``"output"``: they are joined), how
-            much of it is done, and how much there is, 0 if that is not known.
+            Called with a phase (``"left"`` and ``"right"`` while rows are read, ``"output"`` while they are joined),
+            the work done, and the total work, 0 if unknown.
+
+        Returns
+        -------
+        list of pyarrow.RecordBatch
+            The result, as inserts in no order.
 
         Raises
         ------
         PlanError
-            If there are rows already, or the join is closed.
+            If the join already has rows, or is closed.
         SpecError, SchemaError, DataError, StateError
-            As `apply` does.
+            Like `apply`.
         """
         if self.epoch:
             raise PlanError(
@@ -224,7 +231,7 @@ class ChangeJoin:
         return self._by_parts(self._state, parts, offset, progress)
 
     def _at_once(self, changes: Mapping[Side, list[Weighted]], offset: Any) -> list[pa.RecordBatch]:
-        """Take the first rows, which fit in memory."""
+        """Load initial rows that fit in memory."""
         lacking, answer = dict(self._position.missing), []
         writers = {} if self._state is None else self._state.writers(is_sorted=False)
         arrangements = self._kept.arrangements
@@ -236,7 +243,7 @@ class ChangeJoin:
                 if self._state is not None:
                     self._state.write(writers)
                 for side in SIDES:
-                    # No row of another part looks for them.
+                    # Rows of other parts have other keys.
                     for run in arrangements[side].memory:
                         joined[side].add(run)
                     arrangements[side].memory = []
@@ -255,7 +262,7 @@ class ChangeJoin:
         return answer
 
     def _end_to_end(self, side: Side, changes: Sequence[Weighted]) -> EndToEnd:
-        """Return what makes one run of the first rows of a side."""
+        """Return what concatenates the initial rows of a side into one run."""
         arrangement = self._kept.arrangements[side]
         batches = [batch for batch, _ in changes]
         whole = [
@@ -268,7 +275,7 @@ class ChangeJoin:
     def _by_parts(
         self, state: StoredState, changes: Mapping[Side, Iterable[Weighted]], offset: Any, report: Report | None
     ) -> list[pa.RecordBatch]:
-        """Take the first rows, which are too many to be taken at once."""
+        """Load initial rows that do not fit in memory."""
         lacking = dict(self._position.missing)
         self._is_whole = False
         try:
@@ -284,21 +291,21 @@ class ChangeJoin:
         return answer
 
     def _take_part(self, found: Mapping[Side, Delta], lacking: dict[Side, int]) -> list[pa.RecordBatch]:
-        """Take some of the first rows, whose keys no others have, and return their answer."""
+        """Load some of the initial rows, whose keys no other part has, and return their result."""
         deltas, missing = self._located(found)
         lacking.update({side: lacking[side] + missing[side] for side in SIDES})
         given = Changes()
         self._kept.operator.populate(deltas, Journal(), given)
-        return self._said(given.gathered())
+        return self._formatted(given.gathered())
 
     def _hold_nothing(self) -> None:
-        """Be as before the first rows."""
+        """Remove the initial rows after an error."""
         for arrangement in self._kept.arrangements.values():
             arrangement.memory = []
         self._check_whole()
 
     def _located(self, found: Mapping[Side, Delta]) -> tuple[Deltas, dict[Side, int]]:
-        """Return what changes do, and how many deletes of each side find nothing."""
+        """Return located changes, and the number of unmatched deletes of each side."""
         located = {side: self._kept.arrangements[side].locate(delta) for side, delta in found.items()}
         if self.setup.unmatched_deletes == "error":
             for side, (_, _, missing) in located.items():
@@ -312,7 +319,7 @@ class ChangeJoin:
         try:
             deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
             self._kept.operator.apply(deltas, journal, given)
-            answer = self._said(given.consolidated(self._identity))
+            answer = self._formatted(given.consolidated(self._identity))
             lacking = {side: self._position.missing[side] + missing[side] for side in SIDES}
             position = Position(self.epoch + 1, self.offset if offset is None else offset, lacking)
             if self._state is not None:
@@ -328,27 +335,27 @@ class ChangeJoin:
         return answer
 
     def _tidy(self) -> None:
-        """Tidy up after an epoch that has been taken."""
+        """Compact and merge after an epoch."""
         try:
             if self._state is None:
                 self._kept.compact()
             else:
                 self._state.settle(self._position)
         except BaseException:
-            # A caller that tries again would have the epoch counted twice.
+            # A caller that retries would apply the epoch twice.
             self.close()
             raise
         self._is_whole = True
 
     def _check_whole(self) -> None:
-        """Go on with what has been put back, unless the folder has the epoch nevertheless."""
+        """Close the join after an error if the folder has the epoch although memory does not."""
         stored = self._position if self._state is None else self._state.store.position()
         self._is_whole = self.epoch == (0 if stored is None else stored.epoch)
         if not self._is_whole:
             self.close()
 
     def _read(self, side: Side, given: Any) -> Iterator[Weighted]:
-        """Yield what was given of a side, in the types that rows are held in."""
+        """Yield changes of a side, in the types of stored rows."""
         schema = self._kept.arrangements[side].schema
         for batch, weights in [] if given is None else read_changes(given, self.setup.schema(side), side):
             if batch.num_rows:
@@ -374,18 +381,18 @@ class ChangeJoin:
             name="JN-DELETE-UNMATCHED",
         )
 
-    def _said(self, answer: Iterator[tuple[pa.RecordBatch, Ints]]) -> list[pa.RecordBatch]:
-        """Return the rows of the answer as users get them."""
-        said = []
+    def _formatted(self, answer: Iterator[tuple[pa.RecordBatch, Ints]]) -> list[pa.RecordBatch]:
+        """Return result rows in the format that users get."""
+        formatted = []
         for batch, weights in answer:
             first = 0
             for given in self._output.finished([batch]):
-                said.append(write_changes(given, weights[first : first + given.num_rows], self.setup.output))
+                formatted.append(write_changes(given, weights[first : first + given.num_rows], self.setup.output))
                 first += given.num_rows
-        return said
+        return formatted
 
     def result(self) -> pa.Table:
-        """Return the answer as it is: the join of the two tables as they are, by the batch engine."""
+        """Return the current result. It is computed by a batch join of the current tables."""
         self.check_open()
         plan = plan_local(
             self.setup.spec,
@@ -399,11 +406,11 @@ class ChangeJoin:
         return table
 
     def table(self, side: Side) -> pa.Table:
-        """Return the rows of a side as they are, in no order. Columns that the join does not look at are null."""
+        """Return the current rows of a side, in no order. Columns that the join does not read are null."""
         return pa.Table.from_batches(list(self._rows(side)), self.setup.schema(side))
 
     def _now(self, side: Side) -> pa.Table | pa.RecordBatchReader:
-        """Return the same, but for rows that are on disk, which come as they are read."""
+        """Return the current rows of a side; rows on disk as a reader."""
         if self._kept.arrangements[side].pages is None:
             return self.table(side)
         return pa.RecordBatchReader.from_batches(self.setup.schema(side), self._rows(side))
@@ -423,12 +430,12 @@ class ChangeJoin:
 
     @property
     def left(self) -> SideRows:
-        """What is held of the left side."""
+        """Number and memory of the stored left rows."""
         return self._held("left")
 
     @property
     def right(self) -> SideRows:
-        """What is held of the right side."""
+        """Number and memory of the stored right rows."""
         return self._held("right")
 
     def _held(self, side: Side) -> SideRows:
@@ -436,14 +443,14 @@ class ChangeJoin:
         return SideRows(arrangement.rows, arrangement.nbytes, self._position.missing[side])
 
     def check_open(self) -> None:
-        """Refuse to go on with a join that is closed.
+        """Raise an error if the join is closed.
 
         Raises
         ------
         PlanError
-            If it has been closed.
+            If the join is closed.
         StateError
-            If an error has left it with less than whole epochs.
+            If an error has interrupted an epoch.
         """
         if not self._is_whole:
             again = "Populate a new one" if self._state is None else "Close it and open its folder again"
@@ -455,7 +462,7 @@ class ChangeJoin:
             raise PlanError("The join is closed. Open it again with jn.changes(…).", name="JN-STATE-CLOSED")
 
     def close(self) -> None:
-        """Let go of all that is held. What is in a folder stays there."""
+        """Close the join, and release its memory. State in a folder is preserved."""
         if self._closed:
             return
         self._closed = True
@@ -471,7 +478,7 @@ class ChangeJoin:
 
 @contextmanager
 def _one_piece(side: Side) -> Iterator[None]:
-    """Say so if a type cannot hold the values of a column in one piece."""
+    """Raise an error if the values of a column do not fit one Arrow array."""
     try:
         yield
     except pa.ArrowException as error:
@@ -483,7 +490,7 @@ def _one_piece(side: Side) -> Iterator[None]:
 
 
 def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Schema]], Store]:
-    """Return what opens the state of a join in a folder, given the columns that are held of both sides."""
+    """Return a function that opens the state of a join in a folder, given the stored columns of both sides."""
     try:
         rocksdb = import_module("juncture.incremental.store.rocksdb")
     except ImportError as error:
@@ -496,7 +503,7 @@ def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Sch
 
 
 def described(setup: ChangeSetup) -> dict[str, Any]:
-    """Return what a join is, as plain data."""
+    """Return the definition of a join as plain data."""
     schemas = {f"{side}_schema": _shown(setup.schema(side)) for side in SIDES}
     return {"spec": json.loads(json.dumps(setup.spec.to_dict())), **schemas}
 

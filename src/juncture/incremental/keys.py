@@ -1,4 +1,4 @@
-"""The keys of both sides: codes for those that are in memory, and hashes by which rows lie on disk."""
+"""Keys of both sides: codes for keys in memory, and hashes that order rows on disk."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from juncture.incremental.arrangement import Arrangement
 
 BYTES_A_KEY = 56
-"""What a key takes, about: its entry in a hash table, its value, and its hash."""
+"""Approximate memory of a key: its entry in a hash table, its value, and its hash."""
 
 
 class HashedKeys:
-    """Codes for the keys of both sides, and a hash of each, which is the same in every process."""
+    """Codes for the keys of both sides, and a hash of each that is the same in every process."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class HashedKeys:
         *,
         nulls_equal: bool = False,
     ) -> None:
-        # Beside the sides, the hashes have to follow when keys take other codes.
+        # The hashes are a third store, because they have to follow when key codes change.
         left: KeyedRows = _BothSides(arrangements)
         self._known = KnownHashes()
         self._codes = HeldKeys(types, {"left": left, "right": self._known}, nulls_equal=nulls_equal)
@@ -39,11 +39,11 @@ class HashedKeys:
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take, about."""
+        """Approximate memory of the keys."""
         return BYTES_A_KEY * len(self._known.hashes)
 
     def of(self, columns: list[pa.Array], valid: Mask | None, rows: int) -> Codes:
-        """Return the codes of rows; `EMPTY` where a row can match nothing."""
+        """Return the key codes of rows; `EMPTY` where a row can match nothing."""
         keys = self._codes.of(columns, valid, rows)
         if self._hashes is None:
             self._known.room_for(1)
@@ -52,7 +52,7 @@ class HashedKeys:
         return keys
 
     def hashes(self, keys: Codes) -> Words:
-        """Return the hashes of keys; zero for `EMPTY`."""
+        """Return the hashes of key codes; zero for `EMPTY`."""
         here = keys != EMPTY
         if here.all():
             return self._known.hashes[keys]
@@ -62,11 +62,11 @@ class HashedKeys:
 
     @property
     def are_any(self) -> bool:
-        """Whether rows have a key at all."""
+        """Whether the join has keys."""
         return self._hashes is not None
 
     def hashes_of(self, columns: list[pa.Array], valid: Mask | None) -> Words:
-        """Return the hashes of keys that need no code; zero where a row can match nothing."""
+        """Return the hashes of keys without assigning codes; zero where a row can match nothing."""
         assert self._hashes is not None
         hashes, usable = self._hashes.of(columns)
         for mask in (usable, valid):
@@ -75,12 +75,12 @@ class HashedKeys:
         return hashes
 
     def forget(self) -> None:
-        """Forget keys that no row in memory has, once they may be the most."""
+        """Release key codes that no row in memory has, once they may be the majority."""
         self._codes.forget()
 
 
 class KnownHashes:
-    """The hash of each code."""
+    """The hash of each key code."""
 
     rows = 0
 
@@ -88,18 +88,18 @@ class KnownHashes:
         self.hashes = np.zeros(0, np.uint64)
 
     def room_for(self, count: int) -> None:
-        """Have room for so many codes."""
+        """Make room for ``count`` codes."""
         if count > len(self.hashes):
             longer = np.zeros(2 * count, np.uint64)
             longer[: len(self.hashes)] = self.hashes
             self.hashes = longer
 
     def keys(self, count: int) -> Mask:
-        """Return that none of so many keys is in use for their sake."""
+        """Return that hashes alone keep no key code in use."""
         return np.zeros(count, np.bool_)
 
     def note(self, keys: Codes, hashes: Words) -> None:
-        """Take the hashes of keys."""
+        """Store the hashes of key codes."""
         if (keys == EMPTY).any():
             here = np.flatnonzero(keys != EMPTY)
             keys, hashes = keys[here], hashes[here]
@@ -108,7 +108,7 @@ class KnownHashes:
             self.hashes[keys] = hashes
 
     def rekey(self, mapping: Codes) -> None:
-        """Take other codes for keys."""
+        """Map key codes to new ones."""
         kept = np.flatnonzero(mapping != EMPTY)
         hashes = np.zeros(2 * len(kept), np.uint64)
         hashes[mapping[kept]] = self.hashes[kept]
@@ -116,7 +116,7 @@ class KnownHashes:
 
 
 class _BothSides:
-    """The rows of both sides that are in memory."""
+    """The rows of both sides in memory."""
 
     def __init__(self, arrangements: Mapping[Side, Arrangement]) -> None:
         self._arrangements = arrangements
@@ -127,7 +127,7 @@ class _BothSides:
         return sum(len(run) for arrangement in self._arrangements.values() for run in arrangement.memory)
 
     def keys(self, count: int) -> Mask:
-        """Return which of so many keys any row has."""
+        """Return a mask of the first ``count`` key codes that a row has."""
         used = np.zeros(count, np.bool_)
         for arrangement in self._arrangements.values():
             used |= arrangement.keys(count)

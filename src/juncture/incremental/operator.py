@@ -1,4 +1,4 @@
-"""What keeps the answer of a join up to date: how its rows are coded, held and met, by the kind of join."""
+"""Creates the operator of a maintained join: its keys, codes and arrangements, by the kind of join."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ SIDES: tuple[Side, Side] = ("left", "right")
 Lines = npt.NDArray[np.int64]
 
 Deltas = Mapping[Side, tuple[Delta, list[Place]]]
-"""What changes on both sides, and where that is held."""
+"""The delta of each side, and where its rows are stored."""
 
 
 class Operator(Protocol):
-    """Makes the changes of both sides, and tells what follows."""
+    """Applies changes of both sides, and computes those of the result."""
 
     def apply(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
-        """Change the rows of both sides, and add what follows from that."""
+        """Apply changes of both sides, and add the changes of the result."""
 
     def populate(self, deltas: Deltas, journal: Journal, changes: Changes, /) -> None:
-        """Take the first rows of both sides, and add what follows from them."""
+        """Add the first rows of both sides, and their results."""
 
 
 @dataclass(frozen=True)
 class KeptJoin:
-    """A join whose rows are held."""
+    """A maintained join: its operator, the arrangements of both sides, and their keys."""
 
     operator: Operator
     arrangements: Mapping[Side, Arrangement]
@@ -62,22 +62,22 @@ class KeptJoin:
         return Delta.of(batch, weights, keys, seen.codes, hashes)
 
     def summed_delta(self, side: Side, batches: Sequence[pa.RecordBatch], weights: Ints) -> Delta:
-        """Return rows, of which some may be equal, as changes."""
+        """Return rows that may be equal as changes."""
         batch, identity = joined_batches(list(batches)), self.arrangements[side].identity
         return self.delta(side, batch, weights, identity.hashes(batch)).summed(identity)
 
     def hashes_of(self, side: Side, batch: pa.RecordBatch) -> Words:
-        """Return the hashes of the keys of rows; zero where a row can match nothing."""
+        """Return the key hashes of rows; zero where a row can match nothing."""
         seen = self._seen(batch, side)
         return self.keys.hashes_of(seen.keys, seen.valid)
 
     def keys_of(self, side: Side, batch: pa.RecordBatch) -> Codes:
-        """Return the codes of the keys of rows."""
+        """Return the key codes of rows."""
         seen = self._seen(batch, side)
         return self.keys.of(seen.keys, seen.valid, batch.num_rows)
 
     def numbers(self, side: Side, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
-        """Return the codes of the keys of rows, and the numbers by which they are found on disk."""
+        """Return the key codes of rows, and the lines by which they are found on disk: hashes and codes."""
         seen = self._seen(batch, side)
         keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
         seen.codes[:, keys == EMPTY] = 0
@@ -85,19 +85,19 @@ class KeptJoin:
         return keys, np.concatenate([np.stack(hashes), seen.codes])
 
     def nothing(self, side: Side) -> Delta:
-        """Return no changes of a side."""
+        """Return an empty delta of a side."""
         none = np.zeros(0, np.int64)
         return self.delta(side, pa.RecordBatch.from_pylist([], self.arrangements[side].schema), none, none)
 
     def compact(self) -> None:
-        """Merge what is held in pieces, and forget keys that no row has."""
+        """Merge runs, and release unused key codes."""
         for arrangement in self.arrangements.values():
             arrangement.compact()
         self.keys.forget()
 
 
 def kept_join(join: Resolved, output: Output) -> KeptJoin:
-    """Return a join that holds no rows yet."""
+    """Return a maintained join without rows. ``join`` is in the types of stored rows."""
     return _asof(join, output) if isinstance(join, ResolvedAsof) else _by_condition(join, output)
 
 
@@ -123,7 +123,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
     lines = join.spec.matches if join.how in ("right", "full") else 0
     arrangements: dict[Side, Arrangement] = {
         "left": Arrangement(schemas["left"], identity_of(schemas["left"], "left"), 2),
-        # Of a row that is there twice, one may have a match and the other none.
+        # Of two equal rows, one may have a match and the other none.
         "right": Arrangement(schemas["right"], identity_of(schemas["right"], "right"), 2, lines, unique=lines > 0),
     }
 
@@ -158,7 +158,7 @@ def _by_condition(join: Resolved, output: Output) -> KeptJoin:
 
 
 def identity_of(schema: pa.Schema, table: str) -> RowIdentity:
-    """Return what tells which rows of a table are equal."""
+    """Return the row identity of a table; raises `SchemaError` if a column cannot be compared."""
     try:
         return RowIdentity(schema)
     except NoIdentityError as error:

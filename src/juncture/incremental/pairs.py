@@ -1,8 +1,8 @@
-"""Joins that give pairs of rows, kept up to date: each change of a side meets the rows of the other.
+"""Maintained joins that return pairs of rows: each change of a side is matched with the rows of the other.
 
-The pairs follow the bilinear form: what changed on the left with the right rows as they were, then what changed on the
-right with the left rows as they are by then. Rows that are kept by whether they have a match (``how`` other than
-``inner``) have a count of their matches, and are given or taken back where it becomes zero, or is zero no more.
+The pairs follow the bilinear form: changed left rows with the right rows before the epoch, then changed right rows
+with the left rows after it. If ``how`` is not ``inner``, rows have a count of their matches. They are added or
+subtracted when the count becomes zero, or is no longer zero.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _GIVEN_ALONE = {"left": ("left", "full", "anti"), "right": ("right", "full")}
 
 
 class PairOperator:
-    """A join whose answer is pairs, rows without a match, or rows by whether they have one."""
+    """A join whose result has pairs, unmatched rows, or rows that have a match."""
 
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement], output: Output) -> None:
         self._condition = condition
@@ -37,19 +37,19 @@ class PairOperator:
         self._gives_pairs = self._how not in ("semi", "anti")
 
     def apply(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
-        """Change the rows of both sides, and add what follows from that."""
+        """Apply changes of both sides, and add the changes of the result."""
         for side, (delta, places) in deltas.items():
             if len(delta):
                 self._push(side, delta, places, journal, changes)
 
     def populate(self, deltas: Mapping[Side, tuple[Delta, list[Place]]], journal: Journal, changes: Changes) -> None:
-        """Take the first rows of both sides, and add what follows from them."""
+        """Add the first rows of both sides, and their results."""
         left, _ = deltas["left"]
         arrangement = self._arrangements["left"]
         if len(left):
             arrangement.change(left, [], np.zeros((arrangement.lines, len(left)), np.int64), journal)
         if len(deltas["right"][0]):
-            # Which left rows have no match is known in the end.
+            # Unmatched left rows are only known at the end.
             self._push("right", *deltas["right"], journal, changes, alone=False)
         for run in arrangement.runs if arrangement.lines else []:
             given = self._given("left", run.counts[0] > 0)
@@ -80,13 +80,13 @@ class PairOperator:
     def _meet(
         self, side: Side, delta: Delta, run: Run, rows: Codes, positions: Codes, changes: Changes
     ) -> tuple[Codes, Codes]:
-        """Return which of some candidates match, and add the pairs."""
+        """Return the candidates that match, and add the pairs."""
         check = self._condition.check
         gives_pairs = self._gives_pairs and changes.are_wanted
         if check is None and not gives_pairs:
             return rows, positions
-        ours, theirs = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
-        left, right = (ours, theirs) if side == "left" else (theirs, ours)
+        own_rows, other_rows = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
+        left, right = (own_rows, other_rows) if side == "left" else (other_rows, own_rows)
         good = None if check is None else passing(check, left, right)
         if good is not None:
             index = array_of(np.flatnonzero(good), pa.int64())
@@ -98,14 +98,14 @@ class PairOperator:
         return rows, positions
 
     def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: Changes) -> None:
-        """Add the rows that changed, where they are given by whether they have a match."""
+        """Add the changed rows that are results by themselves."""
         wanted = self._given(side, matched > 0)
         if wanted is not None and wanted.any():
             chosen = delta.some(np.flatnonzero(wanted))
             changes.add(self._output.alone(chosen.batch, side), chosen.weights)
 
     def _recount(self, side: Side, gained: list[tuple[Run, Codes, Ints]], journal: Journal, changes: Changes) -> None:
-        """Count the matches that held rows gained or lost, and add those that are given by whether they have one."""
+        """Update the match counts of stored rows, and add the rows that become or cease to be results."""
         for run in {id(run): run for run, _, _ in gained}.values():
             positions = np.concatenate([there for each, there, _ in gained if each is run])
             weights = np.concatenate([by for each, _, by in gained if each is run])
@@ -124,21 +124,21 @@ class PairOperator:
                 changes.add(self._output.alone(run.taken(there), side), sign * run.weights[there])
 
     def _given(self, side: Side, has_match: Mask) -> Mask | None:
-        """Tell which rows are given alone; None for none, whether they have a match or not."""
+        """Return which rows are results by themselves; None if no row is."""
         if side == "left" and self._how == "semi":
             return has_match
         return ~has_match if self._how in _GIVEN_ALONE[side] else None
 
 
 def counted(how: str, side: Side) -> bool:
-    """Tell whether rows of a side are kept by whether they have a match."""
+    """Return whether rows of a side have match counts."""
     return how in _GIVEN_ALONE[side] or (side == "left" and how == "semi")
 
 
 def passing(check: Node, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
     """Return which pairs of rows satisfy a condition; None if all do."""
     if not columns(check):
-        # The value of a constant has no rows of its own.
+        # A constant does not have the number of rows.
         left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
     good: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
     return None if good.all() else good

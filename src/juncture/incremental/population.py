@@ -1,9 +1,9 @@
-"""The first rows of tables: parted by the hash of their key, and joined part by part.
+"""Initial rows: partitioned by the hash of their key, and joined part by part.
 
-Rows that match have one key, so they are in one part. A part is small enough for what is looked up, sorted and taken
-to lie in the processor's cache, and its memory is used again for the next one. The parts come in the order in which
-rows lie on disk, so that each side becomes one sorted run, and no row is looked up. Tables that are larger than memory
-wait in files, part by part.
+Rows that match have one key, so they are in one part. A part is small enough that hash tables, sorting and row copies
+stay in the CPU cache, and its memory is reused for the next one. The parts are in the order of the rows on disk, so
+that each side becomes one sorted run without searching rows. Tables larger than memory are partitioned into files
+first.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _BITS = 6
 _PARTS = 1 << _BITS
 _BITS_MOST = 8
 _PART_ROWS = 1 << 18
-"""Rows of a part in memory, about."""
+"""Approximate number of rows of a part in memory."""
 
 _SCATTERED_ROWS = 1 << 17
 _ROW_BYTES = 60
-"""What a row in memory takes besides its columns, about."""
+"""Approximate memory of a row besides its columns."""
 
 _AT_ONCE = 1 / 16
-"""What rows that are joined at once may take of the memory: they are there some times over."""
+"""Share of memory for rows that are joined at once, which are copied several times."""
 
 
 def gathered(changes: Iterator[Weighted], most_bytes: float) -> tuple[list[Weighted], float]:
-    """Return changes up to about so many bytes, and how many are left of these: none if there may be more changes."""
+    """Return changes up to about ``most_bytes``, and the bytes that remain: none if there may be more changes."""
     found = []
     for batch, weights in changes:
         found.append((batch, weights))
@@ -78,7 +78,7 @@ def in_parts(kept: KeptJoin, changes: Mapping[Side, Sequence[Weighted]]) -> Iter
 
 
 def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
-    """Return the rows of a batch part by part, and where each of so many bits' parts starts, and the last one ends."""
+    """Return the rows of a batch in the order of their parts, and the start of each part, with the end."""
     part = (kept.hashes_of(side, batch) >> np.uint64(64 - bits)).astype(np.int32)
     ends = np.append(0, np.cumsum(np.bincount(part, minlength=1 << bits)))
     order = np.empty(len(part), np.int32)
@@ -87,7 +87,7 @@ def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tu
 
 
 class Parted:
-    """Takes the first rows of a join that are larger than memory by parts, which wait in files."""
+    """Loads the initial rows of a join with keys that are larger than memory, in parts."""
 
     def __init__(self, kept: KeptJoin, folder: Path, memory_bytes: int, report: Report | None) -> None:
         self._kept = kept
@@ -101,7 +101,7 @@ class Parted:
         take: Callable[[Mapping[Side, Delta]], list[pa.RecordBatch]],
         writers: Mapping[Side, Writer],
     ) -> list[pa.RecordBatch]:
-        """Take rows, and return the answer, whose memory is a file that is gone with it."""
+        """Load rows, and return the result, backed by a temporary file. ``take`` joins the rows of a part."""
         parts = self._folder / "parts"
         shutil.rmtree(parts, ignore_errors=True)
         try:
@@ -119,7 +119,7 @@ class Parted:
             shutil.rmtree(parts, ignore_errors=True)
 
     def _scatter(self, side: Side, changes: Iterable[Weighted], parts: Path) -> Ints:
-        """Write the rows of a side by parts, and return how much memory each takes."""
+        """Write the rows of a side in parts, and return the memory that each needs."""
         schema = weighted_schema(self._kept.arrangements[side].schema)
         sizes = np.zeros(_PARTS, np.int64)
         done = 0
@@ -136,8 +136,8 @@ class Parted:
                     writers[part].write_batch(scattered.slice(ends[part], counts[part]))
                 sizes += counts * row_bytes
                 done += batch.num_rows
-                self._tell(side, done, 0)
-        self._tell(side, done, done)
+                self._notify(side, done, 0)
+        self._notify(side, done, done)
         return sizes
 
     def _joined(
@@ -157,7 +157,7 @@ class Parted:
                         sink = files.enter_context(pa.ipc.new_file(str(path), batch.schema))
                     sink.write_batch(batch)
                 self._write(writers)
-                self._tell("output", some.stop, _PARTS)
+                self._notify("output", some.stop, _PARTS)
         if sink is None:
             return []
         with pa.memory_map(str(path)) as source:
@@ -178,7 +178,7 @@ class Parted:
         return self._kept.summed_delta(side, [batch.select(names) for batch in batches], weights)
 
     def _write(self, writers: Mapping[Side, Writer]) -> None:
-        """Write the rows that are in memory, and let go of them."""
+        """Write the rows in memory, and release them."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
                 for rows in sorted_pieces(run, self._kept.keys):
@@ -186,7 +186,7 @@ class Parted:
             arrangement.memory = []
         self._kept.keys.forget()
 
-    def _tell(self, phase: str, done: int, total: int) -> None:
+    def _notify(self, phase: str, done: int, total: int) -> None:
         if self._report is not None:
             self._report(phase, done, total)
 
@@ -196,14 +196,14 @@ def _path(parts: Path, side: Side, part: int) -> Path:
 
 
 def _slices(changes: Iterable[Weighted]) -> Iterator[Weighted]:
-    """Yield rows, not too many at a time."""
+    """Yield rows in slices of limited size."""
     for batch, weights in changes:
         for first in range(0, batch.num_rows, _SCATTERED_ROWS):
             yield batch.slice(first, _SCATTERED_ROWS), weights[first : first + _SCATTERED_ROWS]
 
 
 def _grouped(sizes: Ints, most: int) -> Iterator[range]:
-    """Yield parts that follow each other and are not too large together."""
+    """Yield ranges of consecutive parts that fit in memory together."""
     first = 0
     for part in range(1, _PARTS + 1):
         if part == _PARTS or sizes[first : part + 1].sum() > most:

@@ -1,4 +1,4 @@
-"""Some rows of a side with their weights, sorted so that matches are found in them."""
+"""A sorted run: rows of a side with weights, in which matches are found."""
 
 from __future__ import annotations
 
@@ -25,14 +25,18 @@ Table = npt.NDArray[np.int64]
 _LEAST = -(2**63)
 
 _OF_WHOLE = 8
-"""Part of the rows of a run of which a slice may keep the memory of the run."""
+"""A slice may retain the memory of the run if it has at least one in this many of its rows."""
 
 
 class Run:
-    """Rows in the order of key, first code and hash; those that can match nothing come first."""
+    """Rows by key, first code and hash; rows that can match nothing come first.
+
+    ``codes`` has one line for each relation; the first ``matching`` lines find matches. ``counts`` has lines that the
+    operator uses. ``groups`` are the distinct keys, ascending, and ``starts`` their first rows, with the end.
+    """
 
     is_fetched = False
-    """Whether the rows are held elsewhere, and here for one epoch."""
+    """Whether the rows are stored elsewhere, and are in memory for one epoch."""
 
     def __init__(
         self,
@@ -60,24 +64,24 @@ class Run:
 
     @cached_property
     def nbytes(self) -> int:
-        """How much memory the rows take."""
+        """Memory of the rows."""
         arrays = (self.keys, self.codes, self.weights, self.hashes, self.counts, self.groups, self.starts)
         return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
     @cached_property
     def memory(self) -> RowMemory:
-        """Where the rows lie."""
+        """The memory layout of the rows."""
         return RowMemory.of(self.batch)
 
     @property
     def living_rows(self) -> int:
-        """How many distinct rows are there."""
+        """Number of distinct rows with a weight."""
         return int(np.count_nonzero(self.weights))
 
     def alike(self, keys: Codes, codes: Table, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
-        """Return pairs of rows, of which something remains, and of positions that have their key, first code and hash.
+        """Return pairs of remaining rows, and positions with the same key, first code and hash.
 
-        Their keys ascend.
+        The keys have to ascend.
         """
         held = self.groups, self.starts, self.codes, self.hashes, self.weights
         room = len(keys)
@@ -89,7 +93,7 @@ class Run:
             room = count
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
-        """Yield the pairs of rows and positions that match, some at a time."""
+        """Yield pairs of rows and positions that match, some at a time. Rows are by key and code, all with a key."""
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
         held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach
@@ -98,18 +102,18 @@ class Run:
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 
     def taken(self, positions: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
-        """Return the rows at some positions; as they lie here, if they are many that follow each other."""
+        """Return the rows at some positions; a slice for many consecutive ones."""
         if len(positions) * _OF_WHOLE >= len(self) and _follow(positions):
             return self.batch.slice(int(positions[0]), len(positions))
         return rows_of(self.batch, array_of(positions, pa.int32() if positions.dtype == np.int32 else pa.int64()))
 
     def rekeyed(self, mapping: Codes) -> None:
-        """Take other codes for keys, in the same order."""
+        """Map key codes to new ones, in the same order."""
         self.keys, self.groups = _mapped(self.keys, mapping), _mapped(self.groups, mapping)
 
 
 def _follow(positions: npt.NDArray[np.signedinteger]) -> bool:
-    """Tell whether there are positions, each the next one."""
+    """Return whether positions are consecutive, and at least one."""
     ends = positions[[0, -1]] if len(positions) else np.zeros(2, np.int64)
     return len(positions) == int(ends[1] - ends[0]) + 1 and bool((positions[1:] - positions[:-1] == 1).all())
 
@@ -119,7 +123,7 @@ def _mapped(keys: Codes, mapping: Codes) -> Codes:
 
 
 def weights_of(weights: Ints, rows: npt.NDArray[np.signedinteger]) -> Ints:
-    """Return the weights of some rows; of most of them, it takes less to see first whether all are one."""
+    """Return the weights of some rows. For many rows, it is faster to check first whether all weights are one."""
     if 2 * len(rows) >= len(weights) and (weights == 1).all():
         return np.ones(len(rows), np.int64)
     found: Ints = weights[rows]
@@ -127,7 +131,7 @@ def weights_of(weights: Ints, rows: npt.NDArray[np.signedinteger]) -> Ints:
 
 
 def row_order(keys: Codes, codes: Table, hashes: Ints) -> tuple[Codes, Codes, Ints]:
-    """Return rows in the order of keys, first codes and hashes, those without a key first; their keys, and hashes."""
+    """Return rows by key, first code and hash, those without a key first; their keys, and hashes."""
     order = key_order(keys, codes)
     keys, hashes = keys[order], hashes[order]
     order_ties(keys, codes[0][order] if len(codes) else first_codes(codes), hashes, order)
@@ -135,7 +139,7 @@ def row_order(keys: Codes, codes: Table, hashes: Ints) -> tuple[Codes, Codes, In
 
 
 def key_order(keys: Codes, codes: Table) -> Codes:
-    """Return rows in the order of keys and first codes; those without a key come first."""
+    """Return rows by key and first code, those without a key first."""
     first = first_codes(codes)
     empty = np.flatnonzero(keys == EMPTY).astype(np.int32)
     rows = np.flatnonzero(keys != EMPTY).astype(np.int32) if len(empty) else None
@@ -145,7 +149,7 @@ def key_order(keys: Codes, codes: Table) -> Codes:
 
 
 def merged(runs: Sequence[Run], matching: int) -> Run:
-    """Return the rows of some runs, of which there is at least one, as one."""
+    """Return the rows of some runs, at least one, as one run."""
     batch = joined_batches([run.batch for run in runs])
     weights = np.concatenate([run.weights for run in runs])
     keys, hashes = (np.concatenate(each) for each in zip(*((run.keys, run.hashes) for run in runs), strict=True))
@@ -155,7 +159,7 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     living = np.flatnonzero(weights).astype(np.int32)
     order, keys, hashes = row_order(keys[living], np.take(codes, living, axis=1), hashes[living])
     there = living[order]
-    # Rows that lie in their order are near each other when they are taken.
+    # The batch is sorted too, so that consecutive rows are close in memory.
     return Run(
         rows_of(batch, array_of(there, pa.int32())),
         keys,
@@ -168,9 +172,10 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
 
 
 class EndToEnd:
-    """Makes one run of runs of which none has a key of another: where their keys rise, they just follow each other.
+    """Concatenates runs with distinct keys into one run, and sorts only if their keys do not ascend.
 
-    What has a fixed width is copied at once to where it goes, so that the memory of each run is free for the next one.
+    Columns of fixed width are copied at once, so that the memory of each run is free for the next one. ``whole`` marks
+    columns without nulls; ``lines`` are the numbers of lines of codes and counts.
     """
 
     def __init__(self, rows: int, schema: pa.Schema, whole: Sequence[bool], lines: tuple[int, int], matching: int):
@@ -203,7 +208,7 @@ class EndToEnd:
         self._rows = end
 
     def run(self) -> Run | None:
-        """Return all rows, or None if there are none."""
+        """Return all rows, or None; raises `pyarrow.ArrowException` if they do not fit one array."""
         if not self._rows:
             return None
         here = slice(self._rows)

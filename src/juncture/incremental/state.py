@@ -1,8 +1,7 @@
-"""What a join of changing tables holds, in memory and on disk, and when it goes from the one to the other.
+"""The state of a join of changing tables, in memory and on disk, and when it moves between them.
 
-While the rows of both sides fit in their share of memory they are all there, and what is on disk is for going on after
-the process ends. A side that does not fit is on disk but for what has come since the last checkpoint; the blocks that
-an epoch needs are read.
+While the rows of both sides fit in their share of memory, all are in memory, and the disk is only for recovery. A side
+that does not fit is on disk, except for changes since the last checkpoint. Each epoch reads the blocks that it needs.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ from juncture.spec.schema import Side
 _log = logging.getLogger(__name__)
 
 _IN_MEMORY = 1 / 2
-"""What runs in memory may take of it: when some are merged, there are two of them."""
+"""Share of memory for runs. While some are merged, they exist twice."""
 
 _WHEN_PAGED = 1 / 4
-"""What they may take where a side is on disk: the blocks that an epoch reads have to fit, too."""
+"""Share of memory for runs if a side is on disk, because the blocks of an epoch have to fit too."""
 
 _AT_FIRST = 1 / 4
-"""What the first rows may take of it if they are taken at once: they are there some times over."""
+"""Share of memory for initial rows that are loaded at once, which are copied several times."""
 
 _CACHED = 1 / 8
 _CHANGED = 1 / 8
 _SORTED = 1 / 8
 _ROW_BYTES = 60
-"""What a row in memory takes besides its columns, about."""
+"""Approximate memory of a row besides its columns."""
 
 
 class StoredState:
-    """The rows of both sides and where they are kept."""
+    """The rows of both sides, and where they are stored."""
 
     def __init__(self, kept: KeptJoin, store: Store, memory_bytes: int) -> None:
         self.store = store
@@ -61,7 +60,7 @@ class StoredState:
         self._merge: tuple[Side, Merge] | None = None
 
     def load(self) -> Position | None:
-        """Hold what the store has, and return how far it has come; None for a join that has not begun."""
+        """Load the state from the store, and return its position; None for a new join."""
         position = self.store.position()
         if position is None:
             return None
@@ -73,7 +72,7 @@ class StoredState:
         return position
 
     def _place(self, found: Mapping[Side, list[StoredRun]]) -> None:
-        """Have the rows of runs in memory, or be ready to look them up."""
+        """Load the rows of runs into memory, or prepare to look them up on disk."""
         paged = self._paged({side: sum(self._size(run) for run in runs) for side, runs in found.items()})
         for side, runs in found.items():
             if side in paged:
@@ -84,30 +83,30 @@ class StoredState:
                 self._kept.arrangements[side].memory = list(self._in_memory(side, runs))
 
     def write(self, writers: Mapping[Side, Writer]) -> None:
-        """Write the rows that are in memory as they are."""
+        """Write the rows in memory, unsorted."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
                 for rows in loose_pieces(run):
                     writers[side].add(rows)
 
     def begin(self, position: Position, writers: Mapping[Side, Writer]) -> None:
-        """Keep the first rows, which were written and are in memory."""
+        """Commit the initial rows, which were written and are in memory."""
         found = {side: self.store.take_in(writers[side]) for side in SIDES}
         self._checkpoint(position, {side: self._taken_in(side, each) for side, each in found.items()})
 
     def keep(self, position: Position, deltas: Deltas, answer: list[pa.RecordBatch]) -> None:
-        """Keep an epoch."""
+        """Commit an epoch."""
         self._note(deltas)
         changed = {side: [(delta.batch, delta.weights)] for side, (delta, _) in deltas.items()}
         self.store.commit(position, changed, answer)
 
     @property
     def first_bytes(self) -> float:
-        """How many bytes the first rows may take to be taken at once; those without a key cannot be parted."""
+        """Up to this size, initial rows are loaded at once. Rows without a key cannot be partitioned."""
         return self._memory_bytes * _AT_FIRST if self._kept.keys.are_any else math.inf
 
     def parted(self, report: Report | None) -> Parted:
-        """Return what takes the first rows if they are too many."""
+        """Return what loads the initial rows in parts."""
         return Parted(self._kept, self.store.folder, self._memory_bytes, report)
 
     def writers(self, *, is_sorted: bool) -> dict[Side, Writer]:
@@ -115,14 +114,14 @@ class StoredState:
         return {side: self.store.writer(is_sorted=is_sorted) for side in SIDES}
 
     def take_in(self, position: Position, writers: Mapping[Side, Writer]) -> None:
-        """Keep the first rows, which were written and are not in memory."""
+        """Commit the initial rows, which were written and are not in memory."""
         found = {side: self.store.take_in(writers[side]) for side in SIDES}
         runs = {side: self._taken_in(side, each) for side, each in found.items()}
         self.store.checkpoint(position, runs)
         self._place(runs)
 
     def settle(self, position: Position) -> None:
-        """Tidy up after an epoch: have what is too much in memory written."""
+        """Compact after an epoch, and make a checkpoint if memory is full."""
         for arrangement in self._kept.arrangements.values():
             if arrangement.pages is not None:
                 arrangement.pages.settle()
@@ -132,17 +131,17 @@ class StoredState:
             try:
                 self.checkpoint(position)
             except StateError as error:
-                # The epoch is kept. The next one tries again.
+                # The epoch is committed. The next one tries again.
                 _log.warning("No checkpoint was made: %s", error)
 
     def drop(self) -> None:
-        """Let go of what an epoch fetched that has failed."""
+        """Release rows that a failed epoch fetched."""
         for arrangement in self._kept.arrangements.values():
             if arrangement.pages is not None:
                 arrangement.pages.drop()
 
     def checkpoint(self, position: Position) -> None:
-        """Write what is in memory alone, so that it need not be read from the changes of each epoch."""
+        """Write the rows that are only in memory, so that recovery need not replay the changes."""
         self._checkpoint(position, dict(self._runs))
 
     def _checkpoint(self, position: Position, runs: dict[Side, list[StoredRun]]) -> None:
@@ -166,7 +165,7 @@ class StoredState:
             if self._merge is None:
                 self._begin_merge(side)
 
-    # Runs that become one
+    # Merging
 
     def _begin_merge(self, side: Side) -> None:
         found = mergeable(self._runs[side])
@@ -174,14 +173,14 @@ class StoredState:
             self._merge = side, Merge(found, self.store.writer(is_sorted=True))
 
     def _end_merge(self) -> None:
-        """Look rows up in a merged run, if one is done. It counts on disk with the next checkpoint."""
+        """Use a merged run, if one is done. It is committed with the next checkpoint."""
         if self._merge is None or not self._merge[1].is_done:
             return
         (side, merge), self._merge = self._merge, None
         try:
             written = self.store.take_in(merge.result())
         except StateError as error:
-            # The runs are there still. They are merged after another checkpoint.
+            # The runs are unchanged. They are merged after another checkpoint.
             _log.warning("Runs on disk were not merged: %s", error)
             return
         new = self._taken_in(side, written)
@@ -191,12 +190,12 @@ class StoredState:
         self._page(side, self._runs[side])
 
     def close(self) -> None:
-        """Let another process have the state."""
+        """Close the store, so that another process can open it."""
         if self._merge is not None:
             self._merge[1].stop()
         self.store.close()
 
-    # Where rows are
+    # Placement
 
     def _is_full(self) -> bool:
         arrangements = self._kept.arrangements.values()
@@ -233,7 +232,7 @@ class StoredState:
 
     @staticmethod
     def _size(run: StoredRun) -> int:
-        """Return how much memory the rows of a run would take, by those of its first block."""
+        """Return the approximate memory of the rows of a run, from its first block."""
         rows, _ = run.read(np.zeros(1, np.int64))
         return int(len(run) * (rows.batch.nbytes / len(rows) + _ROW_BYTES + rows.state.nbytes / len(rows)))
 
@@ -246,7 +245,7 @@ class StoredState:
         self._cache.clear()
 
     def _written(self, side: Side, *, is_sorted: bool = True) -> list[StoredRun]:
-        """Write the rows of a side that are in memory: those that stay there as they lie."""
+        """Write the rows of a side that are in memory; unsorted if they stay there."""
         written = [
             self.store.write(
                 sorted_pieces(run, self._kept.keys) if is_sorted else loose_pieces(run), is_sorted=is_sorted
@@ -256,7 +255,7 @@ class StoredState:
         return [self._stored(side, *found) for found in written if found is not None]
 
     def _sorted_runs(self, side: Side, runs: list[StoredRun]) -> list[StoredRun]:
-        """Return runs from which rows can be looked up, in place of those that lie as they came."""
+        """Return runs in which rows can be looked up, in place of unsorted ones."""
         found = [run for run in runs if run.index.is_sorted]
         parts: list[BlockRows] = []
         size = 0
@@ -277,17 +276,17 @@ class StoredState:
         written = self.store.write([BlockRows.sorted(rows.batch, numbers, rows.state)], is_sorted=True)
         return self._taken_in(side, written)
 
-    # What has come since
+    # Changes since the checkpoint
 
     def _note(self, deltas: Deltas) -> None:
-        """Take note of which sides have changed."""
+        """Record which sides have changed."""
         for side in SIDES:
             other: Side = "right" if side == "left" else "left"
             counts = bool(self._kept.arrangements[side].lines and len(deltas[other][0]))
             self._changed[side] |= counts or bool(len(deltas[side][0]))
 
     def _replay(self) -> None:
-        """Make the changes since the last checkpoint."""
+        """Apply the changes since the last checkpoint."""
         deltas: dict[Side, tuple[Delta, list[Place]]] = {}
         for side, arrangement in self._kept.arrangements.items():
             logged = list(self.store.log(side))

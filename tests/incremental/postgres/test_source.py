@@ -340,7 +340,7 @@ def test_a_slot_left_behind(database, monkeypatch, caplog):
         assert "The slot 'juncture' stays, and the server keeps its log for it" in caplog.text
         change_shop(database, 1, 5)
         source_of(database).close()
-        assert "of its log for the slot 'juncture', by which nobody reads" in caplog.text
+        assert "of its log for the slot 'juncture', from which no process reads" in caplog.text
 
 
 def test_changes_of_other_tables_let_the_server_forget(database, monkeypatch):

@@ -110,9 +110,9 @@ def test_what_is_told(hosting):
     all_come = rows.drop("_weight")
     said = jn.plan(rows, all_come, jn.Equi(on="k"), changes=True).explain()
     for line in (
-        "hosted: our own join of tables that change inside Spark's stateful operator",
+        "hosted: Juncture's join of tables that change in Spark's stateful operator",
         "left changes  _weight",
-        "right changes  no column: all rows come",
+        "right changes  no column: all rows are inserted",
         "partitions  2 by key",
     ):
         assert line in said, said

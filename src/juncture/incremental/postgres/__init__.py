@@ -1,1 +1,1 @@
-"""What reading from and writing to PostgreSQL share: connections, types, values as text, and logical replication."""
+"""What the PostgreSQL source and sink share: connections, types, values as text, and logical replication."""

@@ -1,4 +1,4 @@
-"""What PostgreSQL knows of the tables that are read, and whether their changes can be had."""
+"""Reads tables from PostgreSQL's catalog, and validates that their changes can be read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _VERSION_LEAST = 150_000
 
 @dataclass(frozen=True)
 class Column:
-    """A column as PostgreSQL publishes it."""
+    """A column as PostgreSQL publishes it. ``data_type`` is its Arrow type."""
 
     name: str
     type_oid: int
@@ -29,7 +29,7 @@ class Column:
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """A table that is read."""
+    """A table that is read. ``name`` is its name in Juncture, ``schema_name`` and ``table_name`` in PostgreSQL."""
 
     name: str
     oid: int
@@ -40,22 +40,22 @@ class PostgresTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns. Each may be null: that one no longer must not be is not told by the log."""
+        """The columns. All are nullable, because the log does not report dropped NOT NULL constraints."""
         return pa.schema([(column.name, column.data_type) for column in self.columns])
 
     @property
     def shown(self) -> str:
-        """Its name there, as messages say it."""
+        """The name in PostgreSQL, for messages."""
         return f"{self.schema_name}.{self.table_name}"
 
     @property
     def identifier(self) -> sql.Identifier:
-        """Its name there, as queries have it."""
+        """The name in PostgreSQL, for queries."""
         return sql.Identifier(self.schema_name, self.table_name)
 
 
 def check_server(connection: psycopg.Connection[Any]) -> None:
-    """Refuse a server, or a user, by which changes cannot be had."""
+    """Raise an error with the remedy if the server or the user does not allow reading changes."""
     version = connection.info.server_version
     if version < _VERSION_LEAST:
         raise PlanError(
@@ -87,7 +87,7 @@ def find_tables(
     types: Mapping[str, pa.DataType],
     only_grow: Collection[str],
 ) -> dict[str, PostgresTable]:
-    """Return the tables of some names."""
+    """Return tables by their names in Juncture. ``types`` overrides types of columns named ``table.column``."""
     for name in only_grow:
         if name not in names:
             raise SpecError(
@@ -164,7 +164,7 @@ def _table(
 
 
 def _generated(connection: psycopg.Connection[Any]) -> str:
-    """Return which generated columns are published: since version 18 those that are stored."""
+    """Return which generated columns are published: the stored ones since version 18."""
     return "s" if connection.info.server_version >= 180_000 else ""
 
 
@@ -180,7 +180,7 @@ def _all_tables(connection: psycopg.Connection[Any]) -> list[str]:
 def ensure_publication(
     connection: psycopg.Connection[Any], publication: str, tables: Mapping[str, PostgresTable]
 ) -> None:
-    """Make a publication of the tables, or check the one that is there."""
+    """Create a publication of the tables, or validate the existing one."""
     row = connection.execute(
         "SELECT pubinsert, pubupdate AND pubdelete AND pubtruncate FROM pg_catalog.pg_publication WHERE pubname = %s",
         [publication],

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL, on which every value comes in one form of text."""
+"""Connections to PostgreSQL with settings that fix the text format of values."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from juncture.errors import PlanError, SpecError, StateError
 
 _SETTINGS = (
     "-c datestyle=ISO,YMD -c timezone=UTC -c intervalstyle=iso_8601 -c extra_float_digits=3 -c bytea_output=hex "
-    # An epoch may take longer than the minute after which a server gives up a receiver by default.
+    # An epoch may take longer than a minute, after which a server disconnects a receiver by default.
     "-c wal_sender_timeout=10min"
 )
-"""What settles how values are written; given when the connection is made, since replication takes no SET."""
+"""Settings that fix the text format of values. They are options of the connection, because replication has no SET."""
 
 
 def conninfo_of(dsn: str, **more: str) -> str:
-    """Return what connects to a database, with the settings that values are read by."""
+    """Return a connection string with the settings for the text format of values."""
     try:
         given = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
@@ -37,24 +37,25 @@ def conninfo_of(dsn: str, **more: str) -> str:
 
 @contextmanager
 def reported(what: str) -> Iterator[None]:
-    """Say of PostgreSQL's own errors what was about to be done."""
+    """Raise PostgreSQL's errors as `JunctureError`. ``what`` completes "failed while trying to"."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege as error:
         raise PlanError(
-            f"PostgreSQL does not allow the user to {what}: {_said(error)}. Grant the privilege to the user.",
+            f"PostgreSQL does not allow the user to {what}: {_error_text(error)}. Grant the privilege to the user.",
             name="JN-POSTGRES-PRIVILEGE",
         ) from error
     except psycopg.OperationalError as error:
         raise StateError(
-            f"The connection to PostgreSQL failed while trying to {what}: {_said(error)}. No data was lost. Try again.",
+            f"The connection to PostgreSQL failed while trying to {what}: {_error_text(error)}. No data was lost. Try "
+            "again.",
             name="JN-POSTGRES-CONNECTION",
         ) from error
     except psycopg.Error as error:
-        raise PlanError(f"PostgreSQL refused to {what}: {_said(error)}.", name="JN-POSTGRES-REFUSED") from error
+        raise PlanError(f"PostgreSQL refused to {what}: {_error_text(error)}.", name="JN-POSTGRES-REFUSED") from error
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     return str(error).strip().rstrip(".")
 
 
@@ -65,7 +66,7 @@ def connected(dsn: str, *, autocommit: bool = True) -> psycopg.Connection[Any]:
         return psycopg.connect(conninfo, autocommit=autocommit)
     except psycopg.OperationalError as error:
         raise PlanError(
-            f"PostgreSQL cannot be reached: {_said(error)}. Check dsn=.", name="JN-POSTGRES-UNREACHABLE"
+            f"PostgreSQL cannot be reached: {_error_text(error)}. Check dsn=.", name="JN-POSTGRES-UNREACHABLE"
         ) from None
 
 
@@ -73,10 +74,10 @@ def replicating(dsn: str) -> abc.PGconn:
     """Connect for logical replication."""
     connection = pq.PGconn.connect(conninfo_of(dsn, replication="database").encode())
     if connection.status != pq.ConnStatus.OK:
-        said = connection.get_error_message().strip()
+        problem = connection.get_error_message().strip()
         connection.finish()
         raise PlanError(
-            f"PostgreSQL does not accept a replication connection with dsn=: {said}. Check max_wal_senders and "
+            f"PostgreSQL does not accept a replication connection with dsn=: {problem}. Check max_wal_senders and "
             "pg_hba.conf.",
             name="JN-POSTGRES-UNREACHABLE",
         )
@@ -84,7 +85,7 @@ def replicating(dsn: str) -> abc.PGconn:
 
 
 def lsn_number(text: str) -> int:
-    """Return a place in the log as a number.
+    """Return a position in the log as a number.
 
     Examples
     --------
@@ -96,7 +97,7 @@ def lsn_number(text: str) -> int:
 
 
 def lsn_text(number: int) -> str:
-    """Return a place in the log as PostgreSQL writes it.
+    """Return a position in the log in PostgreSQL's format.
 
     Examples
     --------

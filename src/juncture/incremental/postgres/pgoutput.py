@@ -1,4 +1,4 @@
-"""What PostgreSQL's plugin ``pgoutput`` tells of transactions, as change batches."""
+"""Decodes messages of PostgreSQL's plugin ``pgoutput`` into change batches."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _COLUMN = Struct(">Ii")
 _Value = bytes | None
 _Row = tuple[_Value, ...]
 _UNCHANGED = b"\x00unchanged"
-"""Stands for a large value that an update has left as it was. No text of PostgreSQL's has a zero byte."""
+"""Marks a large value that an update did not change. No text of PostgreSQL has a zero byte."""
 
 
 @dataclass
 class Gathered:
-    """Changes of one table, in the order in which they came."""
+    """Changes of one table in the order of the log. ``is_truncated`` deletes all earlier rows first."""
 
     rows: list[_Row] = field(default_factory=list)
     weights: list[int] = field(default_factory=list)
     is_truncated: bool = False
 
     def truncate(self) -> None:
-        """Take away all rows."""
+        """Remove all rows."""
         self.rows.clear()
         self.weights.clear()
         self.is_truncated = True
 
     def add(self, later: Gathered) -> None:
-        """Add what came later."""
+        """Append later changes."""
         if later.is_truncated:
             self.truncate()
         self.rows += later.rows
@@ -49,7 +49,7 @@ class Gathered:
 
 
 class Decoder:
-    """Reads messages, and gathers what each transaction changes."""
+    """Decodes messages, and collects the changes of each transaction. Changes of other tables are skipped."""
 
     def __init__(self, tables: Mapping[str, PostgresTable]) -> None:
         self._tables = {table.oid: table for table in tables.values()}
@@ -57,12 +57,12 @@ class Decoder:
         self.in_transaction = False
 
     def taken(self) -> dict[str, Gathered]:
-        """Return what the transaction that has just ended has changed, by table, and forget it."""
+        """Return and clear the changes of the transaction that has just ended, by table."""
         taken, self._gathered = self._gathered, {}
         return taken
 
     def read(self, message: bytes) -> int | None:
-        """Read a message; at the end of a transaction, return the place in the log that follows it."""
+        """Decode a message; at the end of a transaction, return the position in the log after it."""
         kind = message[0]
         if kind == 73:  # I
             table = self._tables.get(_OID.unpack_from(message, 1)[0])
@@ -137,11 +137,11 @@ class Decoder:
                 self._of(table).truncate()
 
     def _check_relation(self, message: bytes) -> None:
-        """Refuse a table that is not as it was when reading began."""
+        """Raise an error if a table was altered since reading began."""
         table = self._tables.get(_OID.unpack_from(message, 1)[0])
         if table is None:
             return
-        place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # past both names, and the identity
+        place = message.index(b"\0", message.index(b"\0", 5) + 1) + 2  # after both names and the replica identity
         (count,) = _TUPLE.unpack_from(message, place)
         place += 2
         now = []
@@ -159,7 +159,7 @@ class Decoder:
 
 
 def commit_place(message: bytes) -> int:
-    """Return where in the log the commit lies that a message tells: a slot that begins behind it leaves it out."""
+    """Return the position of a commit message in the log. A slot that starts after it excludes the transaction."""
     place: int = _COMMIT.unpack_from(message, 1)[1]
     return place
 
@@ -179,7 +179,7 @@ def _difference(before: list[tuple[str, int, int]], now: list[tuple[str, int, in
 
 
 def _read_tuple(message: bytes, place: int) -> tuple[_Row, int]:
-    """Return a row, and where the message goes on; ``place`` is after the letter that says what row it is."""
+    """Return a row, and the position after it; ``place`` is after the letter of the kind of row."""
     (count,) = _TUPLE.unpack_from(message, place)
     place += 2
     values: list[_Value] = []
@@ -216,7 +216,7 @@ def columns_of(table: PostgresTable, texts: list[pa.Array]) -> list[pa.Array]:
 
 
 def batch_of(table: PostgresTable, gathered: Gathered) -> pa.RecordBatch:
-    """Return gathered changes of a table as a change batch."""
+    """Return changes of a table as a change batch."""
     columns = zip(*gathered.rows, strict=True) if gathered.rows else [()] * len(table.columns)
     texts = [pa.array(list(column), pa.string()) for column in columns]
     weights = pa.array(np.array(gathered.weights, np.int64))

@@ -1,4 +1,4 @@
-"""The log of PostgreSQL as a stream of messages, and the slot that keeps it until it has been read."""
+"""PostgreSQL's log as a stream of messages, and replication slots."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _DATA = Struct(">cQQq")
 _KEEPALIVE = Struct(">cQqB")
 _STATUS = Struct(">cQQQqB")
 _EPOCH_US = 946_684_800_000_000
-"""PostgreSQL counts from the year 2000."""
+"""PostgreSQL's epoch is the year 2000."""
 _STATUS_S = 10.0
 
 
 @dataclass(frozen=True)
 class SlotStatus:
-    """What PostgreSQL says of a slot.
+    """Status of a replication slot.
 
     Attributes
     ----------
     name
         The slot.
     is_active
-        Whether a process reads by it.
+        Whether a process reads from it.
     process
-        That process, on the server.
+        Process ID of that process on the server; None if it is not active.
     confirmed
-        The place in the log up to which all has been taken.
+        Position in the log up to which changes were acknowledged.
     kept_bytes
-        How much of its log the server keeps for it.
+        Size of the log that the server retains for the slot.
     is_lost
-        Whether the server has removed what it would have read.
+        Whether the server has removed log that the slot needs.
     """
 
     name: str
@@ -52,7 +52,7 @@ class SlotStatus:
 
 
 def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | None:
-    """Return what PostgreSQL says of a slot; None if there is none."""
+    """Return the status of a slot; None if it does not exist."""
     row = connection.execute(
         "SELECT plugin, database, current_database(), active, active_pid, confirmed_flush_lsn::text, "
         "coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn), 0)::int8, wal_status = 'lost' "
@@ -73,20 +73,20 @@ def slot_status(connection: psycopg.Connection[Any], name: str) -> SlotStatus | 
 
 @dataclass(frozen=True)
 class Slot:
-    """A slot that has just been made."""
+    """A new slot: its first position, and the snapshot of the tables there, valid until the next command."""
 
     place: int
     snapshot: str
 
 
 def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -> Slot:
-    """Make a slot, which may go with the connection, and export the tables as they are where it begins."""
+    """Create a slot, and export a snapshot of the tables at its first position."""
     kind = "TEMPORARY LOGICAL" if temporary else "LOGICAL"
     command = f"CREATE_REPLICATION_SLOT {_quoted(name)} {kind} pgoutput (SNAPSHOT 'export')"
     result = connection.exec_(command.encode())
     if result.status != pq.ExecStatus.TUPLES_OK:
         raise PlanError(
-            f"Slot {name!r} was not created by PostgreSQL: {_said(result)}. Check slot= and the server's "
+            f"Slot {name!r} was not created by PostgreSQL: {_error_text(result)}. Check slot= and the server's "
             "max_replication_slots.",
             name="JN-SLOT-CREATE",
         )
@@ -96,12 +96,12 @@ def create_slot(connection: abc.PGconn, name: str, *, temporary: bool = False) -
 
 
 class LogStream:
-    """What a slot tells from a place in the log on."""
+    """The messages of a slot from a position in the log on."""
 
     def __init__(self, dsn: str, slot: str, publication: str, place: int) -> None:
         self._connection = replicating(dsn)
         self._taken = place
-        self._told_s = time.monotonic()
+        self._status_sent_s = time.monotonic()
         self.end = place
         command = (
             f"START_REPLICATION SLOT {_quoted(slot)} LOGICAL {lsn_text(place)} "
@@ -111,16 +111,17 @@ class LogStream:
         if result.status != pq.ExecStatus.COPY_BOTH:
             self.close()
             if result.error_field(pq.DiagnosticField.SQLSTATE) == b"55006":
-                raise PlanError(in_use(slot, _said(result)), name="JN-SLOT-IN-USE")
+                raise PlanError(in_use(slot, _error_text(result)), name="JN-SLOT-IN-USE")
             raise StateError(
-                f"Slot {slot!r} was not opened by PostgreSQL: {_said(result)}. Try again, or check the server's log.",
+                f"Slot {slot!r} was not opened by PostgreSQL: {_error_text(result)}. Try again, or check the server's "
+                "log.",
                 name="JN-POSTGRES-CONNECTION",
             )
         self._poll = select.poll()
         self._poll.register(self._connection.socket, select.POLLIN)
 
     def next(self, timeout_s: float) -> bytes | None:
-        """Return the next message of the plugin; None if none has come in time."""
+        """Return the next message of the plugin; None if there is none within the time."""
         until = time.monotonic() + timeout_s
         while True:
             try:
@@ -128,11 +129,11 @@ class LogStream:
             except psycopg.OperationalError as error:
                 raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
             if size == -1:
-                raise StateError(_lost(_said(self._connection.get_result())), name="JN-POSTGRES-CONNECTION")
+                raise StateError(_lost(_error_text(self._connection.get_result())), name="JN-POSTGRES-CONNECTION")
             if size == 0:
                 left_s = until - time.monotonic()
                 if left_s <= 0:
-                    self._tell_in_time()
+                    self._send_status_in_time()
                     return None
                 self._wait(left_s)
             elif data[0] == 119:  # w
@@ -141,10 +142,10 @@ class LogStream:
                 _, end, _, wants_answer = _KEEPALIVE.unpack_from(data)
                 self.end = max(self.end, end)
                 if wants_answer:
-                    self._tell()
+                    self._send_status()
 
     def _wait(self, left_s: float) -> None:
-        self._tell_in_time()
+        self._send_status_in_time()
         self._poll.poll(min(left_s, _STATUS_S) * 1000)
         try:
             self._connection.consume_input()
@@ -152,41 +153,41 @@ class LogStream:
             raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
 
     def acknowledge(self, place: int) -> None:
-        """Let the server forget the log up to a place."""
+        """Allow the server to discard the log up to a position."""
         self._taken = max(self._taken, place)
-        self._tell()
+        self._send_status()
 
-    def _tell_in_time(self) -> None:
-        if time.monotonic() - self._told_s > _STATUS_S:
-            self._tell()
+    def _send_status_in_time(self) -> None:
+        if time.monotonic() - self._status_sent_s > _STATUS_S:
+            self._send_status()
 
-    def _tell(self) -> None:
+    def _send_status(self) -> None:
         now_us = time.time_ns() // 1000 - _EPOCH_US
         try:
             self._connection.put_copy_data(_STATUS.pack(b"r", self._taken, self._taken, self._taken, now_us, 0))
             self._connection.flush()
         except psycopg.OperationalError as error:
             raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None
-        self._told_s = time.monotonic()
+        self._status_sent_s = time.monotonic()
 
     def close(self) -> None:
-        """Close the connection. The slot stays."""
+        """Close the connection. The slot is preserved."""
         self._connection.finish()
 
 
-def in_use(slot: str, said: str) -> str:
+def in_use(slot: str, problem: str) -> str:
     """Return the message for a slot from which another process reads."""
     return (
-        f"Slot {slot!r} is in use: {said}. Only one process can read from a slot. Stop the other one, or pass another "
-        "name as slot=."
+        f"Slot {slot!r} is in use: {problem}. Only one process can read from a slot. Stop the other one, or pass "
+        "another name as slot=."
     )
 
 
-def _lost(said: str) -> str:
-    return f"The connection to PostgreSQL was lost: {said.strip()}. No data was lost. Follow again to continue."
+def _lost(problem: str) -> str:
+    return f"The connection to PostgreSQL was lost: {problem.strip()}. No data was lost. Follow again to continue."
 
 
-def _said(result: Any) -> str:
+def _error_text(result: Any) -> str:
     return str(result.get_error_message()).strip().rstrip(".") if result is not None else "it ended"
 
 

@@ -1,4 +1,4 @@
-"""Types of PostgreSQL, and those of Arrow that hold the same values."""
+"""PostgreSQL types and their Arrow types."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SAME: Mapping[str, pa.DataType] = {
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"),
 }
-"""All others but numeric and arrays come as the text that PostgreSQL writes."""
+"""All other types except numeric and arrays are read as text."""
 
 _HEADER = 4
-"""What modifiers have besides what they say."""
+"""Offset of type modifiers."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class _Type:
 
 
 class Types:
-    """The types of a database, its own domains, enumerations and arrays among them."""
+    """The types of a database, including domains, enumerations and arrays."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         rows = connection.execute(
@@ -50,7 +50,7 @@ class Types:
         self._types = {row[0]: _Type(*row[1:]) for row in rows}
 
     def arrow(self, oid: int, modifier: int) -> pa.DataType:
-        """Return the type that holds the values of a column."""
+        """Return the Arrow type of a column."""
         found = self._types[oid]
         if found.kind == "d":
             return self.arrow(found.base, found.modifier if modifier < 0 else modifier)
@@ -62,11 +62,11 @@ class Types:
 
 
 def _numeric(modifier: int) -> pa.DataType:
-    """Return a decimal of as many digits. A numeric without precision has no such type: it comes as text."""
+    """Return a decimal type with the same digits; text for a numeric without precision."""
     if modifier < 0:
         return pa.string()
     precision, scale = (modifier - _HEADER) >> 16, (modifier - _HEADER) & 0x7FF
-    # Eleven bits with a sign: of numeric(3, -2) the last two digits are zeros, numeric(2, 4) begins with them.
+    # The scale has eleven bits with a sign: numeric(3, -2) rounds to hundreds, numeric(2, 4) starts with two zeros.
     scale = (scale ^ 1024) - 1024
     if scale < 0:
         precision, scale = precision - scale, 0
@@ -77,7 +77,7 @@ def _numeric(modifier: int) -> pa.DataType:
 
 
 def sql_type(data_type: pa.DataType) -> str:
-    """Return the type of PostgreSQL that holds the values of a type of Arrow.
+    """Return the PostgreSQL type of an Arrow type.
 
     Examples
     --------

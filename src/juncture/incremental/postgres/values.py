@@ -1,4 +1,4 @@
-"""Values as PostgreSQL writes them, and as Arrow holds them: exactly, or an error says which one does not fit."""
+"""Converts values between PostgreSQL's text format and Arrow, exactly or with an error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DAY_US = 86_400_000_000
 
 
 class DoesNotFitError(Exception):
-    """A value that a type of Arrow has no place for."""
+    """A value does not fit an Arrow type."""
 
     def __init__(self, value: str) -> None:
         super().__init__(value)
@@ -24,7 +24,7 @@ class DoesNotFitError(Exception):
 
 
 def from_text(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return values that PostgreSQL wrote as text.
+    """Return values that PostgreSQL wrote as text; raises `DoesNotFitError` with the first one that does not fit.
 
     Examples
     --------
@@ -80,13 +80,13 @@ def _times(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
     try:
         return texts.cast(data_type)
     except pa.ArrowInvalid:
-        # Arrow reads years of four digits.
+        # Arrow only reads years of four digits.
         counts = [None if text is None else _count(text, data_type) for text in texts.to_pylist()]
         return pa.array(counts, pa.int32() if pat.is_date32(data_type) else pa.int64()).cast(data_type)
 
 
 def _count(text: str, data_type: pa.DataType) -> int:
-    """Return the days or microseconds since 1970 of any time that PostgreSQL has."""
+    """Return the days or microseconds since 1970 of any time in PostgreSQL's format."""
     found = _FAR.fullmatch(text)
     if found is None:
         raise ValueError(text)
@@ -99,14 +99,14 @@ def _count(text: str, data_type: pa.DataType) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 by the Gregorian calendar, whose years before 1 are 0, -1 and so on.
+    """Return the days since 1970 in the proleptic Gregorian calendar, with a year 0.
 
     Examples
     --------
     >>> _days(1970, 1, 2), _days(10000, 1, 1)
     (1, 2932897)
     """
-    # Years begin in March here, so that the day that some years have more is their last.
+    # Years start in March here, so that a leap day is the last day of a year.
     if month < 3:
         year, month = year - 1, month + 12
     return 365 * year + year // 4 - year // 100 + year // 400 + (153 * (month - 3) + 2) // 5 + day - 719_469
@@ -136,12 +136,7 @@ _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",{}]+)')
 
 
 def read_array(text: str) -> list[str | None]:
-    r"""Return the elements of an array of one dimension.
-
-    Raises
-    ------
-    ValueError
-        If it has several.
+    r"""Return the elements of a one-dimensional array; raises `ValueError` for more dimensions.
 
     Examples
     --------
@@ -160,7 +155,7 @@ def read_array(text: str) -> list[str | None]:
 
 
 def to_text(values: pa.Array) -> pa.Array:
-    """Return values as what PostgreSQL reads: an array that `pyarrow.csv` writes as such."""
+    """Return values in PostgreSQL's text format, as an array that `pyarrow.csv` writes."""
     data_type = values.type
     if pat.is_dictionary(data_type):
         return to_text(values.dictionary_decode())

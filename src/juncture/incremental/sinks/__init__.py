@@ -1,1 +1,1 @@
-"""Where changes of an answer go: each epoch once, whatever happens in between."""
+"""Sinks for changes of a result, with exactly-once delivery of epochs."""

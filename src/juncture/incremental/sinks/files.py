@@ -1,7 +1,7 @@
-"""A folder of Parquet files that hold the changes of an answer, one for each epoch.
+"""A folder of Parquet files with the changes of a result, one file for each epoch.
 
-A file is written under a name that readers leave out, synced, and then renamed to the number of its epoch: so it is
-there as a whole or not at all, and the names tell which epochs have been taken.
+A file is written under a name that readers skip, synced, and then renamed to the number of its epoch. So it is complete
+or absent, and the names show which epochs were committed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DIGITS = 12
 
 
 class FilesSink:
-    """A folder of Parquet files with changes. It is made by `juncture.into_files`."""
+    """A folder of Parquet files with changes, created by `juncture.into_files`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class FilesSink:
         return self._epoch
 
     def _last(self, paths: Sequence[Path]) -> int:
-        """Return the number of the last file. The first ones may have been removed, and none in between."""
+        """Return the number of the last file. The first files may have been removed, but none in between."""
         epochs = []
         for path in paths:
             if not path.stem.isdecimal():
@@ -60,7 +60,7 @@ class FilesSink:
         return epochs[-1] if epochs else 0
 
     def _check(self, path: Path, schema: pa.Schema, state: str) -> None:
-        """Refuse a file of another state, or with other columns."""
+        """Raise an error for a file of another state, or with other columns."""
         try:
             found = pq.read_schema(path)
         except (OSError, pa.ArrowException) as error:
@@ -81,7 +81,7 @@ class FilesSink:
             )
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
-        """Write the file of an epoch, an empty one too."""
+        """Write the file of an epoch, even without rows."""
         if epoch != self._epoch + 1:
             raise StateError(
                 f"Folder {self._folder} is at epoch {self._epoch:,}, so epoch {epoch:,} cannot be written next. "
@@ -107,7 +107,7 @@ class FilesSink:
 
 
 def _sync(path: Path) -> None:
-    """Have the system write to the disk what a file or a folder holds."""
+    """Flush a file or a folder to disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -1,7 +1,7 @@
-"""A table of PostgreSQL that holds the answer: what changes is inserted, updated and deleted by key.
+"""A PostgreSQL table with a result: changes are inserted, updated and deleted by key.
 
-With each epoch its number is written in the same transaction, to the table `juncture_epochs` beside it. So an epoch is
-there with its number, or not at all.
+The number of each epoch is written in the same transaction, to the table `juncture_epochs` beside it. So an epoch is
+committed with its number, or not at all.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from juncture.incremental.postgres.values import to_text
 
 _GONE, _COME = sql.Identifier("juncture_gone"), sql.Identifier("juncture_come")
 _ANALYSED_ROWS = 1_000
-"""From so many rows on, the server is told how many there are, so that it joins them as is best."""
+"""From this many rows on, the server analyzes the temporary table before joining it."""
 _EPOCHS = "juncture_epochs"
 _MAKE_EPOCHS = (
     "CREATE TABLE IF NOT EXISTS {} (target text PRIMARY KEY, state text NOT NULL, epoch bigint NOT NULL, "
@@ -37,7 +37,7 @@ _SET_EPOCH = (
 
 
 class PostgresSink:
-    """A table of PostgreSQL that holds an answer. It is made by `juncture.into_postgres`."""
+    """A PostgreSQL table with a result, created by `juncture.into_postgres`."""
 
     def __init__(self, dsn: str, table: str, key: str | Sequence[str], *, replace: bool = False) -> None:
         self._dsn, self._name, self._replace = dsn, table, replace
@@ -52,7 +52,7 @@ class PostgresSink:
         self._state = ""
 
     def open(self, schema: pa.Schema, state: str) -> int | None:
-        """Return the last epoch that the table holds; it is made if it is not there."""
+        """Return the last epoch in the table; create the table if it does not exist."""
         self.close()
         self._columns = tuple(name for name in schema.names if name != WEIGHT)
         for name in self._key:
@@ -109,7 +109,7 @@ class PostgresSink:
         return None if row is None else (row[0], row[1])
 
     def _epoch(self) -> int:
-        """Return the last epoch of this state that the table holds."""
+        """Return the last epoch of this state in the table."""
         assert self._connection is not None
         row = self._connection.execute(
             sql.SQL("SELECT state, epoch FROM {} WHERE target = %s").format(self._epochs), [self._shown]
@@ -157,7 +157,7 @@ class PostgresSink:
         return rows
 
     def _apply(self, changes: Sequence[pa.RecordBatch]) -> None:
-        """Delete rows whose key goes, update those of which another comes, and insert those whose key is new."""
+        """Delete rows without a new version, update those with one, and insert rows with new keys."""
         if any(pc.max(pc.abs(batch.column(WEIGHT))).as_py() > 1 for batch in changes if batch.num_rows):
             raise self._not_a_key("a row is there twice")
         try:
@@ -185,9 +185,9 @@ class PostgresSink:
             )
 
     def _made(self, statement: str) -> int:
-        """Change the table, and return how many rows."""
+        """Execute a change of the table, and return the number of rows."""
         assert self._connection is not None
-        # The key is set as well, so that a table of nothing else has something to set.
+        # The key is set too, so that SET is not empty if the table has no other columns.
         values = sql.SQL(", ").join(sql.SQL("{0} = c.{0}").format(sql.Identifier(name)) for name in self._columns)
         filled = sql.SQL(statement).format(
             table=self._table,
@@ -226,5 +226,5 @@ def _names(names: Iterable[str]) -> sql.Composed:
 
 
 def _identifier(name: str) -> sql.Identifier:
-    """Return a name that may have a schema before a dot."""
+    """Return the identifier of a name, with an optional schema before a dot."""
     return sql.Identifier(*name.split("."))

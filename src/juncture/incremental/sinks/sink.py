@@ -1,4 +1,4 @@
-"""What takes the changes of an answer."""
+"""The interface of sinks."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ import pyarrow as pa
 from juncture.errors import SpecError
 
 Write = Callable[[int, list[pa.RecordBatch]], object]
-"""Takes the number of an epoch, and what has changed in it."""
+"""A function of the number of an epoch and its changes."""
 
 
 @runtime_checkable
 class Sink(Protocol):
-    """Takes the changes of an answer, epoch by epoch."""
+    """Commits the changes of a result, epoch by epoch."""
 
     def open(self, schema: pa.Schema, state: str, /) -> int | None:
-        """Return the last epoch that has been taken, 0 if none has; None if that is not known.
+        """Return the last committed epoch, 0 if there is none; None if that is unknown.
 
-        After an error it is called again.
+        It is called again after an error.
 
         Parameters
         ----------
         schema
-            The columns of changes, ``_weight`` among them.
+            Columns of the changes, including ``_weight``.
         state
-            What tells one state from another.
+            Identifier of the state.
         """
 
     def write(self, epoch: int, changes: Sequence[pa.RecordBatch]) -> None:
-        """Take an epoch as a whole, or not at all."""
+        """Commit an epoch atomically."""
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""
 
 
 class Callback:
-    """A function that takes the changes of an answer.
+    """A function as a sink.
 
-    Since nothing tells which epochs it has taken, the last one may come twice after a crash or an error of the
-    function, with the same number.
+    Its committed epochs are unknown after a restart. So the last epoch may be passed twice, with the same number,
+    after a crash or an error of the function.
     """
 
     def __init__(self, write: Write) -> None:
@@ -50,7 +50,7 @@ class Callback:
         self._epoch: int | None = None
 
     def open(self, _schema: pa.Schema, state: str, /) -> int | None:
-        """Return the last epoch that the function has taken from here; None if it has not been called yet."""
+        """Return the last epoch that the function has processed; None if it has not been called yet."""
         if state != self._state:
             self._state, self._epoch = state, None
         return self._epoch
@@ -65,7 +65,7 @@ class Callback:
 
 
 def sink_of(given: Sink | Write) -> Sink:
-    """Return what takes the changes of an answer."""
+    """Return a sink, or a function as a sink."""
     if isinstance(given, Sink):
         return given
     if not callable(given):

@@ -1,1 +1,1 @@
-"""Where changes come from: tables at first, then epochs of what changed, with offsets that say how far one has come."""
+"""Sources of changes: initial tables, then epochs of changes with offsets."""

@@ -1,9 +1,8 @@
-"""A folder of change batches as a source: files that are added one by one, each of them an epoch or a part of one.
+"""Folders of change batches as a source: each new file is an epoch or a part of one.
 
-A folder has a subfolder for each table. Files are taken in the order of their names, so that the name of one that is
-added has to come after those that are there: a number or a time, with leading zeros. Names that begin with a dot or an
-underscore are left out: write there, and rename. What a file holds is said as everywhere: by ``_weight``, by
-``_change_type``, or by ``op``, ``before`` and ``after``.
+Each table has a folder. Files are read in the order of their names, so each new name has to sort after the existing
+ones: use a number or a time with leading zeros. Names that begin with a dot or an underscore are skipped: write under
+such a name, and rename the file. The formats are those of `juncture.incremental.change_batch`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _LOOK_S = 0.05
 
 
 class FilesSource:
-    """Folders of change batches. It is made by `juncture.change_files`."""
+    """Folders of change batches, created by `juncture.change_files`."""
 
     def __init__(self, folders: Mapping[str, Path], tables: Mapping[str, pa.Schema]) -> None:
         for name, schema in tables.items():
@@ -43,16 +42,16 @@ class FilesSource:
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The tables, and their columns."""
+        """The tables with their columns."""
         return self._tables
 
     def snapshot(self, _read: Read, /) -> Snapshot:
-        """Return empty tables: the first file says what the first rows are."""
+        """Return empty tables: the first file has the first rows."""
         empty = {name: schema.empty_table() for name, schema in self._tables.items()}
         return Snapshot(empty, dict.fromkeys(self._tables, ""))
 
     def start(self, offset: Any) -> None:
-        """Go on after the files that an offset names."""
+        """Resume after the files that an offset names."""
         if not isinstance(offset, dict) or set(offset) != set(self._tables):
             raise StateError(
                 f"The state's offset {offset!r} has no file for each table of {sorted(self._tables)}. Pass the source "
@@ -62,7 +61,7 @@ class FilesSource:
         self._taken = dict(offset)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
-        """Return what the next files hold; None if none has come in that time."""
+        """Return the changes in the next files; None if there are none within the time."""
         until = time.monotonic() + timeout_s
         while not (waiting := self._waiting()):
             left_s = until - time.monotonic()
@@ -70,7 +69,7 @@ class FilesSource:
                 return None
             time.sleep(min(_LOOK_S, left_s))
         changes: dict[str, list[pa.RecordBatch]] = {}
-        # None has been taken if one of them cannot be read.
+        # No file is read if one of them cannot be read.
         taken = dict(self._taken)
         count, files = 0, 0
         for name, table in waiting:
@@ -85,7 +84,7 @@ class FilesSource:
         return SourceEpoch(changes, dict(taken), files, count)
 
     def acknowledge(self, offset: Any) -> None:
-        """Do nothing: files stay until somebody removes them."""
+        """Do nothing: Juncture does not remove files."""
 
     def close(self) -> None:
         """Do nothing: no file is open."""
@@ -103,7 +102,7 @@ class FilesSource:
         )
 
     def _waiting(self) -> list[tuple[str, str]]:
-        """Return the files that have not been taken, by name, of all tables."""
+        """Return the files of all tables that have not been read, by name."""
         return sorted(
             (name, table) for table in self._tables for name in self._names(table) if name > self._taken.get(table, "")
         )
@@ -112,8 +111,8 @@ class FilesSource:
         schema = self._tables[table]
         try:
             found = pq.read_table(path) if path.suffix == _PARQUET else _lines(path, schema)
-            # Files hold what they hold in types of their own: small numbers may have come as large ones.
-            return list(found.cast(_as_said(found.schema, schema)).to_batches())
+            # Files may have other types than the table: small integers may be stored as large ones.
+            return list(found.cast(_typed(found.schema, schema)).to_batches())
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise DataError(
                 f"File {path} cannot be read as changes of {table!r}: {error}. Write it again.", name="JN-FILE-DAMAGED"
@@ -126,13 +125,13 @@ class FilesSource:
 
 
 def _lines(path: Path, schema: pa.Schema) -> pa.Table:
-    """Return the rows of JSON lines, in the convention of the first one. A column that a line lacks is null there."""
+    """Return the rows of JSON lines, in the format of the first line. Missing columns are null."""
     with path.open("rb") as file:
         first = file.readline()
     if not first.strip():
         return schema.empty_table()
     names = json.loads(first)
-    # Arrow's reader takes days for numbers, and casts them from text.
+    # Arrow's JSON reader parses dates as numbers, but casts them from text.
     columns = [(field.name, pa.string() if pat.is_date(field.type) else field.type) for field in schema]
     row = pa.struct(columns)
     if "op" in names and "op" not in schema.names:
@@ -142,14 +141,14 @@ def _lines(path: Path, schema: pa.Schema) -> pa.Table:
         fields = [*columns, *(mark for mark in marks if mark[0] in names)]
     return pj.read_json(
         path,
-        # A line has to fit a block.
+        # Each line has to fit in a block.
         read_options=pj.ReadOptions(block_size=path.stat().st_size + 1),
         parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields)),
     )
 
 
-def _as_said(found: pa.Schema, schema: pa.Schema) -> pa.Schema:
-    """Return the types of a table for what is of it, and the others as they are."""
+def _typed(found: pa.Schema, schema: pa.Schema) -> pa.Schema:
+    """Return a schema with the types of the table's columns, and the other types unchanged."""
     row = pa.struct(list(schema))
     types = {field.name: field.type for field in schema} | {"before": row, "after": row}
     return pa.schema([(field.name, types.get(field.name, field.type)) for field in found])

@@ -1,8 +1,8 @@
-"""PostgreSQL as a source: its tables as they are, and then what each transaction changes, without gap or overlap.
+"""PostgreSQL as a source: a snapshot of its tables, then the changes of each transaction, without gap or overlap.
 
-The slot is made first, and with it a snapshot of the tables where it begins. While the tables are being read it is
-called ``…_new``: a process that dies meanwhile leaves a slot that is known to be of no use. Once what was read is kept,
-it gets its name.
+The slot is created first, with a snapshot of the tables at its first position. While the tables are read, its name is
+``…_new``: if the process stops in the meantime, this name shows that the slot is unused. It is renamed after the rows
+were committed.
 """
 
 from __future__ import annotations
@@ -40,18 +40,25 @@ _SLOT_KEEPS = (
 _NEW = "_new"
 _SLOT_CHARACTERS_MOST = 63
 _IN_USE_S = 5.0
-"""How long to wait for a slot that is in use: the server notices the end of a process that was killed a bit later."""
+"""How long to wait for a slot in use: the server notices the end of a killed process with a delay."""
 _KEPT_BYTES_MOST = 1 << 30
-"""Of a slot for which the server keeps more than that, a warning tells."""
+"""Warn if the server retains more log than this for an unused slot."""
 _IDLE_BYTES = 16 << 20
-"""So much log of other tables is an epoch without changes, so that the server need not keep it."""
+"""After this much log of other tables, an epoch without changes lets the server discard it."""
 _LINGER_S = 0.005
-"""How long an epoch waits for the next message: a server that is behind sends more slowly than it is read."""
+"""How long an epoch waits for the next message: a busy server sends more slowly than it is read."""
 _BLOCK_BYTES = 1 << 20
 
 
 class PostgresSource:
-    """Tables of PostgreSQL that change. It is made by `juncture.postgres`."""
+    """PostgreSQL tables as a source, created by `juncture.postgres`.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> with jn.postgres("host=db dbname=shop user=juncture", ["customers", "sales"]) as source:  # doctest: +SKIP
+    ...     print(source.tables, source.status())
+    """
 
     def __init__(
         self,
@@ -82,23 +89,23 @@ class PostgresSource:
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The tables, and their columns."""
+        """The tables with their columns."""
         return {name: table.schema for name, table in self._tables.items()}
 
     def status(self) -> SlotStatus | None:
-        """Return what the server says of the slot; None if there is none. The source may be closed."""
+        """Return the status of the slot; None if it does not exist. The source may be closed."""
         with self._asking(f"read the state of the slot {self.slot!r}"):
             return slot_status(self._connection, self.slot)
 
     def drop(self) -> None:
-        """Remove the slot, so that the server keeps no log for it. What was followed by it cannot be followed on.
+        """Drop the slot, so that the server discards its log. States that follow the slot cannot be resumed.
 
         The source may be closed.
 
         Raises
         ------
         PlanError
-            If another process reads by it.
+            If another process reads from the slot.
         """
         self._end_stream()
         with self._asking(f"drop the slot {self.slot!r}"):
@@ -108,7 +115,7 @@ class PostgresSource:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[None]:
-        """Have a connection, anew if it was lost, and for this alone if the source is closed."""
+        """Ensure a connection: a new one if it was lost, and a temporary one if the source is closed."""
         if self._connection.closed:
             self._connection = connected(self._dsn)
         try:
@@ -119,14 +126,24 @@ class PostgresSource:
                 self._connection.close()
 
     def snapshot(self, read: Read) -> Snapshot:
-        """Make the slot, and return the tables as they are where it begins.
+        """Create the slot, and return the tables at its first position.
+
+        Parameters
+        ----------
+        read
+            Called with the name of a table and the number of rows read since the last call.
+
+        Returns
+        -------
+        Snapshot
+            The tables, and the offset of the changes after them.
 
         Raises
         ------
         PlanError
-            If there is such a slot already, or something is not allowed.
+            If the slot exists already, or a privilege is missing.
         DataError
-            If a value has no place in the type of its column.
+            If a value does not fit the type of its column.
         """
         self._check_open()
         with self._asking("read the tables"):
@@ -143,11 +160,11 @@ class PostgresSource:
             return self._exported(new, read)
 
     def _exported(self, new: str, read: Read) -> Snapshot:
-        """Make the slot, and read the tables as they are where it begins."""
+        """Create the slot, and read the tables at its first position."""
         replication = replicating(self._dsn)
         try:
             made = create_slot(replication, new)
-            # The snapshot is there until something else is asked on the connection that has exported it.
+            # The snapshot is valid until the next command on the exporting connection.
             with connected(self._dsn, autocommit=False) as connection:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
                 connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(made.snapshot))
@@ -157,14 +174,19 @@ class PostgresSource:
         return Snapshot(tables, self._offset(made.place))
 
     def start(self, offset: Any) -> None:
-        """Go on from an offset, with what comes after it; after an error, too.
+        """Resume from an offset, also after an error.
+
+        Parameters
+        ----------
+        offset
+            The offset of a `Snapshot` or a `SourceEpoch`.
 
         Raises
         ------
         StateError
-            If the server no longer has what comes after it, or is another one.
+            If the server no longer has the log after the offset, or the offset is from another server.
         PlanError
-            If another process reads by the slot, or the source is closed.
+            If another process reads from the slot, or the source is closed.
         """
         self._check_open()
         self._end_stream()
@@ -178,25 +200,39 @@ class PostgresSource:
         self._stream = LogStream(self._dsn, self.slot, self.publication, place)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
-        """Return what whole transactions have changed; None if none has ended in that time.
+        """Return the changes of whole transactions.
 
-        After an error, `start` has to come first.
+        After an error, call `start` first.
+
+        Parameters
+        ----------
+        rows
+            Largest number of changes, unless one transaction has more.
+        timeout_s
+            How long to wait for a transaction, in seconds.
+
+        Returns
+        -------
+        SourceEpoch or None
+            None if no transaction has ended in that time.
 
         Raises
         ------
         SchemaError
-            If a table is not as it was.
+            If a table was altered.
         DataError
-            If a value has no place in the type of its column, or an old row is missing.
+            If a value does not fit the type of its column, or an old row is missing.
         StateError
             If the connection is lost.
+        PlanError
+            If the source has not been started.
         """
         if self._stream is None:
             raise PlanError("The source has not been started. Call start(offset) first.", name="JN-SOURCE-NOT-STARTED")
         try:
             return self._next(self._stream, rows, timeout_s)
         except BaseException:
-            # What has been read of a transaction, or of several, is lost.
+            # The changes of open transactions are lost.
             self._end_stream()
             raise
 
@@ -207,7 +243,7 @@ class PostgresSource:
         transactions, count = 0, 0
         until = time.monotonic() + timeout_s
         while count < rows:
-            # Once there is something, only what is about to come is waited for.
+            # After the first change, only wait for messages that are about to arrive.
             message = stream.next(_LINGER_S if gathered else max(0.0, until - time.monotonic()))
             if message is None:
                 break
@@ -216,7 +252,7 @@ class PostgresSource:
             except JunctureError as error:
                 if not gathered:
                     raise
-                # The transactions before can be taken.
+                # Return the transactions before the error first.
                 self._problem = error
                 break
             if end is None:
@@ -235,7 +271,7 @@ class PostgresSource:
         return SourceEpoch(changes, self._offset(self._place), transactions, count, truncated)
 
     def _idle_epoch(self) -> SourceEpoch | None:
-        """Return an epoch without changes where the log has grown by those of other tables."""
+        """Return an epoch without changes if changes of other tables have grown the log."""
         assert self._stream is not None
         if self._decoder.in_transaction or self._stream.end - self._place < _IDLE_BYTES:
             return None
@@ -243,12 +279,12 @@ class PostgresSource:
         return SourceEpoch({}, self._offset(self._place), 0, 0)
 
     def acknowledge(self, offset: Any) -> None:
-        """Let the server forget the log up to an offset."""
+        """Allow the server to discard the log up to an offset."""
         if self._stream is not None:
             self._stream.acknowledge(lsn_number(offset["lsn"]))
 
     def close(self) -> None:
-        """Close the connections. The slot stays, and the server keeps its log from there on."""
+        """Close the connections. The slot is preserved, and the server retains its log."""
         self._end_stream()
         if not self._connection.closed:
             with suppress(JunctureError):
@@ -258,7 +294,7 @@ class PostgresSource:
         self._is_closed = True
 
     def _ensure_publication(self) -> None:
-        """Make or check the publication, once: of a table that changes later the log tells where it does."""
+        """Create or validate the publication, once. The log reports later changes of tables."""
         if not self._is_published:
             ensure_publication(self._connection, self.publication, self._tables)
             self._is_published = True
@@ -288,7 +324,7 @@ class PostgresSource:
         return {"system": self._system, "slot": self.slot, "lsn": lsn_text(place), "tables": oids}
 
     def _place_of(self, offset: Any) -> int:
-        """Return the place in the log that an offset says, if it is one of this source."""
+        """Return the position in the log of an offset of this source."""
         now = self._offset(0)
         if not isinstance(offset, dict) or set(offset) != set(now):
             raise StateError(
@@ -313,7 +349,7 @@ class PostgresSource:
         return lsn_number(offset["lsn"])
 
     def _take_slot(self, place: int) -> None:
-        """Have a slot that tells what comes after a place, and nothing less."""
+        """Ensure a slot that has all changes after a position."""
         slot = self._unused(self.slot)
         new = self._unused(self.slot + _NEW)
         if slot is None and new is not None and new.confirmed == place:
@@ -344,7 +380,7 @@ class PostgresSource:
             self._drop_slot(new.name)
 
     def _unused(self, name: str) -> SlotStatus | None:
-        """Return a slot once nobody reads by it."""
+        """Return a slot once no process reads from it."""
         until = time.monotonic() + _IN_USE_S
         while (slot := slot_status(self._connection, name)) is not None and slot.is_active:
             if time.monotonic() > until:
@@ -359,7 +395,7 @@ class PostgresSource:
             self._connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
 
     def _warn_of_slots(self) -> None:
-        """Tell of slots that nobody reads by, and for which the server keeps much."""
+        """Warn of slots from which no process reads, and for which the server retains much log."""
         rows = self._connection.execute(
             "SELECT slot_name, pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn)::int8 FROM "
             "pg_catalog.pg_replication_slots WHERE NOT active AND plugin = 'pgoutput' AND database = current_database()"
@@ -403,7 +439,7 @@ def copied(
 
 
 def _blocks(copy: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
-    """Yield whole rows, about as much of them as is parsed at once."""
+    """Yield whole rows, in blocks that are parsed at once."""
     rows, size = [], 0
     for row in copy:
         rows.append(row)
@@ -416,7 +452,7 @@ def _blocks(copy: Iterable[bytes | bytearray | memoryview]) -> Iterator[bytes]:
 
 
 def _parsed(block: bytes, columns: int) -> pa.RecordBatch:
-    """Return rows of strings, where null is what is empty without quotes."""
+    """Return rows of strings. Empty values without quotes are null."""
     places = [str(place) for place in range(columns)]
     table = pv.read_csv(
         pa.BufferReader(block),

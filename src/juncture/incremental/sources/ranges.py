@@ -1,10 +1,10 @@
-"""A table of PostgreSQL between two places of the log, which can be read again until the slot is told to go on.
+"""A PostgreSQL table between two positions of the log, which can be read repeatedly until the slot advances.
 
-The log is looked at, and not taken: what a slot tells from a place to another is the same each time. A transaction is
-between them if its commit begins there, by which PostgreSQL itself decides what a slot leaves out.
+The log is peeked at, so a slot returns the same changes between two positions each time. A transaction is between them
+if its commit starts there, which is also PostgreSQL's rule for what a slot excludes.
 
-The first rows are those of the table at a later place, and what has changed between the two with the opposite weights.
-Added up that is the table as it was, though no snapshot of it is left.
+The initial rows are those of the table at a later position, plus the changes in between with opposite weights. Together
+they are the table at the first position, for which no snapshot exists any more.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ROWS = 10_000
 
 
 class RangedSource(PostgresSource):
-    """One table of PostgreSQL, by ranges of the log."""
+    """One PostgreSQL table, read by ranges of the log."""
 
     def __init__(self, dsn: str, table: str, slot: str, publication: str | None = None) -> None:
         super().__init__(dsn, [table], slot, publication)
@@ -40,7 +40,7 @@ class RangedSource(PostgresSource):
         return change_schema(self.table)
 
     def begin(self) -> dict[str, Any]:
-        """Make the slot if it is not there, and return where it begins."""
+        """Create the slot if it does not exist, and return its first position."""
         ensure_publication(self._connection, self.publication, self._tables)
         if self.status() is None:
             with reported(f"create the slot {self.slot!r}"):
@@ -50,19 +50,19 @@ class RangedSource(PostgresSource):
         return self._offset(slot.confirmed)
 
     def now(self) -> dict[str, Any]:
-        """Return the place up to which the log is written."""
+        """Return the current end of the log."""
         row = self._connection.execute("SELECT pg_current_wal_flush_lsn()::text").fetchone()
         assert row is not None
         return self._offset(lsn_number(row[0]))
 
     def place(self, offset: Any) -> int:
-        """Return the place that an offset says, from which on the slot tells what changes."""
+        """Return the position of an offset, from which the slot has all changes."""
         place = self._place_of(offset)
         self._take_slot(place)
         return place
 
     def pages(self) -> int:
-        """Return how many pages the table has."""
+        """Return the number of pages of the table."""
         row = self._connection.execute(
             "SELECT pg_relation_size(%s::oid) / current_setting('block_size')::int8", [self.table.oid]
         ).fetchone()
@@ -70,7 +70,7 @@ class RangedSource(PostgresSource):
         return int(row[0])
 
     def exported(self) -> tuple[abc.PGconn, Slot]:
-        """Return a connection that keeps the table as it is for others to read, and at which place of the log it is."""
+        """Return a connection that holds a snapshot of the table, and the position of the snapshot in the log."""
         replication = replicating(self._dsn)
         try:
             return replication, create_slot(replication, f"juncture_{token_hex(8)}", temporary=True)
@@ -79,7 +79,7 @@ class RangedSource(PostgresSource):
             raise
 
     def rows(self, snapshot: str, first: int, last: int | None) -> pa.Table:
-        """Return the rows on some pages of the table as it was exported; with None, on all from the first on."""
+        """Return the rows of the snapshot on the pages from ``first`` up to ``last``, or to the end."""
         where = sql.SQL("ctid >= {}::tid").format(f"({first},0)")
         if last is not None:
             where = sql.SQL("{} AND ctid < {}::tid").format(where, f"({last},0)")
@@ -90,7 +90,7 @@ class RangedSource(PostgresSource):
             return copied(connection, self.table, _silent, where)
 
     def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """Yield what the transactions between two places change."""
+        """Yield the changes of transactions between two positions."""
         decoder, gathered = Decoder(self._tables), Gathered()
         query = (
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, NULL, 'proto_version', '1', "
@@ -119,7 +119,7 @@ class RangedSource(PostgresSource):
             yield batch_of(self.table, gathered)
 
     def forget(self, offset: Any) -> None:
-        """Let the server forget the log up to an offset."""
+        """Allow the server to discard the log up to an offset."""
         slot = self._unused(self.slot)
         if slot is None:
             raise PlanError(
@@ -136,4 +136,4 @@ class RangedSource(PostgresSource):
 
 
 def _silent(_table: str, _rows: int) -> None:
-    """Tell no one of rows that were read."""
+    """Do not report rows."""

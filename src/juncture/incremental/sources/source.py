@@ -1,4 +1,4 @@
-"""What a source of changes is."""
+"""The interface of sources of changes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 Read = Callable[[str, int], object]
-"""Is told, of a table, how many rows more have been read."""
+"""Called with the name of a table and the number of rows read since the last call."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The tables as they are at first."""
+    """Initial tables, and the offset of the changes after them."""
 
     tables: Mapping[str, pa.Table]
     offset: Any
@@ -22,7 +22,11 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class SourceEpoch:
-    """Changes that belong together: one transaction of the source, or several."""
+    """Changes of one or several transactions of the source.
+
+    ``changes`` are change batches by table. All rows of ``truncated`` tables are deleted before them. ``offset`` is the
+    position after the changes, as plain data.
+    """
 
     changes: Mapping[str, Sequence[pa.RecordBatch]]
     offset: Any
@@ -34,24 +38,24 @@ class SourceEpoch:
 class Source(Protocol):
     """Tables that change.
 
-    It is read once as it is, and then epoch by epoch. What has been read is asked for again until it is acknowledged.
+    It is read once as a snapshot, and then epoch by epoch. Epochs are read again until they are acknowledged.
     """
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
-        """The tables, and their columns."""
+        """The tables with their columns."""
 
     def snapshot(self, read: Read, /) -> Snapshot:
-        """Return the tables as they are."""
+        """Return the initial tables."""
 
     def start(self, offset: Any) -> None:
-        """Go on from an offset, with what comes after it."""
+        """Resume after an offset."""
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
-        """Return what has changed, no more than about so many rows; None if nothing has within that time."""
+        """Return changes, about ``rows`` at most; None if there are none within the time."""
 
     def acknowledge(self, offset: Any) -> None:
-        """Take notice that all up to an offset is kept elsewhere."""
+        """Allow the source to discard changes up to an offset."""
 
     def close(self) -> None:
-        """Let go of connections and files."""
+        """Close connections and files."""

@@ -1,1 +1,1 @@
-"""Joins of tables that change on Spark: streaming DataFrames of changes."""
+"""Joins of streaming DataFrames of changes."""

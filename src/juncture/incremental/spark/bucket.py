@@ -1,4 +1,4 @@
-"""One bucket of a join of changes: the rows of both sides that are in it, and what a micro-batch does to them."""
+"""One bucket of a hosted join of changes: applies the changes of a micro-batch."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ Table = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class HeldRun:
-    """Rows as they lie in the state store, and the run that they are in memory."""
+    """A run in memory, and for each of its rows the row of the state store."""
 
     run: Run
     order: Ints
 
     @property
     def state(self) -> Table:
-        """Lines, in the order of the state store: how often each row is there, and counts of matches."""
+        """Lines in the order of the state store: the weight of each row, and match counts."""
         lines: Table = np.empty((1 + len(self.run.counts), len(self.run)), np.int64)
         lines[:, self.order] = np.concatenate([self.run.weights[None], self.run.counts])
         return lines
 
 
 class BucketChanges(ChangeJoin):
-    """A join of changes of which the rows are kept elsewhere between micro-batches."""
+    """A join of changes whose rows are in a state store between micro-batches."""
 
     def step(self, changes: Mapping[Side, list[Weighted]]) -> list[pa.RecordBatch]:
-        """Take the changes of a micro-batch that are in this bucket, and return those of the answer."""
+        """Apply the changes of a micro-batch in this bucket, and return those of the result."""
         return self._epoch(changes, None)
 
     def runs(self, side: Side) -> list[Run]:
@@ -46,10 +46,10 @@ class BucketChanges(ChangeJoin):
         return self._kept.arrangements[side].memory
 
     def load(self, side: Side, batch: pa.RecordBatch, hashes: Ints, state: Table) -> HeldRun:
-        """Hold rows that were held before."""
+        """Store rows from the state store."""
         arrangement = self._kept.arrangements[side]
         rows = self._kept.delta(side, batch, np.arange(batch.num_rows), hashes)
-        # What `delta` takes for weights tells in which order it has put the rows.
+        # The row numbers are passed as weights, so they return the order of the delta.
         order = rows.weights
         weights, counts = state[0][order], np.take(state[1:], order, axis=1)
         run = Run(rows.batch, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
@@ -58,7 +58,7 @@ class BucketChanges(ChangeJoin):
 
     @property
     def position(self) -> Position:
-        """How far the join has come."""
+        """Progress of the join."""
         return self._position
 
     @position.setter

@@ -1,8 +1,7 @@
-"""The rows that a bucket of changes holds, in Spark's state store: written once, and after that only what changes.
+"""Stored rows of a bucket of changes in Spark's state store. Each micro-batch writes only what it changes.
 
-Rows are held in runs. The columns of a run never change, so they are written when it is made, and removed when it is
-merged with others. How often its rows are there, and how many matches they have, is apart from them, by blocks of which
-those are written that a micro-batch changes.
+Rows are in runs. The columns of a run never change: they are written when it is created, and removed when it is merged.
+Weights and match counts are stored separately, in blocks. A micro-batch writes the blocks that it changes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _BLOCK_ROWS = 1 << 10
 
 @dataclass(frozen=True)
 class _Written:
-    """A run in the state store."""
+    """A run in the state store: the number of values of its columns, the run in memory, and its written state."""
 
     number: int
     parts: int
@@ -33,23 +32,23 @@ class _Written:
 
     @property
     def names(self) -> list[str | int]:
-        """What its values are called."""
+        """Names of its values."""
         return [*_blocks(self.state.shape[1]), *range(self.parts)]
 
 
 class StoredRuns:
-    """The held rows of one bucket."""
+    """The stored rows of one bucket. ``manifest`` is what `write` returned last."""
 
-    def __init__(self, cells: Cells, told: Mapping[str, Any]) -> None:
+    def __init__(self, cells: Cells, manifest: Mapping[str, Any]) -> None:
         self._cells = cells
-        self._next: int = told.get("next", 0)
-        self._told: dict[Side, list[list[int]]] = {side: told.get(side, []) for side in SIDES}
+        self._next: int = manifest.get("next", 0)
+        self._manifest: dict[Side, list[list[int]]] = {side: manifest.get(side, []) for side in SIDES}
         self._written: dict[Side, list[_Written]] = {"left": [], "right": []}
 
     def read(self, join: BucketChanges) -> None:
-        """Let a join hold the rows."""
+        """Load the rows into a join."""
         for side in SIDES:
-            for number, parts, rows in self._told[side]:
+            for number, parts, rows in self._manifest[side]:
                 batch, hashes = unweighted(rows_put(self._cells, number, parts, side))
                 blocks = values_of(self._cells, number, _blocks(rows), side)
                 state = np.concatenate(
@@ -63,15 +62,15 @@ class StoredRuns:
                 self._written[side].append(_Written(number, parts, held, state))
 
     def write(self, join: BucketChanges) -> dict[str, Any]:
-        """Let the rows be those of the join that they were read into, and return as plain data what `read` needs."""
+        """Write the changes of the join, and return as plain data what `read` needs."""
         return {side: list(self._kept(side, join)) for side in SIDES} | {"next": self._next}
 
     def _kept(self, side: Side, join: BucketChanges) -> Iterator[list[int]]:
-        """Write the runs of a side, and yield what is told of each."""
+        """Write the runs of a side, and yield what `read` needs of each."""
         known = {id(each.held.run): each for each in self._written[side]}
         for run in join.runs(side):
             if not run.weights.any():
-                # Nothing of it is there any more.
+                # All rows are deleted.
                 continue
             written = known.pop(id(run), None)
             rows = len(run)
@@ -87,7 +86,7 @@ class StoredRuns:
             remove(self._cells, written.number, written.names)
 
     def _put_state(self, number: int, state: Table, before: Table | None) -> None:
-        """Write the blocks of a run's state that are others than before."""
+        """Write the blocks of a run's state that have changed."""
         for block, name in enumerate(_blocks(state.shape[1])):
             here = slice(block * _BLOCK_ROWS, (block + 1) * _BLOCK_ROWS)
             if before is None or not np.array_equal(state[:, here], before[:, here]):
@@ -95,5 +94,5 @@ class StoredRuns:
 
 
 def _blocks(rows: int) -> list[str]:
-    """Return the names of the blocks of so many rows."""
+    """Return the names of the blocks of ``rows`` rows."""
     return [f"state {block}" for block in range(-(-rows // _BLOCK_ROWS))]

@@ -1,4 +1,4 @@
-"""Joins of two tables that change, by our own operator, which Spark hosts: its state is Spark's, and so is recovery."""
+"""Joins of two streams of changes by Juncture's operator inside Spark. Spark stores and recovers its state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.incremental.change_batch import WEIGHT, written_schema
 from juncture.incremental.join import ChangeSetup
-from juncture.incremental.spark.output import said
+from juncture.incremental.spark.output import formatted
 from juncture.incremental.spark.processor import METRICS, RESULT_COLUMNS, ChangeProcessor
 from juncture.incremental.spark.scatter import ChangesToBuckets
 from juncture.incremental.spark.side import ChangeSide
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 OBSERVED = "juncture_changes_{join}"
-"""What the metrics are called by which Spark reports of a join in ``observedMetrics``: those of `METRICS`."""
+"""Name of the `METRICS` of a join in ``observedMetrics``."""
 
-_DOES = "our own join of tables that change inside Spark's stateful operator"
+_DOES = "Juncture's join of tables that change in Spark's stateful operator"
 
 
 def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, unmatched_deletes: Any) -> Plan:
@@ -59,7 +59,7 @@ def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, un
     buckets = bucket_count(session, BucketKeys(streaming_join(join), 1))
     limits = resources(session)
     made = without_watermarks(_joined(setup, join, sides, buckets, limits))
-    frame = said(given_back(made, join, *sides, more=[WEIGHT]), output)
+    frame = formatted(given_back(made, join, *sides, more=[WEIGHT]), output)
     return Plan(
         join=join,
         engine="spark",
@@ -74,23 +74,20 @@ def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, un
 
 
 def _words(sides: tuple[ChangeSide, ChangeSide], buckets: int) -> Iterator[tuple[str, str]]:
-    """Say what `explain` says of the join."""
-    yield "changes", "hosted: our operator in transformWithState, with its rows as Arrow in Spark's state store"
+    """Yield the lines of `explain()`."""
+    yield "changes", "hosted: Juncture's operator in transformWithState, with rows as Arrow in Spark's state store"
     for side, given in zip(SIDES, sides, strict=True):
-        said_by = " and ".join(given.marks) if given.marks else "no column: all rows come"
-        yield f"{side} changes", said_by
-    yield "state", "the rows of both sides as they are, which is as much as there is of them"
+        marks = " and ".join(given.marks) if given.marks else "no column: all rows are inserted"
+        yield f"{side} changes", marks
+    yield "state", "all current rows of both sides"
     yield buckets_detail(buckets)
-    yield (
-        "emitted",
-        "once in each micro-batch, what it changes of the answer; each row once, and none that comes and goes",
-    )
+    yield "emitted", "once per micro-batch; each changed row once, without changes that cancel"
 
 
 def _joined(
     setup: ChangeSetup, join: Resolved, sides: tuple[ChangeSide, ChangeSide], buckets: int, limits: Resources
 ) -> DataFrame:
-    """Return the changes of the answer as Spark makes them, with weights."""
+    """Return the changes of the result, with weights, as a DataFrame."""
     sent = []
     for side, given in zip(SIDES, sides, strict=True):
         names = held_schema(streaming_join(join), side).names

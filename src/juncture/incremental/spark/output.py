@@ -1,4 +1,4 @@
-"""How streaming DataFrames say what changes of an answer, of rows with weights."""
+"""The format of changes in streaming DataFrames."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def said(frame: DataFrame, form: ChangeFormat) -> DataFrame:
-    """Return changes, given as rows whose last column is a weight, as users ask for them.
+def formatted(frame: DataFrame, form: ChangeFormat) -> DataFrame:
+    """Return changes, whose last column is a weight, in another format.
 
-    Where changes are said row by row, each is there as often as it changes.
+    In formats with one row per change, each row is repeated by its weight.
     """
     if form == "weight":
         return frame

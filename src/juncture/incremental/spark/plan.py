@@ -1,4 +1,4 @@
-"""Plans of joins of streaming DataFrames of changes: which sides are streams says how they are joined."""
+"""Plans joins of streaming DataFrames of changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plan(
     unmatched_deletes: Literal["error", "count"],
     session: SparkSession | None = None,
 ) -> Plan:
-    """Plan a join of streaming DataFrames of changes."""
+    """Plan a join with at least one streaming DataFrame of changes. The session's tasks read files."""
     if is_stream(left) and is_stream(right):
         check_sessions(left.sparkSession, right.sparkSession)
         return plan_hosted(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)

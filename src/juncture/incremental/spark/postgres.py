@@ -1,4 +1,4 @@
-"""PostgreSQL's changes as a source of Spark: places in its log are the offsets, and Spark's checkpoint keeps them."""
+"""PostgreSQL's changes as a Spark source. Offsets are positions in the log, which Spark's checkpoint stores."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PARTITIONS = 4
 
 @dataclass
 class Pages(InputPartition):
-    """Rows on some pages of the table as it is at first."""
+    """A partition with initial rows on some pages of the table."""
 
     snapshot: str
     first: int
@@ -36,7 +36,7 @@ class Pages(InputPartition):
 
 @dataclass
 class Log(InputPartition):
-    """What changes between two places of the log; or its opposite."""
+    """A partition with the changes between two positions of the log. ``sign`` is -1 for opposite weights."""
 
     first: int
     last: int
@@ -44,11 +44,11 @@ class Log(InputPartition):
 
 
 class PostgresDataSource(DataSource):
-    """The format ``juncture.postgres`` of ``spark.readStream``: the changes of one table, with a column ``_weight``."""
+    """The format ``juncture.postgres`` of ``spark.readStream``: changes of one table, with a column ``_weight``."""
 
     @classmethod
     def name(cls) -> str:
-        """Return what it is called."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> StructType:
@@ -57,33 +57,33 @@ class PostgresDataSource(DataSource):
             return spark_schema(source.schema)
 
     def streamReader(self, schema: StructType) -> PostgresStream:  # noqa: N802, ARG002 - Spark's name
-        """Return what reads it as a stream."""
+        """Return the stream reader."""
         return PostgresStream(dict(self.options))
 
 
 class PostgresStream(DataSourceStreamReader):
-    """Reads the table as it is in the first micro-batch, by pages, and then what transactions change."""
+    """Reads the initial table by pages in the first micro-batch, and then the changes of transactions."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
         self._exporting: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what tasks get: connections stay here."""
+        """Return the state for tasks, without connections."""
         return {"_options": self._options, "_exporting": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where the slot begins."""
+        """Return the first position of the slot."""
         with _opened(self._options) as source:
             return {**source.begin(), _FIRST: True}
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802, ARG002 - Spark's
-        """Return how far the log is written."""
+        """Return the end of the log."""
         with _opened(self._options) as source:
             return {**source.now(), _FIRST: False}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return what tasks read of a micro-batch."""
+        """Return the partitions of a micro-batch."""
         with _opened(self._options) as source:
             first, last = (source.place(_plain(offset)) for offset in (start, end))
             if not start[_FIRST]:
@@ -96,7 +96,7 @@ class PostgresStream(DataSourceStreamReader):
             return [*(Pages(slot.snapshot, *each) for each in ranges), Log(last, slot.place, -1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield what one task reads."""
+        """Yield the rows of a partition."""
         with _opened(self._options) as source:
             wire = wire_schema(source.schema)
             if isinstance(partition, Pages):
@@ -110,20 +110,20 @@ class PostgresStream(DataSourceStreamReader):
                 yield pa.RecordBatch.from_arrays(columns, schema=wire)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Let the server forget what Spark has kept."""
+        """Allow the server to discard the log that Spark has processed."""
         self.stop()
         with _opened(self._options) as source:
             source.forget(end)
 
     def stop(self) -> None:
-        """Let go of the table as it was."""
+        """Release the snapshot."""
         if self._exporting is not None:
             self._exporting.finish()
             self._exporting = None
 
 
 def _opened(options: Mapping[str, str]) -> RangedSource:
-    """Connect to the database that options name."""
+    """Connect to the database of the options."""
     lacking = [name for name in ("dsn", "table", "slot") if name not in options]
     more = [name for name in options if name not in _OPTIONS]
     if lacking or more:
@@ -140,7 +140,7 @@ def _plain(offset: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _times(batch: pa.RecordBatch, sign: int) -> pa.RecordBatch:
-    """Return changes, or their opposites."""
+    """Return changes, with opposite weights if ``sign`` is negative."""
     if sign > 0:
         return batch
     return batch.set_column(batch.num_columns - 1, batch.schema.field(-1), pc.negate(batch.column(-1)))

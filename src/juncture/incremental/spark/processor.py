@@ -1,4 +1,4 @@
-"""A join of changes as Spark's stateful operator runs it: bucket by bucket, with its state in Spark's state store."""
+"""The stateful processor of hosted joins of changes: one bucket per key, with its state in Spark's state store."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
 METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "unmatched_deletes")), "out_rows")
-"""What a bucket tells of a micro-batch: of each side how many changes came, how many rows are held then, and how
-many deletes found nothing; and how many rows of the answer change."""
+"""Metrics of a micro-batch: new changes, stored rows and unmatched deletes of each side, and changes of the result."""
 
 RESULT_COLUMNS = ", ".join(["content string, rows binary", *(f"{name} long" for name in METRICS)])
 
 _VERSION = "changes 1"
-"""Of what is written, which changes when it does."""
+"""Version of the state; change it with each change of the format."""
 
 
 class ChangeProcessor(StatefulProcessor):
-    """Keeps the answer of a join up to date, bucket by bucket."""
+    """Maintains the result of a join, bucket by bucket."""
 
     def __init__(self, setup: ChangeSetup, buckets: int, resources: Resources) -> None:
         self._setup = setup
@@ -45,7 +44,7 @@ class ChangeProcessor(StatefulProcessor):
         self._resources = resources
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name the state."""
+        """Create the state variables."""
         self._progress = handle.getValueState("progress", "progress string")
         self._tables = handle.getMapState("tables", "name string", "rows binary")
 
@@ -55,7 +54,7 @@ class ChangeProcessor(StatefulProcessor):
         rows: Iterator[Any],
         timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
-        """Yield what follows from the changes that are in one bucket."""
+        """Yield the changes of the result for the changes in one bucket."""
         settle()
         try:
             join, held = self._restored()
@@ -66,21 +65,21 @@ class ChangeProcessor(StatefulProcessor):
         except JunctureError as error:
             yield _sent(Content.ERROR, [to_ipc(error_packet(error).rows)], {})
             return
-        # Spark fails to convert frames without rows.
+        # Spark cannot convert frames without rows.
         if answer:
             yield _sent(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in answer], {})
-        told = {"out_rows": sum(batch.num_rows for batch in answer)}
+        metrics = {"out_rows": sum(batch.num_rows for batch in answer)}
         for side in SIDES:
-            told[f"{side}_rows"] = sum(batch.num_rows for batch, _ in changes[side])
-            told[f"{side}_state_rows"] = getattr(join, side).rows
-            told[f"{side}_unmatched_deletes"] = join.position.missing[side] - missing[side]
-        yield _sent(Content.EMPTY, [None], told)
+            metrics[f"{side}_rows"] = sum(batch.num_rows for batch, _ in changes[side])
+            metrics[f"{side}_state_rows"] = getattr(join, side).rows
+            metrics[f"{side}_unmatched_deletes"] = join.position.missing[side] - missing[side]
+        yield _sent(Content.EMPTY, [None], metrics)
 
     def close(self) -> None:
-        """Do nothing: there is nothing but state."""
+        """Do nothing: all state is in the state store."""
 
     def _restored(self) -> tuple[BucketChanges, StoredRuns]:
-        """Return the join as it was after the last micro-batch, and what is written of its rows."""
+        """Return the join after the last micro-batch, and its rows in the state store."""
         join = BucketChanges(self._setup, self._resources)
         found = self._progress.get()
         if found is None:
@@ -106,7 +105,7 @@ class ChangeProcessor(StatefulProcessor):
         return join, held
 
     def _keep(self, join: BucketChanges, held: StoredRuns) -> None:
-        """Let the state be that of a join."""
+        """Write the state of the join."""
         kept = {
             "version": _VERSION,
             "join": described(self._setup),
@@ -127,6 +126,6 @@ def _by_side(packets: Iterable[Packet]) -> dict[Side, list[Weighted]]:
     return changes
 
 
-def _sent(content: Content, cells: Sequence[pa.Buffer | None], told: dict[str, int]) -> pd.DataFrame:
-    """Return packets as Spark takes them."""
-    return sent(content, cells, {name: told.get(name, 0) for name in METRICS})
+def _sent(content: Content, cells: Sequence[pa.Buffer | None], metrics: dict[str, int]) -> pd.DataFrame:
+    """Return packets as a pandas DataFrame."""
+    return sent(content, cells, {name: metrics.get(name, 0) for name in METRICS})

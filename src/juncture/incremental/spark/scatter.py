@@ -1,4 +1,4 @@
-"""The map side of a join of changes: the rows that come and go, on their way to buckets."""
+"""The map side of a hosted join of changes: sends changed rows to buckets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from juncture.streams.spark.buckets import BucketKeys, labels
 
 @dataclass(frozen=True)
 class ChangesToBuckets(PacketStage):
-    """Sends the changes of one side to their buckets: a row goes where it came, whichever task reads that."""
+    """Sends the changes of one side to their buckets. Equal rows go to one bucket, whichever task reads them."""
 
     feed: Feed
     schema: pa.Schema
@@ -34,11 +34,11 @@ class ChangesToBuckets(PacketStage):
     buckets: int
 
     def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
-        """Yield one task's packets."""
+        """Yield the packets of one task."""
         join = streaming_join(self.setup.spec.resolve(self.setup.left_schema, self.setup.right_schema))
         held = held_schema(join, self.side)
         identity = identity_of(held, self.side)
-        # A left and a right row that are given alone and alike are one row of the answer.
+        # Unmatched left and right rows may be equal rows of the result, so they go to one bucket.
         rest = _together if join.how == "full" else identity.hashes
         keys, names = BucketKeys(join, self.buckets), labels(self.buckets)
         for table in self.feed.chunks(batches):

@@ -1,4 +1,4 @@
-"""A streaming DataFrame of changes as one side of a join: its rows, and what says which come and which go."""
+"""A streaming DataFrame of changes as one side of a join."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangeSide:
-    """A DataFrame of changes."""
+    """A DataFrame of changes. ``marks`` are the columns that mark changes: one beside the row, or three with it."""
 
     changes: FrameSide
     schema: pa.Schema
@@ -29,7 +29,7 @@ class ChangeSide:
 
     @classmethod
     def of(cls, frame: DataFrame, side: Side) -> ChangeSide:
-        """Look at a DataFrame's schema."""
+        """Validate the schema of a DataFrame."""
         changes = FrameSide.of(frame, side)
         schema, marks = rows_within(changes.schema, side)
         given = frame.schema if len(marks) <= 1 else frame.schema[marks[-1]].dataType
@@ -38,13 +38,13 @@ class ChangeSide:
 
     @property
     def session(self) -> SparkSession:
-        """The session that the DataFrame belongs to."""
+        """The session of the DataFrame."""
         return self.changes.session
 
     def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
-        """Return what tasks are given, and how they make changes of some columns of it."""
+        """Return a DataFrame for tasks, and a feed that reads changes of some columns from it."""
         return self.changes.rows([*columns, *self.marks] if len(self.marks) <= 1 else self.marks, coded)
 
     def columns(self, names: Sequence[str]) -> pa.Schema:
-        """Return the schema of some columns of its rows."""
+        """Return the schema of some columns of the rows."""
         return pa.schema([self.schema.field(name) for name in names])

@@ -1,7 +1,7 @@
-"""Joins of a stream of changes with a table that does not change: every task has the table whole, and nothing is held.
+"""Joins of a stream of changes with a table that does not change: every task has the whole table, without state.
 
-What becomes of a row of the stream depends on the table alone. So its changes are those of its matches, with its
-weight.
+The matches of a row of the stream depend on the table alone. So the changes of the result are the matches of changed
+rows, with the same weights.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.errors import PlanError
 from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
-from juncture.incremental.spark.output import said
+from juncture.incremental.spark.output import formatted
 from juncture.incremental.spark.side import ChangeSide
 from juncture.incremental.store.saved import weighted
 from juncture.planner.plan import Plan
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WeightedRows(OutputStage):
-    """Makes rows with weights of changes, however they are said."""
+    """Converts changes of any format to rows with weights."""
 
     feed: Feed
     schema: pa.Schema
@@ -61,7 +61,7 @@ def plan_with_table(
         )
     rows = _weighted(left, "left")
     planned = plan_of_stream(spec, rows, right, algorithm="auto", session=session, lazy=False, stats=None)
-    return _told(planned, "left", output)
+    return _with_format(planned, "left", output)
 
 
 def plan_with_left_table(
@@ -77,11 +77,11 @@ def plan_with_left_table(
             name="JN-CHANGES-TABLE",
         )
     rows = _weighted(right, "right")
-    return _told(plan_of_left_table(spec, left, rows, session=session), "right", output)
+    return _with_format(plan_of_left_table(spec, left, rows, session=session), "right", output)
 
 
-def _told(planned: Plan, side: Side, output: ChangeFormat) -> Plan:
-    """Return a plan whose rows have the weights of a side in a column, as one that gives changes."""
+def _with_format(planned: Plan, side: Side, output: ChangeFormat) -> Plan:
+    """Return a plan whose result, with the weights of a side in a column, is in an output format."""
     place = next(place for place, each in enumerate(planned.join.output) if (each.side, each.source) == (side, WEIGHT))
     shown = [field for each, field in enumerate(planned.join.output_schema) if each != place]
     written_schema(pa.schema(shown), output)
@@ -90,8 +90,8 @@ def _told(planned: Plan, side: Side, output: ChangeFormat) -> Plan:
     safe = [f"c{place}" for place in range(len(names))]
     last = [*(each for each in range(len(names)) if each != place), place]
     frame = frame.toDF(*safe).select(*(F.col(safe[each]) for each in last)).toDF(*names)
-    told = ("emitted", "the changes of each micro-batch, without cancelling an insert against a delete")
-    return replace(planned, run=Query(said(frame, output)).execute, details=(*planned.details, told))
+    emitted = ("emitted", "the changes of each micro-batch, without cancelling an insert against a delete")
+    return replace(planned, run=Query(formatted(frame, output)).execute, details=(*planned.details, emitted))
 
 
 def read_as_stream(side: str) -> str:
@@ -103,7 +103,7 @@ def read_as_stream(side: str) -> str:
 
 
 def _weighted(frame: DataFrame, of: Side) -> DataFrame:
-    """Return the rows of changes of a side with a column of weights."""
+    """Return the changed rows of a side with a column of weights."""
     side = ChangeSide.of(frame, of)
     changes, feed = side.rows(side.schema.names)
     schema = StructType([*side.spark_schema.fields, StructField(WEIGHT, LongType())])

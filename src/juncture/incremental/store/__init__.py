@@ -1,1 +1,1 @@
-"""Where the state of joins of changing tables is kept, so that it outlives the process."""
+"""Persistent state of joins of changing tables."""

@@ -1,10 +1,10 @@
-"""Sorted rows in blocks: how they are packed, and the index that tells which block to read.
+"""Sorted rows in blocks: how they are packed, and the index that finds blocks.
 
-Rows are in the order of the hash of their key, their first code, and the hash of the whole row; those that can match
-nothing count as having the hash 0. A block is the numbers by which rows are found (hashes and codes), and the columns
-as an Arrow message. What changes of a row (its weight, and counts of matches) is apart from it.
+Rows are ordered by the hash of their key, their first code, and the hash of the whole row. Rows that can match nothing
+have the key hash 0. A block has the lines by which rows are found (hashes and codes), and the columns as an Arrow
+message. Mutable state of a row (its weight and match counts) is stored separately.
 
-Rows that are also in memory are only read from the first to the last: they lie as they come, without these numbers.
+Rows that are also in memory are only read sequentially: their blocks are unsorted, and have no such lines.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ Table = npt.NDArray[np.int64]
 
 BLOCK_ROWS = 128
 LOOSE_ROWS = 1 << 14
-"""How many rows blocks have from which rows are looked up, and those which are read one after the other."""
+"""Number of rows of blocks for lookups, and of blocks that are read sequentially."""
 
 NUMBERS = 2
-"""Lines of numbers before the codes: the hash of the key, and that of the row."""
+"""Number of lines before the codes: key hash and row hash."""
 
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows in the order in which they lie on disk."""
+    """Rows in the order on disk.
+
+    ``numbers`` are lines: key hash, row hash and codes; none for unsorted rows. ``state`` are lines: weight and counts.
+    """
 
     batch: pa.RecordBatch
     numbers: Table
@@ -43,30 +46,30 @@ class BlockRows:
 
     @property
     def hashes(self) -> Words:
-        """The hashes of keys."""
+        """The key hashes."""
         hashes: Words = self.numbers[0].view(np.uint64)
         return hashes
 
     @property
     def row_hashes(self) -> Ints:
-        """The hashes of rows."""
+        """The row hashes."""
         hashes: Ints = self.numbers[1]
         return hashes
 
     @property
     def codes(self) -> Table:
-        """Lines of codes."""
+        """The code lines."""
         return self.numbers[NUMBERS:]
 
     @property
     def weights(self) -> Ints:
-        """How often each is there."""
+        """The weights."""
         weights: Ints = self.state[0]
         return weights
 
     @property
     def counts(self) -> Table:
-        """Lines of counts."""
+        """The lines of counts."""
         return self.state[1:]
 
     def some(self, rows: npt.NDArray[np.signedinteger]) -> BlockRows:
@@ -75,13 +78,13 @@ class BlockRows:
         return BlockRows(batch, np.take(self.numbers, rows, axis=1), np.take(self.state, rows, axis=1))
 
     def living(self) -> BlockRows:
-        """Return those that are there."""
+        """Return the rows with a weight."""
         here = np.flatnonzero(self.weights)
         return self if len(here) == len(self) else self.some(here)
 
     @classmethod
     def joined(cls, parts: Sequence[BlockRows]) -> BlockRows:
-        """Return some rows after others."""
+        """Return rows one after the other."""
         return cls(
             joined_batches([part.batch for part in parts]),
             np.concatenate([part.numbers for part in parts], axis=1),
@@ -98,7 +101,21 @@ class BlockRows:
 
 @dataclass(frozen=True)
 class Index:
-    """What is known of the blocks of a run without reading them."""
+    """The index of the blocks of a run.
+
+    Attributes
+    ----------
+    firsts
+        Lines of the first row of each block: key hash, row hash, and the first code (0 if there is none).
+    sizes
+        Number of rows of each block.
+    most
+        For each code line but the first, the greatest code of each block.
+    reach
+        The greatest excess of the first code of a row over the complement of its second, or `UNLIMITED`.
+    is_sorted
+        Whether rows can be looked up. Unsorted rows are only read sequentially.
+    """
 
     number: int
     firsts: Table
@@ -118,12 +135,12 @@ class Index:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return int(self.sizes.sum())
 
     @property
     def nbytes(self) -> int:
-        """How much memory the index takes."""
+        """Memory of the index."""
         return self.firsts.nbytes + self.sizes.nbytes + self.most.nbytes
 
     def packed(self) -> bytes:
@@ -133,7 +150,7 @@ class Index:
 
     @classmethod
     def unpacked(cls, content: bytes) -> Index:
-        """Return the index that was packed."""
+        """Return the index from bytes; raises `ValueError` if the length is wrong."""
         numbers = np.frombuffer(content, np.int64)
         number, blocks, lines, reach, is_sorted = (int(each) for each in numbers[:5])
         if len(numbers) != 5 + blocks * (4 + lines):
@@ -143,7 +160,7 @@ class Index:
 
     @classmethod
     def of(cls, number: int, rows: BlockRows, size: int, *, is_sorted: bool) -> Index:
-        """Return the index of rows, at least one, that are cut into blocks of a size."""
+        """Return the index of rows, at least one, in blocks of ``size`` rows."""
         starts = np.arange(0, len(rows), size)
         sizes = np.diff(np.append(starts, len(rows)))
         if not is_sorted:
@@ -162,7 +179,7 @@ class Index:
 
     @classmethod
     def joined(cls, parts: Sequence[Index]) -> Index:
-        """Return the index of blocks that follow each other."""
+        """Return the index of consecutive blocks."""
         reaches = [each.reach for each in parts]
         return cls(
             parts[0].number,
@@ -175,13 +192,13 @@ class Index:
 
 
 def pack_block(rows: BlockRows, first: int, size: int) -> bytes:
-    """Return the block of a size that begins with one of some rows, without what changes."""
+    """Return a block of ``size`` rows from row ``first`` on, without their mutable state."""
     content: bytes = rows.batch.slice(first, size).serialize().to_pybytes()
     return rows.numbers[:, first : first + size].tobytes() + content
 
 
 def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tuple[Table, pa.RecordBatch]:
-    """Return the numbers, of so many lines, and the columns of a block."""
+    """Return the lines and the columns of a block; raises `ValueError` or `pyarrow.ArrowException` if it is damaged."""
     count = size * lines
     numbers = np.frombuffer(content, np.int64, count).reshape(lines, size)
     batch = pa.ipc.read_record_batch(pa.py_buffer(content).slice(8 * count), schema)
@@ -191,14 +208,14 @@ def unpack_block(content: bytes, size: int, lines: int, schema: pa.Schema) -> tu
 
 
 def pack_state(state: Table) -> bytes:
-    """Return what changes of the rows of a block, in as few bytes as it takes."""
+    """Return the mutable state of a block in as few bytes as possible."""
     least, most = int(state.min(initial=0)), int(state.max(initial=0))
     width = next(width for width in (1, 2, 4, 8) if -(1 << (8 * width - 1)) <= least and most < 1 << (8 * width - 1))
     return bytes([width]) + state.astype(f"<i{width}").tobytes()
 
 
 def states_needed(rows: BlockRows, size: int) -> Mask:
-    """Tell which blocks of a size have a state that is not that of rows which are there once, and have no match."""
+    """Return which blocks have rows with a weight other than 1, or a match count other than 0."""
     differs = (rows.state[0] != 1) | rows.state[1:].any(axis=0)
     starts = np.arange(0, len(rows), size)
     needed: Mask = np.logical_or.reduceat(differs, starts) if len(starts) else differs
@@ -206,5 +223,5 @@ def states_needed(rows: BlockRows, size: int) -> Mask:
 
 
 def unpack_state(content: bytes, size: int) -> Table:
-    """Return what changes of the rows of a block."""
+    """Return the mutable state of a block."""
     return np.frombuffer(content, f"<i{content[0]}", offset=1).reshape(-1, size).astype(np.int64)

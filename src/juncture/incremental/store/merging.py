@@ -1,4 +1,4 @@
-"""Runs on disk that become one, in the background, while epochs go on to look rows up in them and to change them."""
+"""Merges runs on disk in the background, while epochs read and change them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
 _OF_ONE_SIZE = 4
-"""Runs of about one size that are merged: each row is written a number of times that grows with the logarithm."""
+"""This many runs of about one size are merged, so each row is written a logarithmic number of times."""
 
 
 def mergeable(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """Return the runs that should become one: some of about one size, or one of which half of the rows are gone."""
+    """Return the runs to merge: some of about one size, or one with more deleted than living rows."""
     for run in runs:
         if 2 * run.living_rows < len(run):
             return [run]
@@ -32,7 +32,7 @@ def mergeable(runs: Sequence[StoredRun]) -> list[StoredRun]:
 
 @dataclass(frozen=True)
 class Piece:
-    """Rows in order, with the run that each is from, by number, and its place there."""
+    """Rows in order, with the number of the run of each, and its position there."""
 
     rows: BlockRows
     sources: Ints
@@ -44,7 +44,7 @@ class Piece:
 
 
 def merged_pieces(runs: Sequence[StoredRun]) -> Iterator[Piece]:
-    """Yield the rows of sorted runs in their order, some at a time."""
+    """Yield the rows of sorted runs in order, some at a time."""
     streams = [_pieces(run, number) for number, run in enumerate(runs)]
     held: dict[int, Piece] = {}
     while True:
@@ -55,7 +55,7 @@ def merged_pieces(runs: Sequence[StoredRun]) -> Iterator[Piece]:
                     held[number] = piece
         if not held:
             return
-        # All rows up to the least of the last ones are there.
+        # All rows up to the least of the last rows of the pieces are in memory.
         edge = min(_place(piece.rows, len(piece.rows) - 1) for piece in held.values())
         parts = []
         for number, piece in list(held.items()):
@@ -83,7 +83,7 @@ def _place(rows: BlockRows, row: int) -> tuple[int, int, int]:
 
 
 def _up_to(rows: BlockRows, edge: tuple[int, int, int]) -> int:
-    """Return how many rows come no later than a place."""
+    """Return the number of rows up to a position in the order."""
     key, code, row = np.uint64(edge[0]), edge[1], edge[2]
     codes = _codes(rows)
     within = (codes < code) | ((codes == code) & (rows.row_hashes <= row))
@@ -102,7 +102,7 @@ def _in_order(parts: list[Piece]) -> Piece:
 
 
 class Merge:
-    """The merge of some runs, which begins at once."""
+    """The merge of some runs, which starts at once. Changes of the runs are tracked from then on."""
 
     def __init__(self, runs: Sequence[StoredRun], writer: Any) -> None:
         self.runs = list(runs)
@@ -116,12 +116,12 @@ class Merge:
 
     @property
     def nbytes(self) -> int:
-        """How much memory is taken by what tells where rows go."""
+        """Memory of the mapping from old to new positions."""
         return sum(target.nbytes for target in self._targets)
 
     @property
     def is_done(self) -> bool:
-        """Whether all is written."""
+        """Whether the new run is written."""
         return not self._thread.is_alive()
 
     def _work(self) -> None:
@@ -136,11 +136,11 @@ class Merge:
                     target[living.places[here]] = here + written
                 self.writer.add(living.rows)
                 written += len(living.rows)
-        except Exception as error:  # Told to whoever asks for the result.
+        except Exception as error:  # Raised by `result`.
             self._error = error
 
     def result(self) -> Any:
-        """Return what writes the new run, once all is written; what made that fail is raised."""
+        """Return the writer of the new run after the merge; raises an error if it failed."""
         self._thread.join()
         if self._error is not None:
             raise StateError(
@@ -150,7 +150,7 @@ class Merge:
         return self.writer
 
     def carry_over(self, run: StoredRun) -> None:
-        """Have the new run take over what has changed of the others since they were read."""
+        """Apply the changes of the old runs since the merge started to the new one."""
         for source, target in zip(self.runs, self._targets, strict=True):
             places = source.changed_places()
             places = places[target[places] >= 0]
@@ -160,6 +160,6 @@ class Merge:
                 run.living_rows -= int(np.count_nonzero(state[0] == 0))
 
     def stop(self) -> None:
-        """Give up."""
+        """Cancel the merge."""
         self._stopped.set()
         self._thread.join()

@@ -1,7 +1,7 @@
-"""The rows of a side that are on disk, and those of them that an epoch has fetched.
+"""The rows of a side on disk, and those that an epoch has fetched.
 
-What an epoch needs is fetched as it is asked for: each row once, as a run in memory, in which it is found and changed
-like any other. When the epoch is done, what has changed of its rows is taken over.
+An epoch fetches the rows that it needs: each once, as a run in memory, which is searched and changed like any other.
+After the epoch, changes of its rows are written back.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _BLOCKS_AT_ONCE = 256
 
 
 class PageKeys(Protocol):
-    """The keys of rows that lie on disk."""
+    """The keys of rows on disk."""
 
     def hashes(self, keys: Codes, /) -> Words:
-        """Return the hashes of keys, given their codes: the same for as long as rows are there; zero for `EMPTY`."""
+        """Return the hashes of key codes, stable while rows exist; zero for `EMPTY`."""
 
 
 class FetchedRun(Run):
-    """Rows that were fetched from a run on disk."""
+    """Rows fetched from a run on disk. ``places`` are their positions there."""
 
     is_fetched = True
 
@@ -56,7 +56,7 @@ class FetchedRun(Run):
         self._places = places[order]
 
     def settle(self) -> None:
-        """Have the run on disk take over what has changed."""
+        """Write changes back to the run on disk."""
         state = np.concatenate([self.weights[None], self.counts])
         changed = np.flatnonzero((state != self._before).any(axis=0))
         if len(changed):
@@ -65,7 +65,7 @@ class FetchedRun(Run):
 
 
 class Pages:
-    """The rows of a side that are on disk."""
+    """The rows of a side on disk. ``keys_of`` returns the key codes of rows."""
 
     def __init__(
         self, stored: list[StoredRun], keys: PageKeys, keys_of: Callable[[pa.RecordBatch], Codes], matching: int
@@ -79,21 +79,21 @@ class Pages:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(len(run) for run in self.stored)
 
     @property
     def nbytes(self) -> int:
-        """How much memory they take."""
+        """Memory of indexes, changes and fetched rows."""
         return sum(run.nbytes for run in self.stored) + sum(run.nbytes for run in self.fetched)
 
     @property
     def changed_bytes(self) -> int:
-        """How much of that is to be written."""
+        """Memory of changes that are not on disk yet."""
         return sum(run.changed_bytes for run in self.stored)
 
     def fetch_matches(self, keys: Codes, codes: Table) -> None:
-        """Fetch all that rows of the other side, which all have a key, may match."""
+        """Fetch all rows that rows of the other side, which all have a key, may match."""
         hashes, count, lines = self._keys.hashes(keys), len(keys), self._matching
         ends = np.full(count, LEAST), np.full(count, GREATEST)
         low = ~codes[0] if lines else ends[0]
@@ -101,17 +101,17 @@ class Pages:
         self._fetch(Sought(hashes, low, ends[1], *ends, ~codes[1:lines], second))
 
     def fetch_equal(self, keys: Codes, codes: Table, row_hashes: Ints) -> None:
-        """Fetch all rows that may be equal to some."""
+        """Fetch all rows that may be equal to given ones."""
         first = codes[0] if len(codes) else np.zeros(len(keys), np.int64)
         none = np.zeros((0, len(keys)), np.int64)
         self._fetch(Sought(self._keys.hashes(keys), first, first, row_hashes, row_hashes, none))
 
     def fetch_between(self, keys: Codes, low: Ints, high: Ints) -> None:
-        """Fetch the rows of each key whose first codes are between two limits, which count."""
+        """Fetch the rows of each key with first codes between two inclusive limits."""
         self._fetch(Sought.between(self._keys.hashes(keys), low, high))
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
-        """Fetch rows until the nth one of each row's key from its code on is among them, or there are no nearer ones."""
+        """Fetch rows until the nth neighbour of each code is among them: `nth_neighbours`."""
         hashes = self._keys.hashes(keys)
         for run in self.fetched:
             _look(run, keys, codes, nth, found, forward=forward)
@@ -126,18 +126,18 @@ class Pages:
                 rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], found[rows], forward=forward)]
 
     def settle(self) -> None:
-        """Take over what an epoch has changed, and let go of what it fetched."""
+        """Write back what an epoch has changed, and release fetched rows."""
         for run in self.fetched:
             run.settle()
         self.drop()
 
     def drop(self) -> None:
-        """Let go of what an epoch fetched."""
+        """Release fetched rows."""
         self.fetched = []
         self._places = {}
 
     def living(self) -> Iterator[BlockRows]:
-        """Yield the rows that are there, some at a time."""
+        """Yield the rows with a weight, some at a time."""
         for stored in self.stored:
             for rows, _ in stored.pieces():
                 yield rows.living()
@@ -152,7 +152,7 @@ class Pages:
                 self._take_in(stored, blocks, hashes)
 
     def _take_in(self, stored: StoredRun, blocks: Ints, hashes: Words) -> FetchedRun | None:
-        """Fetch rows with some key hashes, ascending, from some blocks; return them, less those that are there."""
+        """Fetch rows with some key hashes, ascending, from some blocks; return those that were not fetched yet."""
         known = self._places.get(id(stored))
         parts, found = [], []
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
@@ -179,7 +179,7 @@ class Pages:
 
 
 def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
-    """Return rows that lie on disk as a run in memory."""
+    """Return rows from disk as a run in memory."""
     order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
     return Run(
         rows_of(rows.batch, array_of(order, pa.int32())),
@@ -193,7 +193,7 @@ def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
 
 
 def loose_pieces(run: Run) -> Iterator[BlockRows]:
-    """Yield the rows of a run in memory that are there as they are, some at a time."""
+    """Yield the living rows of a run in memory, unsorted, some at a time."""
     none = np.zeros((0, len(run)), np.int64)
     for first in range(0, len(run), _PIECE_ROWS):
         here = slice(first, first + _PIECE_ROWS)
@@ -202,7 +202,7 @@ def loose_pieces(run: Run) -> Iterator[BlockRows]:
 
 
 def sorted_pieces(run: Run, keys: PageKeys) -> Iterator[BlockRows]:
-    """Yield the rows of a run in memory that are there in the order in which they are found on disk, some at a time."""
+    """Yield the living rows of a run in memory in the order on disk, some at a time."""
     hashes = keys.hashes(run.keys)
     order = _stored_order(run, keys.hashes(run.groups))
     order = order[run.weights[order] != 0]
@@ -214,12 +214,12 @@ def sorted_pieces(run: Run, keys: PageKeys) -> Iterator[BlockRows]:
 
 
 def _stored_order(run: Run, hashes: Words) -> Ints:
-    """Return the rows of a run in the order in which they lie on disk, given the hash of each of its groups."""
+    """Return the rows of a run in the order on disk, given the hash of each of its keys."""
     rank = np.argsort(hashes, kind="stable")
     ranked = hashes[rank]
     sizes = np.diff(run.starts)[rank]
     if len(ranked) > 1 and (ranked[1:] == ranked[:-1]).any():
-        # Keys of one hash lie among each other.
+        # Rows of different keys with the same hash are interleaved.
         by_code = (run.codes[0],) if len(run.codes) else ()
         return np.lexsort((run.hashes, *by_code, np.repeat(hashes, np.diff(run.starts))))
     return np.repeat(run.starts[:-1][rank] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(run))
@@ -231,15 +231,15 @@ def _look(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward:
 
 
 def _places(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> Ints:
-    """Return the block in which to begin to look for rows from some codes on; -1 for none."""
-    # Rows that come before the first of a block, or are alike, are in the one before it.
+    """Return the block from which to search for rows from some codes on; -1 for none."""
+    # Rows before the first one of a block, or equal to it, are in the block before.
     edge = np.full(len(hashes), LEAST if forward else GREATEST)
     found = _blocks_before(stored, hashes, codes, edge)
     return np.maximum(found, 0) if forward else found
 
 
 def _blocks_before(stored: StoredRun, hashes: Words, codes: Ints, rows: Ints) -> Ints:
-    """Return the last block whose first row comes before a place, or -1."""
+    """Return the last block whose first row is before a position, or -1."""
     index = stored.index
     blocks = np.empty(len(hashes), np.int64)
     blocks_before(hashes, codes, rows, index.hashes, index.firsts[2], index.firsts[1], blocks)
@@ -247,10 +247,10 @@ def _blocks_before(stored: StoredRun, hashes: Words, codes: Ints, rows: Ints) ->
 
 
 def _may_be_nearer(stored: StoredRun, blocks: Ints, hashes: Words, found: Ints, *, forward: bool) -> Mask:
-    """Tell whether blocks may have rows nearer than what was found."""
+    """Return whether blocks may have rows nearer than those that were found."""
     index = stored.index
     inside = (blocks >= 0) & (blocks < len(index))
-    # Where rows are sought backwards, the first row of the block after one tells what it may end with.
+    # In a backward search, the first row of the next block bounds the last rows of a block.
     edges = np.where(inside, blocks, 0) + (0 if forward else 1)
     edges = np.minimum(edges, len(index) - 1)
     codes = index.firsts[2][edges]

@@ -3,19 +3,19 @@
 ======================  ==============================================================================================
 key                     value
 ======================  ==============================================================================================
-``join``                what the join is: version, spec, schemas
-``manifest``            how far it has come, which runs count, and since which epoch changes follow them
+``join``                definition of the join: version, spec, schemas
+``manifest``            position, committed runs, and the first epoch whose changes are not in them
 ``b`` run block         a block of rows
-``s`` run block         what changes of them: weights and counts; none where each is there once, and has no match
+``s`` run block         its mutable state: weights and counts; none if each weight is 1 and each count 0
 ``i`` run               the index of a run
 ``h`` run               which of its blocks have a state
 ``e`` epoch side        the changes of an epoch
-``last``                what the last epoch gave
+``last``                changes of the result in the last epoch
 ======================  ==============================================================================================
 
-Numbers in keys are written with the most significant byte first, so that blocks lie in the order of their rows. An
-epoch is one synced write batch of its changes, what it gave, and the manifest. A run is written as a sorted file and
-taken in as a whole; it counts once the manifest says so, and one that never did is removed when the state is opened.
+Numbers in keys are big-endian, so that blocks are in the order of their rows. An epoch is one synced write batch of
+its changes, its result, and the manifest. A run is written as a sorted file and ingested as a whole. It is committed
+when the manifest names it; uncommitted runs are removed when the state is opened.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _VERSION = 3
 _JOIN, _LAST = b"join", b"last"
 _EPOCH = b"e"
 _LOG_ROWS_LEAST = 1 << 16
-"""Changes that are always read again when a join is opened, rather than have the rows written anew."""
+"""Up to this many changes are replayed when a join is opened, before rows are written again."""
 _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0")
-"""What begins the names of files that are there when the process ends while it makes a database."""
+"""Prefixes of files that exist if the process ends while it creates a database."""
 _SIDES: tuple[Side, Side] = ("left", "right")
 
 
 class RocksStore(RunFiles):
-    """The state of one join in a folder."""
+    """The state of one join in a folder, which is created if it does not exist."""
 
     def __init__(self, folder: Path, join: Mapping[str, Any], schemas: Mapping[Side, pa.Schema]) -> None:
         super().__init__(folder, _opened(folder))
@@ -63,7 +63,7 @@ class RocksStore(RunFiles):
             raise
 
     def _read_manifest(self, join: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what is committed, and remove what was about to be."""
+        """Return the committed manifest, and remove what is not committed."""
         with self._damage():
             described, content = self._database.get(_JOIN), self._database.get(MANIFEST)
             batch = rocksdict.WriteBatch(raw_mode=True)
@@ -95,14 +95,14 @@ class RocksStore(RunFiles):
                 )
 
     def position(self) -> Position | None:
-        """Return how far the join has come; None for one that has not begun."""
+        """Return the position of the join; None for a new join."""
         if "epoch" not in self._manifest:
             return None
         found = self._manifest
         return Position(found["epoch"], found["offset"], {side: found["missing"][side] for side in _SIDES})
 
     def runs(self, side: Side) -> list[tuple[Index, Mask, int]]:
-        """Return the runs of a side as of the last checkpoint: indexes, which blocks have a state, and living rows."""
+        """Return the runs of a side as of the last checkpoint: index, blocks with a state, number of living rows."""
         found = []
         with self._damage():
             for number, living in self._manifest["runs"][side]:
@@ -120,13 +120,13 @@ class RocksStore(RunFiles):
                     yield unpacked(content, self._schemas[side])
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave."""
+        """Return the changes of the result in the last epoch."""
         with self._damage():
             content = self._database.get(_LAST)
             return [] if not content else list(pa.ipc.open_stream(content))
 
     def commit(self, position: Position, deltas: Mapping[Side, Changed], answer: list[pa.RecordBatch]) -> None:
-        """Keep an epoch: its number and offset, what changed, and what it gave."""
+        """Commit an epoch: its position, changes and result."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         rows = 0
         for side, changes in deltas.items():
@@ -135,10 +135,12 @@ class RocksStore(RunFiles):
                     batch.put(_epoch_key(position.epoch, side), packed(delta, weights))
                     rows += delta.num_rows
         batch.put(_LAST, stream(answer))
-        self._commit(batch, self._manifest | _told(position) | {"log_rows": self._manifest["log_rows"] + rows})
+        self._commit(
+            batch, self._manifest | _position_fields(position) | {"log_rows": self._manifest["log_rows"] + rows}
+        )
 
     def checkpoint(self, position: Position, runs: Mapping[Side, Sequence[StoredRun]]) -> None:
-        """Have these runs count, with what has changed of them, in place of others and of the changes since."""
+        """Commit runs with their changed states, in place of earlier runs and the changes since."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         for run in (run for side in _SIDES for run in runs[side] if run.changed):
             for block, state in run.changed.items():
@@ -150,7 +152,7 @@ class RocksStore(RunFiles):
         remove_others(batch, [number for side in _SIDES for number, _ in numbers[side]])
         batch.delete_range(_epoch_key(0), _epoch_key(position.epoch + 1))
         manifest = {
-            **_told(position),
+            **_position_fields(position),
             "runs": numbers,
             "rows": sum(len(run) for side in _SIDES for run in runs[side]),
             "next": self._next,
@@ -161,11 +163,11 @@ class RocksStore(RunFiles):
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether so much has changed since the last checkpoint that reading it would take long."""
+        """Whether replaying the changes since the last checkpoint would take long."""
         return bool(self._manifest["log_rows"] > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
 
 
-def _told(position: Position) -> dict[str, Any]:
+def _position_fields(position: Position) -> dict[str, Any]:
     return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
 
 
@@ -178,7 +180,7 @@ def _side_byte(side: Side) -> bytes:
 
 
 def _check_new(folder: Path) -> None:
-    """Refuse a folder without a database that holds other files, or lacks a part of one: a new one would be made."""
+    """Raise an error for a folder without a database that has other files, or parts of a database."""
     paths = list(folder.iterdir())
     if any(path.suffix == ".sst" or (path.suffix == ".log" and path.stat().st_size) for path in paths):
         raise StateError(damaged(RocksStore.kind, folder, "the file CURRENT is missing"), name="JN-STATE-DAMAGED")

@@ -1,4 +1,4 @@
-"""Runs of rows in a database of RocksDB: written as sorted files, taken in as a whole, and read block by block."""
+"""Runs of rows in RocksDB: written as sorted files, ingested as a whole, and read block by block."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from juncture.kernels.array_types import Mask
 _log = logging.getLogger(__name__)
 
 MANIFEST = b"manifest"
-"""The key of what says which runs, blocks and epochs count."""
+"""Key of the manifest: the committed runs and epochs."""
 
 _NEW_RUN = "run-"
 _RUNS_MOST = (1 << 63) - 1
 _CORRUPTION = "Corruption"
-"""What errors of RocksDB begin with that are about damage."""
+"""Prefix of RocksDB's errors about damage."""
 
 
 class RunFiles:
-    """A database with runs of rows. What else it holds, and which runs count, is up to those who derive from it."""
+    """A database with runs of rows. Subclasses define which runs are committed, and what else it contains."""
 
     kind: ClassVar[str] = "state"
-    """What errors call it."""
+    """Name of the database in messages."""
 
     def __init__(self, folder: Path, database: Any) -> None:
         self.folder = folder
@@ -48,18 +48,18 @@ class RunFiles:
         return self._several([block_key(BLOCK, run, block) for block in blocks])
 
     def states(self, run: int, blocks: Sequence[int]) -> list[bytes]:
-        """Return the states of some blocks, which have one."""
+        """Return the states of some blocks that have one."""
         return self._several([block_key(STATE, run, block) for block in blocks])
 
     def writer(self, *, is_sorted: bool) -> RunWriter:
-        """Begin to write a run, which is taken in by `take_in`."""
+        """Begin to write a run for `take_in`."""
         number = self._next
         self._next += 1
         with self._writing():
             return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, is_sorted=is_sorted)
 
     def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
-        """Take in a run; return its index, and which of its blocks have a state, None without rows."""
+        """Ingest a run; return its index, and which of its blocks have a state; None without rows."""
         with self._writing():
             written = writer.finish()
             if written is not None:
@@ -69,7 +69,7 @@ class RunFiles:
             return written
 
     def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
-        """Write rows as a run, and take it in."""
+        """Write rows as a run, and ingest it."""
         writer = self.writer(is_sorted=is_sorted)
         for rows in pieces:
             with self._writing():
@@ -77,24 +77,24 @@ class RunFiles:
         return self.take_in(writer)
 
     def _commit(self, batch: Any, manifest: dict[str, Any]) -> None:
-        """Write a batch and the manifest, which says what counts: both are on disk, or neither is."""
+        """Write a batch and the manifest atomically."""
         batch.put(MANIFEST, json.dumps(manifest).encode())
         try:
             with self._writing():
                 self._database.write(batch, self._sync)
             self._manifest = manifest
         except BaseException:
-            # An interrupt may have come when all was written.
+            # The write may have succeeded before the interrupt.
             with self._damage():
                 content = self._database.get(MANIFEST)
                 self._manifest |= {} if content is None else json.loads(content)
             raise
 
     def close(self) -> None:
-        """Let another process have the database.
+        """Close the database, so that another process can open it.
 
-        All that counts is on disk before, so that an error in the background that comes out now loses nothing: whoever
-        reads what is damaged is told so.
+        All committed data is on disk before, so an error of a background task is only logged. Reading damaged data
+        raises it again.
         """
         try:
             self._database.close()
@@ -102,7 +102,7 @@ class RunFiles:
             _log.warning("%s", self._damaged(error))
 
     def _remove_left_over(self) -> None:
-        """Remove files of runs that were never taken in."""
+        """Remove files of runs that were never ingested."""
         for left_over in self.folder.glob(f"{_NEW_RUN}*.sst"):
             left_over.unlink()
 
@@ -123,13 +123,13 @@ class RunFiles:
 
     @contextmanager
     def _damage(self) -> Iterator[None]:
-        """Say of anything that cannot be read that the database is damaged."""
+        """Raise a `StateError` for any error in reading."""
         try:
             yield
         except StateError:
             raise
         except Exception as error:
-            # The binding has no exceptions of its own.
+            # The Python binding raises plain exceptions.
             raise StateError(self._damaged(error), name="JN-STATE-DAMAGED") from error
 
     @contextmanager
@@ -137,7 +137,7 @@ class RunFiles:
         try:
             yield
         except Exception as error:
-            # What merges in the background has found damage, which RocksDB then says of each write.
+            # A background task has found damage, which RocksDB then reports for each write.
             if str(error).startswith(_CORRUPTION):
                 raise StateError(self._damaged(error), name="JN-STATE-DAMAGED") from error
             raise StateError(
@@ -159,7 +159,7 @@ def damaged(kind: str, folder: Path, problem: object) -> str:
 
 
 def remove_others(batch: Any, numbers: Sequence[int]) -> None:
-    """Have a write batch remove all runs but some."""
+    """Let a write batch remove all runs but some."""
     edges = [-1, *sorted(numbers), _RUNS_MOST]
     for kind in (BLOCK, HAS_STATE, INDEX, STATE):
         for before, after in pairwise(edges):
@@ -168,7 +168,7 @@ def remove_others(batch: Any, numbers: Sequence[int]) -> None:
 
 
 def stream(batches: Sequence[pa.RecordBatch]) -> bytes:
-    """Return record batches of one schema as bytes; none as no bytes."""
+    """Return record batches of one schema as bytes; no bytes for no batches."""
     if not batches:
         return b""
     sink = pa.BufferOutputStream()

@@ -19,11 +19,11 @@ from juncture.incremental.store.blocks import (
 from juncture.kernels.array_types import Mask
 
 BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
-"""What begins the keys of what is kept of a run, ascending."""
+"""Prefixes of the keys of a run's entries, ascending."""
 
 
 class RunWriter:
-    """Writes one run."""
+    """Writes one run. Sorted rows are in small blocks for lookups, unsorted ones in large blocks."""
 
     def __init__(self, path: Path, number: int, *, is_sorted: bool) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class RunWriter:
         self._blocks = 0
 
     def add(self, rows: BlockRows) -> None:
-        """Write rows that follow those before."""
+        """Append rows."""
         size = self._block_rows
         if not len(rows):
             return
@@ -50,7 +50,7 @@ class RunWriter:
             self._blocks += 1
 
     def finish(self) -> tuple[Index, Mask] | None:
-        """End the file, and return the index of the run and which blocks have a state; None if there are no rows."""
+        """Finish the file; return the index of the run, and which blocks have a state; None without rows."""
         if not self._parts:
             self.path.unlink(missing_ok=True)
             return None
@@ -66,17 +66,17 @@ class RunWriter:
 
 
 def run_key(kind: bytes, number: int) -> bytes:
-    """Return the key of what is kept of a run as a whole."""
+    """Return the key of an entry of a run."""
     return kind + number.to_bytes(8, "big")
 
 
 def block_key(kind: bytes, number: int, block: int) -> bytes:
-    """Return the key of what is kept of a block."""
+    """Return the key of an entry of a block."""
     return kind + number.to_bytes(8, "big") + block.to_bytes(4, "big")
 
 
 def options() -> rocksdict.Options:
-    """Return how RocksDB lays out files."""
+    """Return the options of RocksDB."""
     chosen = rocksdict.Options(raw_mode=True)
     chosen.create_if_missing(True)
     chosen.set_compression_type(rocksdict.DBCompressionType.lz4())

@@ -1,4 +1,4 @@
-"""What a store keeps: how far a join has come, runs of rows, the changes since, and what the last epoch gave."""
+"""The interface of stores: the position of a join, runs of rows, and the changes since."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Changed = Iterable[tuple[pa.RecordBatch, Ints]]
 
 @dataclass(frozen=True)
 class Position:
-    """How far a join has come."""
+    """Progress of a join: its epoch, the offset of its sources, and the number of unmatched deletes of each side."""
 
     epoch: int
     offset: Any
@@ -35,50 +35,47 @@ class Writer(Protocol):
     """Writes one run."""
 
     def add(self, rows: BlockRows, /) -> None:
-        """Write rows that follow those before."""
+        """Append rows."""
 
 
 class Store(BlockReader, Protocol):
-    """Keeps the state of one join: what is committed is there whole, and what is not is not there.
-
-    That is the runs of a checkpoint, and the changes of each epoch since.
-    """
+    """Stores one join atomically: the runs of a checkpoint, and the changes of each epoch since."""
 
     folder: Path
 
     def position(self) -> Position | None:
-        """Return how far the join has come; None for one that has not begun."""
+        """Return the position of the join; None for a new join."""
 
     def runs(self, side: Side) -> list[tuple[Index, Mask, int]]:
-        """Return the runs of a side as of the last checkpoint: indexes, which blocks have a state, and living rows."""
+        """Return the runs of a side as of the last checkpoint: index, blocks with a state, number of living rows."""
 
     def log(self, side: Side) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the changes of a side since the last checkpoint."""
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return what the last epoch gave."""
+        """Return the changes of the result in the last epoch."""
 
     def writer(self, *, is_sorted: bool) -> Any:
-        """Begin to write a run, which is taken in by `take_in`."""
+        """Begin to write a run for `take_in`."""
 
     def take_in(self, writer: Any, /) -> tuple[Index, Mask] | None:
-        """Take in a run, which counts once a checkpoint names it; return what `runs` does of it, None without rows."""
+        """Add a run, which the next checkpoint commits; return what `runs` does of it, None without rows."""
 
     def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
-        """Write rows as a run, and take it in."""
+        """Write rows as a run, and add it."""
 
     def commit(self, position: Position, deltas: Mapping[Side, Changed], answer: list[pa.RecordBatch]) -> None:
-        """Keep an epoch: its number and offset, what changed, and what it gave."""
+        """Commit an epoch: its position, changes and result."""
 
     def checkpoint(self, position: Position, runs: Mapping[Side, Sequence[StoredRun]]) -> None:
-        """Have these runs count, with what has changed of them, in place of others and of the changes since."""
+        """Commit runs with their changed states, in place of earlier runs and the changes since."""
 
     @property
     def wants_checkpoint(self) -> bool:
-        """Whether so much has changed since the last checkpoint that reading it would take long."""
+        """Whether replaying the changes since the last checkpoint would take long."""
 
     def close(self) -> None:
-        """Let another process have the state."""
+        """Close the store, so that another process can open it."""
 
 
 def weighted_schema(schema: pa.Schema) -> pa.Schema:

@@ -1,4 +1,4 @@
-"""A run of rows on disk: which blocks of it to read, the blocks that were read last, and what has changed since."""
+"""A run of rows on disk: which blocks to read, a cache of blocks, and changes that are not on disk yet."""
 
 from __future__ import annotations
 
@@ -22,25 +22,39 @@ Table = npt.NDArray[np.int64]
 LEAST, GREATEST = -(2**63), 2**63 - 1
 
 _ROWS_AT_ONCE = 1 << 14
-"""Rows that are read together when all are, about."""
+"""Approximate number of rows that are read at once when all are read."""
 
 _BYTES_A_STATE = 120
-"""What a changed state takes besides its bytes."""
+"""Memory of a changed state besides its bytes."""
 
 
 class BlockReader(Protocol):
-    """Reads what was written of runs."""
+    """Reads blocks of runs."""
 
     def blocks(self, run: int, blocks: Sequence[int], /) -> list[bytes]:
         """Return some blocks of a run."""
 
     def states(self, run: int, blocks: Sequence[int], /) -> list[bytes]:
-        """Return the states of some blocks, which have one."""
+        """Return the states of some blocks that have one."""
 
 
 @dataclass(frozen=True)
 class Sought:
-    """Between which limits rows are sought."""
+    """Ranges of rows to look up.
+
+    Attributes
+    ----------
+    hashes
+        Key hashes.
+    low, high
+        Least and greatest first code.
+    low_rows, high_rows
+        Least row hash at the least first code, and greatest row hash at the greatest one.
+    others
+        For each code line but the first, the least code.
+    second
+        Complement of the least second code, by which a run's reach bounds the first code; None if there is none.
+    """
 
     hashes: Words
     low: Ints
@@ -52,7 +66,7 @@ class Sought:
 
     @classmethod
     def between(cls, hashes: Words, low: Ints, high: Ints) -> Sought:
-        """Return what is sought between two first codes, which count."""
+        """Return the ranges between two inclusive first codes."""
         count = len(hashes)
         here = np.flatnonzero(low <= high)
         none = np.zeros((0, len(here)), np.int64)
@@ -61,7 +75,7 @@ class Sought:
 
 
 class BlockCache:
-    """The blocks that were read last."""
+    """An LRU cache of blocks with limited memory."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -69,7 +83,7 @@ class BlockCache:
         self.nbytes = 0
 
     def get(self, run: int, block: int) -> tuple[Table, pa.RecordBatch] | None:
-        """Return a block, if it is there."""
+        """Return a block if it is in the cache."""
         found = self._held.get((run, block))
         if found is None:
             return None
@@ -77,7 +91,7 @@ class BlockCache:
         return found[0], found[1]
 
     def put(self, run: int, block: int, numbers: Table, batch: pa.RecordBatch, size: int) -> None:
-        """Keep a block of so many bytes, in place of those that were not asked for the longest."""
+        """Add a block of ``size`` bytes, and evict the least recently used ones."""
         self._held[run, block] = numbers, batch, size
         self.nbytes += size
         while self.nbytes > self._most_bytes:
@@ -85,13 +99,17 @@ class BlockCache:
             self.nbytes -= freed
 
     def clear(self) -> None:
-        """Let go of all blocks."""
+        """Remove all blocks."""
         self._held.clear()
         self.nbytes = 0
 
 
 class StoredRun:
-    """Sorted rows on disk."""
+    """Rows on disk.
+
+    ``lines`` are the numbers of lines of codes and counts. ``has_state`` marks blocks with a state on disk; in the
+    others, each weight is 1 and each count 0. ``living_rows`` is None if all rows are.
+    """
 
     def __init__(
         self,
@@ -121,16 +139,16 @@ class StoredRun:
 
     @property
     def nbytes(self) -> int:
-        """How much memory is taken by what is not on disk."""
+        """Memory of the index and of changes."""
         return self.index.nbytes + self._starts.nbytes + self._changed_bytes
 
     @property
     def changed_bytes(self) -> int:
-        """How much of it is to be written."""
+        """Memory of changes that are not on disk yet."""
         return self._changed_bytes
 
     def blocks_of(self, sought: Sought) -> Ints:
-        """Return the blocks that may have rows that are sought."""
+        """Return the blocks that may have rows in the ranges."""
         high = sought.high
         if sought.second is not None and self.index.reach != UNLIMITED:
             near = sought.second <= GREATEST - self.index.reach
@@ -152,7 +170,7 @@ class StoredRun:
         return np.flatnonzero(needed)
 
     def read(self, blocks: Ints) -> tuple[BlockRows, Ints]:
-        """Return the rows of some blocks, at least one, ascending, and their places in the run."""
+        """Return the rows of some blocks, at least one, ascending, and their positions in the run."""
         chosen = [int(block) for block in blocks]
         found = self._contents(chosen)
         states = self._states(chosen)
@@ -163,19 +181,19 @@ class StoredRun:
         return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), places
 
     def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[BlockRows, Ints]]:
-        """Yield all rows, or those of some blocks, some at a time, with their places."""
+        """Yield all rows, or those of some blocks, some at a time, with their positions."""
         end = len(self.index) if end is None else end
         step = max(1, _ROWS_AT_ONCE // int(self.index.sizes.max()))
         for begin in range(first, end, step):
             yield self.read(np.arange(begin, min(begin + step, end)))
 
     def snapshot(self) -> StoredRun:
-        """Return the same run as it is on disk, for another thread; and take note from now on of what changes."""
+        """Return the run as on disk, for another thread; track changes from now on."""
         self._changed_places = []
         return StoredRun(self.index, self._schema, self._lines, self.has_state.copy(), self._reader, BlockCache(0))
 
     def changed_places(self) -> Ints:
-        """Return where rows have changed since a snapshot was taken."""
+        """Return the positions of rows that have changed since the snapshot."""
         return np.unique(np.concatenate([np.zeros(0, np.int64), *(self._changed_places or [])]))
 
     def state_of(self, places: Ints) -> Table:
@@ -184,14 +202,14 @@ class StoredRun:
         return np.take(self._states(chosen.tolist()), positions, axis=1)
 
     def _within(self, places: Ints) -> tuple[Ints, Ints]:
-        """Return the blocks of some rows, ascending, and where the rows are in these, one after the other."""
+        """Return the blocks of some rows, ascending, and the positions of the rows in their concatenation."""
         blocks = np.searchsorted(self._starts, places, side="right") - 1
         chosen, index = np.unique(blocks, return_inverse=True)
         sizes = self.index.sizes[chosen]
         return chosen, places - self._starts[blocks] + (np.cumsum(sizes) - sizes)[index]
 
     def change(self, places: Ints, state: Table) -> None:
-        """Have other states for some rows."""
+        """Set the states of some rows."""
         if self._changed_places is not None:
             self._changed_places.append(places)
         chosen, positions = self._within(places)
@@ -205,7 +223,7 @@ class StoredRun:
             self.changed[block] = packed
 
     def saved(self) -> None:
-        """Take note that what has changed is on disk."""
+        """Mark all changes as written to disk."""
         self.has_state[list(self.changed)] = True
         self.changed = {}
         self._changed_bytes = 0
@@ -221,7 +239,7 @@ class StoredRun:
         return [held for held in found.values() if held is not None]
 
     def _states(self, blocks: list[int]) -> Table:
-        """Return the states of the rows of some blocks, one after the other, which may be written to."""
+        """Return writable states of the rows of some blocks, concatenated."""
         has_state = self.has_state[blocks].tolist()
         written = [block for block, has in zip(blocks, has_state, strict=True) if has and block not in self.changed]
         saved: Mapping[int, bytes] = dict(

@@ -80,18 +80,18 @@ def plan_hosted(
     )
 
 
-_DOES = "our own join of two streams inside Spark's stateful operator"
+_DOES = "Juncture's join of two streams in Spark's stateful operator"
 
 
 def _words(plan: StreamPlan, join: Resolved, buckets: int) -> Iterator[tuple[str, str]]:
     """Yield the lines of `explain()`."""
-    yield "streams", "hosted: our operator in transformWithState, with its rows as Arrow in Spark's state store"
+    yield "streams", "hosted: Juncture's operator in transformWithState, with rows as Arrow in Spark's state store"
     for side in SIDES:
         yield f"{side} order", "; ".join(order_text(order) for order in plan.orders[side])
     for side in SIDES:
         yield f"{side} state", f"rows are kept {kept_while(plan.bounds[side])}"
     yield buckets_detail(buckets)
-    yield "watermarks", "each side's own: the greatest of its orders in all micro-batches so far, less the delay"
+    yield "watermarks", "one for each side: the greatest value of its order so far, minus the delay"
     yield "emitted", emission_text(join)
 
 

@@ -78,7 +78,7 @@ def plan_of_streams(
 
 _CHOICE = Choice(
     algorithm="native",
-    reason="the condition limits how far apart the orders of rows that match are, which Spark can prune by",
+    reason="the condition limits the distance between the orders of matching rows, so Spark can prune its state",
     options=(
         Option(
             algorithm="native", summary="Spark's own join of two streams, by virtual times of both", remark=UNENDING
@@ -157,9 +157,9 @@ class _Bounded:
         units = f"a millisecond of virtual time for {float(self.time.unit):g}"
         units += " s" if self.time.left.coder.domain.is_time else ""
         delays = ", ".join(f"{side} rows may be {self.time.delay(side)} behind" for side in _SIDES)
-        found.append(("watermarks", f"{units}; {delays}; the lesser one counts for both"))
+        found.append(("watermarks", f"{units}; {delays}; the lesser one applies to both"))
         if not self.is_keyed:
-            found.append(("partitions", "one task joins all rows, since nothing has to be equal"))
+            found.append(("partitions", "one task joins all rows, because the condition has no equality"))
         found.append(("emitted", EMISSIONS[self.join.how]))
         return found
 

@@ -87,9 +87,9 @@ def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
 def _words(side: Side, table: Any) -> tuple[tuple[str, str], ...]:
     """Return the lines of `explain()` on the stream."""
     if kind_of(table, "left" if side == "right" else "right") == "spark":
-        read = "as it was when this plan was made: make the join anew to see rows that have come since"
+        read = "as of planning; plan the join again to see newer rows"
     else:
-        read = "read by each task from the files that were there when this plan was made, which must not change"
+        read = "read by each task from the files as of planning, which must not change"
     return (
         ("stream", f"the {side} side; each micro-batch is joined on its own, and its rows are final"),
         ("state", "none"),
