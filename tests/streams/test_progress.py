@@ -212,7 +212,7 @@ def test_a_page_shows_all_micro_batches(kind):
     page = jn.stream_page(told(batch, last, last) for batch, last in enumerate(lasts))
     assert "Micro-batches 0 to 2, from" in page
     assert page.count("<svg") == 4 + (kind != "none")
-    assert ("watermark have come" in page) == (kind != "none")
+    assert ("Positions of the sides" in page) == (kind != "none")
     assert "<th>state</th><td>14 rows, 2.0 kB</td>" in page
     assert page.count("<table>") == 1
 

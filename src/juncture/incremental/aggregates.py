@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.incremental.answer import Changes
-from juncture.incremental.answers import AnswerOperator, Asked, Candidates
+from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
 from juncture.local.inequality.join import InequalityAlgorithm, execute
@@ -51,27 +51,27 @@ class AggregateOperator(AnswerOperator):
         for run, _, positions in self._arrangements["left"].matching_rows(right):
             yield run, positions
 
-    def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
+    def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
         """Yield the right rows that left rows match."""
-        for run, rows, positions in self._arrangements["right"].matching_rows(asked.as_delta()):
-            asked.matched[rows] = True
+        for run, rows, positions in self._arrangements["right"].matching_rows(probe_rows.as_delta()):
+            probe_rows.matched[rows] = True
             yield run, positions
 
-    def answer(self, asked: Asked, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
+    def answer(self, probe_rows: ProbeRows, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
         """Add left rows with aggregates over the right rows that they match."""
         copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
         right = rows_of(candidates.batch, array_of(copies, pa.int64()))
-        sources = [TableSource(pa.Table.from_batches([each])) for each in (asked.batch, right)]
+        sources = [TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right)]
         algorithm: InequalityAlgorithm = "sorted" if self._join.condition.second is None else "tree"
         with join_context(threads=1) as context:
             batch = joined_batches(list(execute(self._join, sources[0], sources[1], algorithm, context)))
         if self._keeps_unmatched:
-            changes.add(batch, asked.weights)
+            changes.add(batch, probe_rows.weights)
             return
-        matched = asked.matched
+        matched = probe_rows.matched
         if self._counts:
             shown = batch.num_columns - self._counts
             counts = [batch.column(place).to_numpy() for place in range(shown, batch.num_columns)]
             batch, matched = batch.select(range(shown)), np.logical_or.reduce([count > 0 for count in counts])
         rows = np.flatnonzero(matched)
-        changes.add(rows_of(batch, array_of(rows, pa.int64())), asked.weights[rows])
+        changes.add(rows_of(batch, array_of(rows, pa.int64())), probe_rows.weights[rows])

@@ -26,7 +26,7 @@ Positions = npt.NDArray[np.signedinteger]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProbeRows:
     """Left rows to recompute, by key; rows that can match nothing come first. Operators set ``matched``."""
 
     batch: pa.RecordBatch
@@ -36,7 +36,7 @@ class Asked:
     matched: Mask
 
     @classmethod
-    def of(cls, batch: pa.RecordBatch, keys: Codes, codes: Table, weights: Ints) -> Asked:
+    def of(cls, batch: pa.RecordBatch, keys: Codes, codes: Table, weights: Ints) -> ProbeRows:
         """Return rows whose matches are not known yet."""
         return cls(batch, keys, codes, weights, np.zeros(len(weights), np.bool_))
 
@@ -68,7 +68,7 @@ class AnswerOperator(ABC):
         (left, left_places), (right, right_places) = deltas["left"], deltas["right"]
         affected = _distinct(self.affected(right)) if len(right) else []
         before = [run.weights[positions] for run, positions in affected]
-        taken_back = _asked(
+        taken_back = _probe_rows(
             [_of_run(run, positions, -weights) for (run, positions), weights in zip(affected, before, strict=True)]
         )
         self.begin(right_places)
@@ -79,7 +79,7 @@ class AnswerOperator(ABC):
             arrangement = self._arrangements[side]
             arrangement.change(delta, places, np.zeros((arrangement.lines, len(delta)), np.int64), journal)
         again = [_of_run(run, positions, run.weights[positions]) for run, positions in affected]
-        recomputed = _asked([*again, *others])
+        recomputed = _probe_rows([*again, *others])
         if recomputed is not None:
             self.answer(recomputed, self._candidates(recomputed), journal, changes)
         self.end(changes)
@@ -101,15 +101,15 @@ class AnswerOperator(ABC):
         """Yield the stored left rows whose results may change with right rows, before these change."""
 
     @abstractmethod
-    def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
+    def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
         """Yield the stored right rows that may be in the results of left rows."""
 
     @abstractmethod
-    def answer(self, asked: Asked, candidates: Candidates, journal: Journal, changes: Changes, /) -> None:
+    def answer(self, probe_rows: ProbeRows, candidates: Candidates, journal: Journal, changes: Changes, /) -> None:
         """Add the results of left rows, with their weights; negative weights subtract."""
 
-    def _candidates(self, asked: Asked) -> Candidates:
-        places = _distinct(self.candidates(asked))
+    def _candidates(self, probe_rows: ProbeRows) -> Candidates:
+        places = _distinct(self.candidates(probe_rows))
         batches = [run.taken(positions) for run, positions in places]
         weights = [run.weights[positions] for run, positions in places]
         schema = self._arrangements["right"].schema
@@ -125,14 +125,14 @@ def _distinct(found: Iterable[tuple[Run, Positions]]) -> list[tuple[Run, Positio
     return [(run, np.unique(np.concatenate(positions))) for run, positions in of_runs.values()]
 
 
-def _of_run(run: Run, positions: Positions, weights: Ints) -> Asked:
+def _of_run(run: Run, positions: Positions, weights: Ints) -> ProbeRows:
     """Return rows of a run whose weights are not zero."""
     here = np.flatnonzero(weights)
     positions = positions[here]
-    return Asked.of(run.taken(positions), run.keys[positions], np.take(run.codes, positions, axis=1), weights[here])
+    return ProbeRows.of(run.taken(positions), run.keys[positions], np.take(run.codes, positions, axis=1), weights[here])
 
 
-def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> list[Asked]:
+def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> list[ProbeRows]:
     """Return the changed left rows without those that are recomputed anyway."""
     weights = left.weights.copy()
     of_runs = {id(run): positions for run, positions in affected}
@@ -143,10 +143,10 @@ def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Position
             weights[place.rows[there]] -= place.weights[there]
     rows = np.flatnonzero(weights)
     some = left.some(rows)
-    return [Asked.of(some.batch, some.keys, some.codes, weights[rows])] if len(rows) else []
+    return [ProbeRows.of(some.batch, some.keys, some.codes, weights[rows])] if len(rows) else []
 
 
-def _asked(parts: list[Asked]) -> Asked | None:
+def _probe_rows(parts: list[ProbeRows]) -> ProbeRows | None:
     """Return rows in the order of their keys; None if there are none."""
     parts = [part for part in parts if len(part)]
     if not parts:
@@ -156,4 +156,4 @@ def _asked(parts: list[Asked]) -> Asked | None:
     order = key_order(keys, codes)
     batch = rows_of(joined_batches([part.batch for part in parts]), array_of(order, pa.int32()))
     weights = np.concatenate([part.weights for part in parts])
-    return Asked.of(batch, keys[order], np.take(codes, order, axis=1), weights[order])
+    return ProbeRows.of(batch, keys[order], np.take(codes, order, axis=1), weights[order])

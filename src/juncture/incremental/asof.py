@@ -17,7 +17,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.order_encoding import StepCoder, float_codes
 from juncture.incremental.answer import Changes
-from juncture.incremental.answers import AnswerOperator, Asked, Candidates
+from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
 from juncture.kernels.array_types import Codes, Ints
@@ -26,9 +26,9 @@ from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
+from juncture.streams.key_ranges import moved, served
 from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.output import Output
-from juncture.streams.reach import moved, served
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
@@ -99,10 +99,10 @@ class AsofOperator(AnswerOperator):
         found = np.where(np.isnan(far) | np.isinf(own), NO_LIMIT, float_codes(far))
         return np.where(after == GREATEST, GREATEST, np.minimum(found, _INFINITY))
 
-    def candidates(self, asked: Asked) -> Iterator[tuple[Run, Positions]]:
+    def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
         """Yield the nearest right rows of left rows in the direction of the join."""
-        first = asked.as_delta().first
-        keys, codes = asked.keys[first:], np.ascontiguousarray(asked.codes[0, first:])
+        first = probe_rows.as_delta().first
+        keys, codes = probe_rows.keys[first:], np.ascontiguousarray(probe_rows.codes[0, first:])
         spec = self._join.spec
         strict = int(not spec.allow_exact_matches)
         low, high = moved(codes, strict), moved(codes, -strict)
@@ -130,37 +130,37 @@ class AsofOperator(AnswerOperator):
 
     # Results
 
-    def answer(self, asked: Asked, candidates: Candidates, journal: Journal, changes: Changes) -> None:
+    def answer(self, probe_rows: ProbeRows, candidates: Candidates, journal: Journal, changes: Changes) -> None:
         """Add the results of left rows."""
         # More copies of a row than a left row can take only indicate a tie.
         copies = np.minimum(candidates.weights, self._matches + 1)
         entries = np.repeat(np.arange(len(copies)), copies)
         right = rows_of(candidates.batch, array_of(entries, pa.int64()))
-        left_source, right_source = (TableSource(pa.Table.from_batches([each])) for each in (asked.batch, right))
+        left_source, right_source = (TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right))
         with join_context(threads=1) as context:
             pointers = find(self._search, left_source, right_source, "merge", context).pointers
         here = pointers >= 0
         matched = here.any(axis=1)
         if self._how in ("semi", "anti"):
-            self._alone(asked, np.flatnonzero(matched == (self._how == "semi")), changes)
+            self._alone(probe_rows, np.flatnonzero(matched == (self._how == "semi")), changes)
             return
         rows = np.repeat(np.arange(len(pointers)), here.sum(axis=1))
         taken = entries[pointers[here]]
         if len(rows):
             pairs = self._output.pairs(
-                rows_of(asked.batch, array_of(rows, pa.int64())),
+                rows_of(probe_rows.batch, array_of(rows, pa.int64())),
                 rows_of(candidates.batch, array_of(taken, pa.int64())),
             )
-            changes.add(pairs, asked.weights[rows])
+            changes.add(pairs, probe_rows.weights[rows])
         if self._how in ("left", "full"):
-            self._alone(asked, np.flatnonzero(~matched), changes)
+            self._alone(probe_rows, np.flatnonzero(~matched), changes)
         if self._arrangements["right"].lines:
-            self._count(rows, taken, asked.weights[rows], candidates, journal)
+            self._count(rows, taken, probe_rows.weights[rows], candidates, journal)
 
-    def _alone(self, asked: Asked, rows: Ints, changes: Changes) -> None:
+    def _alone(self, probe_rows: ProbeRows, rows: Ints, changes: Changes) -> None:
         if len(rows):
-            batch = rows_of(asked.batch, array_of(rows, pa.int64()))
-            changes.add(self._output.alone(batch, "left"), asked.weights[rows])
+            batch = rows_of(probe_rows.batch, array_of(rows, pa.int64()))
+            changes.add(self._output.alone(batch, "left"), probe_rows.weights[rows])
 
     # Unmatched right rows
 

@@ -24,7 +24,7 @@ from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
 from juncture.incremental.population import Weighted, gathered, in_parts
-from juncture.incremental.run import EndToEnd
+from juncture.incremental.run import RunConcatenator
 from juncture.incremental.state import StoredState
 from juncture.incremental.store.saved import Position, Store
 from juncture.kernels.array_types import Ints
@@ -237,7 +237,7 @@ class ChangeJoin:
         arrangements = self._kept.arrangements
         self._is_whole = False
         try:
-            joined = {side: self._end_to_end(side, changes[side]) for side in SIDES}
+            joined = {side: self._concatenator(side, changes[side]) for side in SIDES}
             for part in in_parts(self._kept, changes):
                 answer += self._take_part({side: self._delta(side, part[side]) for side in SIDES}, lacking)
                 if self._state is not None:
@@ -261,7 +261,7 @@ class ChangeJoin:
         self._tidy()
         return answer
 
-    def _end_to_end(self, side: Side, changes: Sequence[Weighted]) -> EndToEnd:
+    def _concatenator(self, side: Side, changes: Sequence[Weighted]) -> RunConcatenator:
         """Return what concatenates the initial rows of a side into one run."""
         arrangement = self._kept.arrangements[side]
         batches = [batch for batch, _ in changes]
@@ -270,7 +270,7 @@ class ChangeJoin:
         ]
         lines = len(self._nothing[side].codes), arrangement.lines
         rows = sum(batch.num_rows for batch in batches)
-        return EndToEnd(rows, arrangement.schema, whole, lines, arrangement.matching)
+        return RunConcatenator(rows, arrangement.schema, whole, lines, arrangement.matching)
 
     def _by_parts(
         self, state: StoredState, changes: Mapping[Side, Iterable[Weighted]], offset: Any, report: Report | None

@@ -12,7 +12,7 @@ from juncture.columnar.hashes import KeyHashes
 from juncture.kernels.array_types import Codes, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.spec.schema import Side
-from juncture.streams.state.keys import HeldKeys, KeyedRows
+from juncture.streams.state.keys import KeyedRows, StateKeys
 
 if TYPE_CHECKING:
     from juncture.incremental.arrangement import Arrangement
@@ -34,7 +34,7 @@ class HashedKeys:
         # The hashes are a third store, because they have to follow when key codes change.
         left: KeyedRows = _BothSides(arrangements)
         self._known = KnownHashes()
-        self._codes = HeldKeys(types, {"left": left, "right": self._known}, nulls_equal=nulls_equal)
+        self._codes = StateKeys(types, {"left": left, "right": self._known}, nulls_equal=nulls_equal)
         self._hashes = KeyHashes(*types, nulls_equal=nulls_equal) if types[0] else None
 
     @property

@@ -171,7 +171,7 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
     )
 
 
-class EndToEnd:
+class RunConcatenator:
     """Concatenates runs with distinct keys into one run, and sorts only if their keys do not ascend.
 
     Columns of fixed width are copied at once, so that the memory of each run is free for the next one. ``whole`` marks

@@ -22,7 +22,7 @@ from juncture.streams.frontier import Frontier
 from juncture.streams.limits import GREATEST, Limits
 from juncture.streams.output import held_schema
 from juncture.streams.state.keyed import KeyedStore
-from juncture.streams.state.keys import HeldKeys
+from juncture.streams.state.keys import StateKeys
 
 
 class AggregateJoin:
@@ -37,7 +37,7 @@ class AggregateJoin:
             "left": KeyedStore(condition.matching),
             "right": KeyedStore(condition.matching),
         }
-        self._keys = HeldKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
+        self._keys = StateKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of new rows of a side, after its frontier has advanced past them."""
@@ -79,8 +79,8 @@ class AggregateJoin:
         if not waiting:
             return limits
         greatest = np.max([_greatest(segment.codes, segment.alive) for segment in waiting], axis=0)
-        coming = np.full(len(greatest), GREATEST) if limits.ended else limits.least
-        return Limits(np.minimum(coming, ~greatest))
+        future = np.full(len(greatest), GREATEST) if limits.ended else limits.least
+        return Limits(np.minimum(future, ~greatest))
 
     def _aggregated(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield left rows with aggregates over the stored right rows that they match."""

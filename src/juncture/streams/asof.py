@@ -21,14 +21,14 @@ from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 from juncture.streams.asof_search import AsofSearch, Waiting
-from juncture.streams.coming import Coming
 from juncture.streams.condition import column_of
 from juncture.streams.frontier import Frontier
+from juncture.streams.future_values import FutureValues
+from juncture.streams.key_ranges import KeyRanges, improving, ranges_of, served
 from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
 from juncture.streams.output import Output
-from juncture.streams.reach import Reach, improving, reach_of, served
-from juncture.streams.state.keys import HeldKeys
+from juncture.streams.state.keys import StateKeys
 from juncture.streams.state.sorted_rows import SortedRows
 
 Number = TypeVar("Number", np.int32, np.int64)
@@ -64,29 +64,29 @@ class AsofBounds:
         _check(join)
         self.join = join
         self.coder = StepCoder.of(join)
-        self.coming: dict[Side, Coming] = {
-            "left": Coming(column_of(join, "left", join.left_on), orders["left"], self.coder),
-            "right": Coming(column_of(join, "right", join.right_on), orders["right"], self.coder),
+        self.future: dict[Side, FutureValues] = {
+            "left": FutureValues(column_of(join, "left", join.left_on), orders["left"], self.coder),
+            "right": FutureValues(column_of(join, "right", join.right_on), orders["right"], self.coder),
         }
         self.orders = orders
 
     @property
     def waits_for_matches(self) -> bool:
         """Whether a left row may wait without limit for a right row of its key."""
-        passes = self._passes(self.join.spec.direction, self.coming["right"])
+        passes = self._passes(self.join.spec.direction, self.future["right"])
         return bool(self.join.left_by) and self.join.tolerance is None and not passes
 
     @staticmethod
-    def _passes(direction: str, right: Coming) -> bool:
+    def _passes(direction: str, right: FutureValues) -> bool:
         """Return whether future right rows move away from where matches are searched."""
         return (direction == "backward" and right.rises) or (direction == "forward" and right.falls)
 
     def is_bounded(self, side: Side) -> bool:
         """Return whether every row of a side is evicted at some time, except for the last ones of each key."""
         if side == "left":
-            right = self.coming["right"]
+            right = self.future["right"]
             return (right.rises or right.falls) and not self.waits_for_matches
-        return self.coming["left"].rises or self.coming["left"].falls
+        return self.future["left"].rises or self.future["left"].falls
 
     def unplaced(self, side: Side, order: SideOrder) -> Node | None:
         """Return the condition on rows that have a null order and may match; None if no row can."""
@@ -133,7 +133,7 @@ class AsofJoin:
                 (self._join.right_schema, self._join.right_by),
             )
         ]
-        self._keys = HeldKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
+        self._keys = StateKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
 
     # New rows
 
@@ -174,45 +174,45 @@ class AsofJoin:
 
     def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
         """Yield final left rows, and evict right rows that no left row can match."""
-        coming = self._bounds.coming["right"].range(self._frontiers["right"])
-        waiting = self._waiting(coming)
+        future = self._bounds.future["right"].range(self._frontiers["right"])
+        waiting = self._waiting(future)
         if len(waiting):
-            yield from self._settle(waiting, coming)
+            yield from self._settle(waiting, future)
         if self._right.rows:
             yield from self._let_go()
         for store in self.stores.values():
             store.shrink()
         self._keys.forget()
 
-    def _waiting(self, coming: tuple[int, int]) -> Ints:
+    def _waiting(self, future: tuple[int, int]) -> Ints:
         """Return the positions of left rows that may be final."""
         codes = self._left.row_codes
         if self._are_final and not self._frontiers["right"].ended:
             # A future right row may have the same code, unless only earlier rows match.
             exact = self._join.spec.allow_exact_matches
-            return np.flatnonzero(codes < (coming[0] if exact else min(coming[0], GREATEST - 1) + 1))
-        if not self._search.any_does and coming[0] <= coming[1]:
+            return np.flatnonzero(codes < (future[0] if exact else min(future[0], GREATEST - 1) + 1))
+        if not self._search.any_does and future[0] <= future[1]:
             # Left rows beyond the future right rows are not final yet.
-            right = self._bounds.coming["right"]
+            right = self._bounds.future["right"]
             if right.rises != right.falls:
-                return np.flatnonzero(codes <= coming[0] if right.rises else codes >= coming[1])
+                return np.flatnonzero(codes <= future[0] if right.rises else codes >= future[1])
         return np.arange(len(codes))
 
     @property
     def _are_final(self) -> bool:
         """Whether all left rows in `_waiting` are final."""
-        plain = self._join.spec.direction == "backward" and not self._bounds.coming["right"].falls
+        plain = self._join.spec.direction == "backward" and not self._bounds.future["right"].falls
         return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
-    def _settle(self, positions: Ints, coming: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    def _settle(self, positions: Ints, future: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Match left rows, and yield those that are final."""
         rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
         column = None if self._join.tolerance is None else self._join.tolerance.column
         tolerances = None if column is None else self._left.taken(rows.slots, [column]).column(column)
-        reach = reach_of(self._join, self._bounds.coder, rows.codes, tolerances)
+        ranges = ranges_of(self._join, self._bounds.coder, rows.codes, tolerances)
         try:
-            found = self._search.matches(rows, reach, are_final=self._are_final)
-            final = self._final(rows.codes, found, coming, reach)
+            found = self._search.matches(rows, ranges, are_final=self._are_final)
+            final = self._final(rows.codes, found, future, ranges)
             if not final.any():
                 return
             index = np.flatnonzero(final)
@@ -227,19 +227,19 @@ class AsofJoin:
         self._left.keep(kept)
         yield from self._given(given.slots, found)
 
-    def _final(self, codes: Ints, found: Ints, coming: tuple[int, int], reach: Reach) -> Mask:
+    def _final(self, codes: Ints, found: Ints, future: tuple[int, int], ranges: KeyRanges) -> Mask:
         """Return the left rows for which no future row would be a better match."""
-        if coming[0] > coming[1]:
+        if future[0] > future[1]:
             return np.ones(len(codes), np.bool_)
         spec, held = self._join.spec, self._right.row_codes
         full = found.shape[1] >= spec.matches
         last = found[:, spec.matches - 1] if full else np.full(len(codes), -1)
         has_all = last >= 0
         best = held[np.where(has_all, last, 0)] if len(held) else np.zeros(len(codes), np.int64)
-        low, high = improving(spec, self._bounds.coder, codes, best, has_all, reach)
-        final: Mask = (low > high) | (coming[0] > high) | (coming[1] < low)
-        if reach.possible is not None:
-            final |= ~reach.possible
+        low, high = improving(spec, self._bounds.coder, codes, best, has_all, ranges)
+        final: Mask = (low > high) | (future[0] > high) | (future[1] < low)
+        if ranges.possible is not None:
+            final |= ~ranges.possible
         if self._search.any_does:
             final |= (found >= 0).any(axis=1) if found.shape[1] else False
         return final
@@ -282,7 +282,7 @@ class AsofJoin:
         spec = self._join.spec
         keys, codes = self._right.row_keys, self._right.row_codes
         waiting = self._left.row_keys, self._left.row_codes
-        first, last = self._bounds.coming["left"].range(self._frontiers["left"])
+        first, last = self._bounds.future["left"].range(self._frontiers["left"])
         low, high = served(self._join, self._bounds.coder, codes)
         limits = spec.matches, not spec.allow_exact_matches
         wanted = np.zeros(len(keys), np.bool_)

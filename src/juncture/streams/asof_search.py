@@ -15,8 +15,8 @@ from juncture.local.asof.join import find
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
+from juncture.streams.key_ranges import KeyRanges, moved
 from juncture.streams.output import held_schema
-from juncture.streams.reach import Reach, moved
 from juncture.streams.state.sorted_rows import SortedRows
 
 
@@ -47,16 +47,16 @@ class AsofSearch:
             join.tolerance is not None or join.spec.direction == "nearest"
         )
 
-    def matches(self, rows: Waiting, reach: Reach, *, are_final: bool) -> Ints:
+    def matches(self, rows: Waiting, ranges: KeyRanges, *, are_final: bool) -> Ints:
         """Return the positions of each row's matches, best first, -1 for none. Ties may raise if ``are_final``."""
         if self._join.spec.matches > 1 or self._is_rounded:
             return self.decided(rows, are_final=are_final)
         positions, tied = self._nearest(rows)
         if self._join.tolerance is not None and self._right.rows:
             found = self._right.row_codes[positions]
-            positions[(found < reach.low) | (found > reach.high)] = -1
-        if reach.possible is not None:
-            positions[~reach.possible] = -1
+            positions[(found < ranges.low) | (found > ranges.high)] = -1
+        if ranges.possible is not None:
+            positions[~ranges.possible] = -1
         if not self.any_does:
             open_ties = np.flatnonzero(tied.view(np.bool_) & (positions >= 0))
             if len(open_ties) and self._join.spec.ties == "error":

@@ -91,14 +91,14 @@ def _kept_by_asof(held: AsofSide) -> str:
     spec = join.spec
     if held.side == "left":
         marks = ", ".join(order.text for order in orders["right"])
-        if spec.direction == "backward" and held.bounds.coming["right"].rises:
+        if spec.direction == "backward" and held.bounds.future["right"].rises:
             sign = ">=" if spec.allow_exact_matches else ">"
             return f"while {join.left_on} {sign} {_with_side(marks, join.left_on, held.side)}"
         return f"until {marks} has passed their match{' or tolerance' if join.tolerance is not None else ''}"
     marks = ", ".join(order.text for order in orders["left"])
     several = f"{spec.matches} last" if spec.matches > 1 else "last"
     by = f" of each {', '.join(join.right_by)}" if join.right_by else ""
-    sign = ">=" if held.bounds.coming["left"].rises else "<="
+    sign = ">=" if held.bounds.future["left"].rises else "<="
     is_ahead = f"while {join.right_on} {sign} {_with_side(marks, join.right_on, held.side)}"
     return is_ahead if spec.direction == "forward" else f"{is_ahead}, and the {several} before{by}"
 
@@ -208,8 +208,8 @@ def _unbounded_asof(held: AsofSide) -> tuple[str, str]:
     join, side = held.bounds.join, held.side
     other = other_side(side)
     on = join.right_on if other == "right" else join.left_on
-    coming = held.bounds.coming[other]
-    if not (coming.rises or coming.falls):
+    future = held.bounds.future[other]
+    if not (future.rises or future.falls):
         why = f"no order of the {other} side limits future values of {on!r}"
         remedy = f"Pass {other}=jn.Order({on!r})"
     else:

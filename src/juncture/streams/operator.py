@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Mask
 from juncture.spec.schema import Side
-from juncture.streams.state.held_batch import HeldBatch
+from juncture.streams.state.state_batch import StateBatch
 
 
-class HeldRows(Protocol):
+class StateView(Protocol):
     """The stored rows of one side. ``evicted`` counts rows that were evicted."""
 
     evicted: int
@@ -28,7 +28,7 @@ class HeldRows(Protocol):
     def living(self) -> Iterator[tuple[pa.RecordBatch, Mask]]:
         """Yield the stored rows, and masks of those that have had a match."""
 
-    def batches(self) -> Iterator[HeldBatch]:
+    def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in. Loaded rows may be in the same objects that were loaded."""
 
 
@@ -38,7 +38,7 @@ class StreamOperator(Protocol):
     failed: bool
 
     @property
-    def stores(self) -> Mapping[Side, HeldRows]:
+    def stores(self) -> Mapping[Side, StateView]:
         """The stored rows of each side."""
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -19,7 +19,7 @@ from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
 from juncture.streams.output import Output
 from juncture.streams.state.keyed import KeyedStore
-from juncture.streams.state.keys import HeldKeys
+from juncture.streams.state.keys import StateKeys
 from juncture.streams.state.ordered import InOrder, OrderedSegment
 from juncture.streams.state.segment import Arranged, Segment
 from juncture.streams.state.store import RowStore
@@ -38,7 +38,7 @@ class PairJoin:
         self._output = output
         self._how = condition.join.how
         self._by_key: dict[Side, KeyedStore] = {side: KeyedStore(condition.matching) for side in SIDES}
-        self._keys = HeldKeys(condition.key_types, self._by_key, nulls_equal=condition.nulls_equal)
+        self._keys = StateKeys(condition.key_types, self._by_key, nulls_equal=condition.nulls_equal)
         self._order = InOrder.of(condition.key_types) if condition.is_band and not condition.nulls_equal else None
         self._in_order: dict[Side, RowStore[OrderedSegment]] = {}
         if self._order is not None:
@@ -59,12 +59,12 @@ class PairJoin:
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the matches of new rows of a side, and store rows that can have others."""
         other = other_side(side)
-        came = self._arranged(side, batch)
-        matched = np.zeros(len(came.rows), np.bool_)
+        new_rows = self._arranged(side, batch)
+        matched = np.zeros(len(new_rows.rows), np.bool_)
         for segment in self.stores[other].segments:
-            for found, positions in segment.find(came):
-                yield from self._matches(side, batch, came.rows, segment, found, positions, matched)
-        yield from self._hold(side, batch, came, matched)
+            for found, positions in segment.find(new_rows):
+                yield from self._matches(side, batch, new_rows.rows, segment, found, positions, matched)
+        yield from self._hold(side, batch, new_rows, matched)
         if self._how == "semi" and side == "right":
             self.stores["left"].sweep()
 
@@ -72,9 +72,9 @@ class PairJoin:
         """Return the rows of a batch that can match, in the order of the store."""
         seen = self._condition.rows(batch, side)
         if self._order is not None:
-            came = self._order.arranged(seen.keys, seen.codes, seen.valid, seen.rising)
-            if all(segment.is_near(came) for segment in self._in_order[other_side(side)].segments):
-                return came
+            new_rows = self._order.arranged(seen.keys, seen.codes, seen.valid, seen.rising)
+            if all(segment.is_near(new_rows) for segment in self._in_order[other_side(side)].segments):
+                return new_rows
             self._go_by_key()
         return self._keys.arranged(self._keys.of(seen.keys, seen.valid, batch.num_rows), seen.codes)
 
@@ -129,12 +129,12 @@ class PairJoin:
         mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
         return None if mask.all() else mask
 
-    def _hold(self, side: Side, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
+    def _hold(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Store rows that can still match, and yield the others where ``how`` keeps them."""
-        bounds, store, rows = self._bounds[side], self.stores[side], came.rows
-        held = came
+        bounds, store, rows = self._bounds[side], self.stores[side], new_rows.rows
+        held = new_rows
         if bounds.watches:
-            held = replace(came, codes=bounds.codes(rows_at(batch, rows), came.codes))
+            held = replace(new_rows, codes=bounds.codes(rows_at(batch, rows), new_rows.codes))
         kept = held.living(bounds.limits(self._frontiers[other_side(side)]))
         if side == "left" and self._how in ("semi", "anti"):
             if self._how == "semi" and matched.any():

@@ -20,7 +20,7 @@ Table = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class HeldRun:
+class BucketRun:
     """A run in memory, and for each of its rows the row of the state store."""
 
     run: Run
@@ -45,7 +45,7 @@ class BucketChanges(ChangeJoin):
         """Return the runs of a side."""
         return self._kept.arrangements[side].memory
 
-    def load(self, side: Side, batch: pa.RecordBatch, hashes: Ints, state: Table) -> HeldRun:
+    def load(self, side: Side, batch: pa.RecordBatch, hashes: Ints, state: Table) -> BucketRun:
         """Store rows from the state store."""
         arrangement = self._kept.arrangements[side]
         rows = self._kept.delta(side, batch, np.arange(batch.num_rows), hashes)
@@ -54,7 +54,7 @@ class BucketChanges(ChangeJoin):
         weights, counts = state[0][order], np.take(state[1:], order, axis=1)
         run = Run(rows.batch, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
         arrangement.memory = [*arrangement.memory, run]
-        return HeldRun(run, order)
+        return BucketRun(run, order)
 
     @property
     def position(self) -> Position:

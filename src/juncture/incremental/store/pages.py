@@ -16,7 +16,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.run import Run, row_order
 from juncture.incremental.store.blocks import BLOCK_ROWS, BlockRows
-from juncture.incremental.store.stored_run import GREATEST, LEAST, Sought, StoredRun
+from juncture.incremental.store.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.neighbours import nth_neighbours
 from juncture.kernels.stored_rows import blocks_before, mark_rows
@@ -98,17 +98,17 @@ class Pages:
         ends = np.full(count, LEAST), np.full(count, GREATEST)
         low = ~codes[0] if lines else ends[0]
         second = np.ascontiguousarray(codes[1]) if lines > 1 else None
-        self._fetch(Sought(hashes, low, ends[1], *ends, ~codes[1:lines], second))
+        self._fetch(LookupRanges(hashes, low, ends[1], *ends, ~codes[1:lines], second))
 
     def fetch_equal(self, keys: Codes, codes: Table, row_hashes: Ints) -> None:
         """Fetch all rows that may be equal to given ones."""
         first = codes[0] if len(codes) else np.zeros(len(keys), np.int64)
         none = np.zeros((0, len(keys)), np.int64)
-        self._fetch(Sought(self._keys.hashes(keys), first, first, row_hashes, row_hashes, none))
+        self._fetch(LookupRanges(self._keys.hashes(keys), first, first, row_hashes, row_hashes, none))
 
     def fetch_between(self, keys: Codes, low: Ints, high: Ints) -> None:
         """Fetch the rows of each key with first codes between two inclusive limits."""
-        self._fetch(Sought.between(self._keys.hashes(keys), low, high))
+        self._fetch(LookupRanges.between(self._keys.hashes(keys), low, high))
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
         """Fetch rows until the nth neighbour of each code is among them: `nth_neighbours`."""
@@ -142,12 +142,12 @@ class Pages:
             for rows, _ in stored.pieces():
                 yield rows.living()
 
-    def _fetch(self, sought: Sought) -> None:
-        if not len(sought.hashes):
+    def _fetch(self, ranges: LookupRanges) -> None:
+        if not len(ranges.hashes):
             return
-        hashes = np.unique(sought.hashes)
+        hashes = np.unique(ranges.hashes)
         for stored in self.stored:
-            blocks = stored.blocks_of(sought)
+            blocks = stored.blocks_of(ranges)
             if len(blocks):
                 self._take_in(stored, blocks, hashes)
 

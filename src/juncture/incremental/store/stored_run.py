@@ -39,7 +39,7 @@ class BlockReader(Protocol):
 
 
 @dataclass(frozen=True)
-class Sought:
+class LookupRanges:
     """Ranges of rows to look up.
 
     Attributes
@@ -65,7 +65,7 @@ class Sought:
     second: Ints | None = None
 
     @classmethod
-    def between(cls, hashes: Words, low: Ints, high: Ints) -> Sought:
+    def between(cls, hashes: Words, low: Ints, high: Ints) -> LookupRanges:
         """Return the ranges between two inclusive first codes."""
         count = len(hashes)
         here = np.flatnonzero(low <= high)
@@ -147,24 +147,24 @@ class StoredRun:
         """Memory of changes that are not on disk yet."""
         return self._changed_bytes
 
-    def blocks_of(self, sought: Sought) -> Ints:
+    def blocks_of(self, ranges: LookupRanges) -> Ints:
         """Return the blocks that may have rows in the ranges."""
-        high = sought.high
-        if sought.second is not None and self.index.reach != UNLIMITED:
-            near = sought.second <= GREATEST - self.index.reach
-            high = np.where(near, np.minimum(high, np.where(near, sought.second, 0) + self.index.reach), high)
+        high = ranges.high
+        if ranges.second is not None and self.index.reach != UNLIMITED:
+            near = ranges.second <= GREATEST - self.index.reach
+            high = np.where(near, np.minimum(high, np.where(near, ranges.second, 0) + self.index.reach), high)
         needed = np.zeros(len(self.index), np.uint8)
         mark_blocks(
-            sought.hashes,
-            sought.low,
-            sought.low_rows,
+            ranges.hashes,
+            ranges.low,
+            ranges.low_rows,
             np.ascontiguousarray(high),
-            sought.high_rows,
-            sought.others,
+            ranges.high_rows,
+            ranges.others,
             self.index.hashes,
             self.index.firsts[2],
             self.index.firsts[1],
-            self.index.most[: len(sought.others)],
+            self.index.most[: len(ranges.others)],
             needed,
         )
         return np.flatnonzero(needed)

@@ -13,7 +13,7 @@ from juncture.spec.schema import SIDES, Side
 from juncture.streams.batches import combined
 from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
-from juncture.streams.state.held_batch import HeldBatch
+from juncture.streams.state.state_batch import StateBatch
 
 
 class BucketJoin(StreamJoin):
@@ -41,7 +41,7 @@ class BucketJoin(StreamJoin):
         """Store rows from a checkpoint, with a mask of those that have had a match."""
         self._operator.load(side, batch, matched)
 
-    def held(self, side: Side) -> Iterator[HeldBatch]:
+    def held(self, side: Side) -> Iterator[StateBatch]:
         """Yield the stored rows of a side. Loaded rows are in the batches that were passed to `load`, if unchanged."""
         return self._operator.stores[side].batches()
 

@@ -20,8 +20,8 @@ from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.snapshot import Snapshot, to_ipc
 from juncture.streams.spark.bucket import BucketJoin
-from juncture.streams.spark.held import StoredRows
 from juncture.streams.spark.scatter import GREATEST
+from juncture.streams.spark.stored_rows import StoredRows
 from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sent
 
 if TYPE_CHECKING:
@@ -66,8 +66,8 @@ class JoinProcessor(StatefulProcessor):
         try:
             join, rows_held = self._restored()
             late = [each.late_rows for each in (join.state.left, join.state.right)]
-            came, greatest = _sorted(read_packets(map(received, rows)))
-            batches = join.step(came, greatest)
+            rows_by_side, greatest = _sorted(read_packets(map(received, rows)))
+            batches = join.step(rows_by_side, greatest)
             self._keep(join, rows_held)
         except JunctureError as error:
             yield _frame(Content.ERROR, [to_ipc(error_packet(error).rows)])
@@ -79,7 +79,7 @@ class JoinProcessor(StatefulProcessor):
         metrics |= {f"{side}_passed": join.passed(side) for side in SIDES}
         for side, before in zip(SIDES, late, strict=True):
             state = getattr(join.state, side)
-            values = sum(map(len, came[side])), state.rows, state.bytes, state.late_rows - before
+            values = sum(map(len, rows_by_side[side])), state.rows, state.bytes, state.late_rows - before
             metrics.update(zip([name for name in METRICS if name.startswith(side)], values, strict=True))
         yield _frame(Content.EMPTY, [None], metrics)
 

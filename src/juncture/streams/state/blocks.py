@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.kernels.array_types import Ints, Mask
-from juncture.streams.state.held_batch import HeldBatch
+from juncture.streams.state.state_batch import StateBatch
 
 _TIMES_AS_LARGE = 2
 
@@ -68,11 +68,11 @@ class Blocks:
         back[np.concatenate(places)] = np.arange(len(slots))
         return rows_of(joined, array_of(back, pa.int64()))
 
-    def held(self, alive: Mask) -> Iterator[HeldBatch]:
+    def held(self, alive: Mask) -> Iterator[StateBatch]:
         """Yield the batches that have any living row."""
         for batch, first, last in zip(self._batches, self._edges[:-1], self._edges[1:], strict=True):
             if alive[first:last].any():
-                yield HeldBatch(batch, alive[first:last], self.matched[first:last].copy())
+                yield StateBatch(batch, alive[first:last], self.matched[first:last].copy())
 
     def _of_one(self, part: int, slots: Ints, names: list[str] | None) -> pa.RecordBatch:
         batch = self._batches[part] if names is None else self._batches[part].select(names)

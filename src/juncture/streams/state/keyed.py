@@ -19,8 +19,8 @@ _GREATEST = 2**63 - 1
 class KeyedSegment(Segment):
     """Rows by key and first code. ``matching`` is the number of code lines that find matches."""
 
-    def __init__(self, batch: pa.RecordBatch, came: Arranged, matched: Mask, matching: int) -> None:
-        super().__init__(batch, came, matched)
+    def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask, matching: int) -> None:
+        super().__init__(batch, new_rows, matched)
         self.groups, self.starts = grouped(self.keys, self.codes, self.least)
         self._matching = matching
         self._greatest = self.codes[0].max(initial=-_GREATEST - 1) if matching else _GREATEST
@@ -31,11 +31,13 @@ class KeyedSegment(Segment):
         """Memory of the rows."""
         return super().nbytes + self.starts.nbytes + self.groups.nbytes
 
-    def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
+    def find(self, new_rows: Arranged) -> Iterator[tuple[Codes, Codes]]:
         """Yield pairs of rows and positions that match, some at a time."""
-        if self._matching and len(came.keys) and self._greatest < ~came.codes[0].max():
+        if self._matching and len(new_rows.keys) and self._greatest < ~new_rows.codes[0].max():
             return
-        yield from matches(came.keys, came.codes, self._matching, self.groups, self.starts, self.codes, self._reach)
+        yield from matches(
+            new_rows.keys, new_rows.codes, self._matching, self.groups, self.starts, self.codes, self._reach
+        )
 
     def rekeyed(self, mapping: Codes) -> None:
         """Map key codes to new ones, in the same order. Keys of dead rows must be compacted before."""
@@ -75,9 +77,9 @@ class ByKey:
         sort_rows(keys, first_codes(codes), order)
         return Arranged(order, keys[order], lines_of(codes, order))
 
-    def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> KeyedSegment:
+    def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> KeyedSegment:
         """Return arranged rows of a batch as a segment."""
-        return KeyedSegment(batch, came, matched, self._matching)
+        return KeyedSegment(batch, new_rows, matched, self._matching)
 
 
 class KeyedStore(RowStore[KeyedSegment]):

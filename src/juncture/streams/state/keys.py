@@ -33,7 +33,7 @@ class KeyedRows(Protocol):
         """Map key codes to new ones."""
 
 
-class HeldKeys:
+class StateKeys:
     """Key codes of both sides. Codes that no stored row has are released from time to time."""
 
     def __init__(

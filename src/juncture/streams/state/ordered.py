@@ -24,7 +24,7 @@ _MATCHING = 2
 
 
 @dataclass(frozen=True)
-class InLine(Arranged):
+class BandRows(Arranged):
     """Rows for which one of the two matching code lines, ``rising``, rises while the other falls."""
 
     rising: int
@@ -38,9 +38,9 @@ class InLine(Arranged):
 class OrderedSegment(Segment):
     """Rows for which one of the two matching code lines rises while the other falls."""
 
-    def __init__(self, batch: pa.RecordBatch, came: InLine, matched: Mask) -> None:
-        super().__init__(batch, came, matched)
-        self._rising = came.rising
+    def __init__(self, batch: pa.RecordBatch, new_rows: BandRows, matched: Mask) -> None:
+        super().__init__(batch, new_rows, matched)
+        self._rising = new_rows.rising
         self._span = 0, len(self.rows)
         self._note_least()
         if len(self.codes) > _MATCHING:
@@ -80,19 +80,19 @@ class OrderedSegment(Segment):
             self._note_least()
         return gone
 
-    def is_near(self, came: InLine) -> bool:
+    def is_near(self, new_rows: BandRows) -> bool:
         """Return whether few stored rows are within the limits of new rows."""
-        compared = kernels.pairs_to_compare(came.codes, self._rising, self.codes)
-        return compared <= COMPARED_MOST * len(came.rows)
+        compared = kernels.pairs_to_compare(new_rows.codes, self._rising, self.codes)
+        return compared <= COMPARED_MOST * len(new_rows.rows)
 
-    def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
+    def find(self, new_rows: Arranged) -> Iterator[tuple[Codes, Codes]]:
         """Yield pairs of rows and positions that match, some at a time."""
 
         def find(resume: Ints, rows: Codes, positions: Codes) -> int:
             held = self.keys, self.codes
-            return kernels.find_in_windows(came.keys, came.codes, self._rising, *held, resume, rows, positions)
+            return kernels.find_in_windows(new_rows.keys, new_rows.codes, self._rising, *held, resume, rows, positions)
 
-        return paged(len(came.keys), np.array([0, -1, 0], np.int64), find)
+        return paged(len(new_rows.keys), np.array([0, -1, 0], np.int64), find)
 
 
 class InOrder:
@@ -114,16 +114,16 @@ class InOrder:
         is_whole = isinstance(form.of(pa.array([], left_type)), Integers)
         return cls(form, is_plain=left_type == right_type == pa.int64()) if is_whole else None
 
-    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None, rising: int | None) -> InLine:
+    def arranged(self, columns: list[pa.Array], codes: Table, valid: Mask | None, rising: int | None) -> BandRows:
         """Return the rows that have a key and can match, arranged. ``rising`` is None if unknown."""
         keys, here = self._keys(columns, codes.shape[1])
         if here is not None:
             valid = here if valid is None else here & valid
         if valid is None or valid.all():
-            return self.sorted(keys, codes) if rising is None else _in_line(keys, codes, rising)
+            return self.sorted(keys, codes) if rising is None else _band_rows(keys, codes, rising)
         rows = np.flatnonzero(valid).astype(np.int32)
-        came = self.sorted(keys[rows], lines_of(codes, rows))
-        return replace(came, rows=rows[came.rows])
+        new_rows = self.sorted(keys[rows], lines_of(codes, rows))
+        return replace(new_rows, rows=rows[new_rows.rows])
 
     def _keys(self, columns: list[pa.Array], rows: int) -> tuple[Ints, Mask | None]:
         """Return the keys of rows, and a mask of rows that have one."""
@@ -135,29 +135,29 @@ class InOrder:
         assert isinstance(found, Integers)
         return found.values, found.valid
 
-    def sorted(self, keys: Keys, codes: Table) -> InLine:
+    def sorted(self, keys: Keys, codes: Table) -> BandRows:
         """Return rows that all have a key, arranged."""
         rising = kernels.rising_line(codes)
         if rising != kernels.NEITHER:
-            return _in_line(keys, codes, rising)
+            return _band_rows(keys, codes, rising)
         rows = np.empty(len(keys), np.int32)
         sort_rows(np.zeros(len(keys), np.int32), codes[0], rows)
-        came = InLine(rows, keys[rows], lines_of(codes, rows), 0)
-        if kernels.rising_line(came.codes) == 0:
-            return came
+        new_rows = BandRows(rows, keys[rows], lines_of(codes, rows), 0)
+        if kernels.rising_line(new_rows.codes) == 0:
+            return new_rows
         # With floats, two rows may share one end of the band but not the other.
         rows = np.lexsort((~codes[1], codes[0])).astype(np.int32)
-        return InLine(rows, keys[rows], lines_of(codes, rows), 0)
+        return BandRows(rows, keys[rows], lines_of(codes, rows), 0)
 
-    def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> OrderedSegment:
+    def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> OrderedSegment:
         """Return arranged rows of a batch as a segment."""
-        assert isinstance(came, InLine)
-        return OrderedSegment(batch, came, matched)
+        assert isinstance(new_rows, BandRows)
+        return OrderedSegment(batch, new_rows, matched)
 
 
-def _in_line(keys: Keys, codes: Table, rising: int) -> InLine:
+def _band_rows(keys: Keys, codes: Table, rising: int) -> BandRows:
     """Return rows that are already in order."""
-    return InLine(_places(0, len(keys)), keys, codes, rising)
+    return BandRows(_places(0, len(keys)), keys, codes, rising)
 
 
 def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | None:

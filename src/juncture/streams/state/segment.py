@@ -15,7 +15,7 @@ from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.streams.limits import Limits
-from juncture.streams.state.held_batch import HeldBatch
+from juncture.streams.state.state_batch import StateBatch
 
 Table = npt.NDArray[np.int64]
 Keys = npt.NDArray[Any]
@@ -55,11 +55,11 @@ class Segment(ABC):
         For each line, a lower bound of the codes of living rows.
     """
 
-    def __init__(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> None:
+    def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> None:
         self.batch = batch
-        self.rows = came.rows
-        self.keys = came.keys
-        self.codes = came.codes
+        self.rows = new_rows.rows
+        self.keys = new_rows.keys
+        self.codes = new_rows.codes
         self.matched = matched
         self.alive = np.ones(len(self.rows), np.bool_)
         self.alive_rows = len(self.rows)
@@ -78,7 +78,7 @@ class Segment(ABC):
         self.alive_rows = len(kept)
 
     @abstractmethod
-    def find(self, came: Arranged) -> Iterator[tuple[Codes, Codes]]:
+    def find(self, new_rows: Arranged) -> Iterator[tuple[Codes, Codes]]:
         """Yield pairs of rows and positions that match, some at a time, for rows arranged in the same way."""
 
     def expire(self, limits: Limits) -> Codes:
@@ -102,12 +102,12 @@ class Segment(ABC):
         """Return the rows at some positions."""
         return rows_at(self.batch, self.rows[positions])
 
-    def held(self) -> HeldBatch:
+    def held(self) -> StateBatch:
         """Return the rows as they are in the batch."""
         alive, matched = np.zeros((2, self.batch.num_rows), np.bool_)
         alive[self.rows] = self.alive
         matched[self.rows] = self.matched
-        return HeldBatch(self.batch, alive, matched)
+        return StateBatch(self.batch, alive, matched)
 
 
 SomeSegment = TypeVar("SomeSegment", bound=Segment)
@@ -120,7 +120,7 @@ class Arrangement(Protocol[MadeSegment]):
     def sorted(self, keys: Keys, codes: Table) -> Arranged:
         """Return rows that all have a key, arranged."""
 
-    def segment(self, batch: pa.RecordBatch, came: Arranged, matched: Mask) -> MadeSegment:
+    def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> MadeSegment:
         """Return arranged rows of a batch as a segment."""
 
 

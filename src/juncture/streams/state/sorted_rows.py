@@ -11,7 +11,7 @@ from juncture.kernels import sorted_rows as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.symmetric import index_rows
 from juncture.streams.state.blocks import Blocks
-from juncture.streams.state.held_batch import HeldBatch
+from juncture.streams.state.state_batch import StateBatch
 
 _DEAD_LEAST = 1 << 10
 """Up to this many evicted rows, their memory is not released."""
@@ -118,7 +118,7 @@ class SortedRows:
             slots = np.sort(self.slots)
             yield self.taken(slots), self._blocks.matched[slots]
 
-    def batches(self) -> Iterator[HeldBatch]:
+    def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in."""
         alive = np.zeros(self._blocks.rows, np.bool_)
         alive[self.slots] = True

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Codes, Mask
 from juncture.streams.limits import Limits
-from juncture.streams.state.held_batch import HeldBatch
 from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
+from juncture.streams.state.state_batch import StateBatch
 
 _MERGED_MOST = 1 << 17
 """Larger segments are not merged, so that eviction frees memory soon."""
@@ -45,14 +45,14 @@ class RowStore(Generic[SomeSegment]):
         """Memory of the stored rows."""
         return sum(segment.nbytes for segment in self.segments)
 
-    def add(self, batch: pa.RecordBatch, came: Arranged, matched: Mask, kept: Codes | None = None) -> None:
+    def add(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask, kept: Codes | None = None) -> None:
         """Store arranged rows of a batch; ``kept`` selects some of them, None all. ``matched`` is a mask of them."""
-        if kept is not None and _are_few(len(kept), len(came.rows)):
-            came, matched, kept = came.some(kept), matched[kept], None
-        if not len(came.rows):
+        if kept is not None and _are_few(len(kept), len(new_rows.rows)):
+            new_rows, matched, kept = new_rows.some(kept), matched[kept], None
+        if not len(new_rows.rows):
             return
-        segment = self._arrangement.segment(batch, came, matched)
-        if kept is not None and len(kept) < len(came.rows):
+        segment = self._arrangement.segment(batch, new_rows, matched)
+        if kept is not None and len(kept) < len(new_rows.rows):
             segment.keep(kept)
         self.segments.append(segment)
         while True:
@@ -99,7 +99,7 @@ class RowStore(Generic[SomeSegment]):
             alive = np.flatnonzero(segment.alive)
             yield segment.taken(alive), segment.matched[alive]
 
-    def batches(self) -> Iterator[HeldBatch]:
+    def batches(self) -> Iterator[StateBatch]:
         """Yield the batches that the rows are in."""
         yield from (segment.held() for segment in self.segments if segment.alive_rows)
 

@@ -22,7 +22,7 @@ _ROUNDED = 2
 
 
 @dataclass(frozen=True)
-class Reach:
+class KeyRanges:
     """The code ranges within tolerances. ``possible`` masks left rows that can match; None for all."""
 
     low: Ints
@@ -30,15 +30,15 @@ class Reach:
     possible: Mask | None
 
 
-def reach_of(join: ResolvedAsof, coder: StepCoder, codes: Ints, tolerances: pa.Array | None) -> Reach:
+def ranges_of(join: ResolvedAsof, coder: StepCoder, codes: Ints, tolerances: pa.Array | None) -> KeyRanges:
     """Return the code ranges of left rows within their tolerance, a constant or a column."""
     if join.tolerance is None:
-        return Reach(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
+        return KeyRanges(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
     if tolerances is None:
         words, good = coder.limit(join.tolerance), None
     else:
         words, good = coder.limits(plain(tolerances))
-    return Reach(*_around(coder, codes, words), good)
+    return KeyRanges(*_around(coder, codes, words), good)
 
 
 def served(join: ResolvedAsof, coder: StepCoder, codes: Ints) -> tuple[Ints, Ints]:
@@ -48,12 +48,14 @@ def served(join: ResolvedAsof, coder: StepCoder, codes: Ints) -> tuple[Ints, Int
     return _around(coder, codes, coder.limit(join.tolerance))
 
 
-def improving(spec: Asof, coder: StepCoder, codes: Ints, best: Ints, has_all: Mask, reach: Reach) -> tuple[Ints, Ints]:
+def improving(
+    spec: Asof, coder: StepCoder, codes: Ints, best: Ints, has_all: Mask, ranges: KeyRanges
+) -> tuple[Ints, Ints]:
     """Return the code ranges in which a right row would be a match: beside, or in place of, the last one so far.
 
     ``best`` has the code of the last match of each left row, ``has_all`` whether it has as many matches as it may.
     """
-    low, high = reach.low, reach.high
+    low, high = ranges.low, ranges.high
     strict = not spec.allow_exact_matches
     if spec.direction == "backward":
         return np.where(has_all, np.maximum(low, best), low), np.minimum(high, moved(codes, -strict))

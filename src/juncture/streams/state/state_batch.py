@@ -10,7 +10,7 @@ from juncture.kernels.array_types import Mask
 
 
 @dataclass(frozen=True)
-class HeldBatch:
+class StateBatch:
     """Stored rows. ``batch`` is the same object while they stay together; ``alive`` and ``matched`` are masks of it."""
 
     batch: pa.RecordBatch

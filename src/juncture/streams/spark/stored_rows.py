@@ -19,7 +19,7 @@ from juncture.kernels.array_types import Mask
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.spark.bucket import BucketJoin
 from juncture.streams.spark.cells import Table, put_rows, remove, rows_put, values_of
-from juncture.streams.state.held_batch import HeldBatch
+from juncture.streams.state.state_batch import StateBatch
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class _Written:
     alive: Mask
     matched: Mask
 
-    def marks(self, held: HeldBatch) -> tuple[Mask, Mask]:
+    def marks(self, held: StateBatch) -> tuple[Mask, Mask]:
         """Return the current masks of all rows, given those of the loaded rows."""
         places = np.flatnonzero(self.alive)
         alive, matched = np.zeros(len(self.alive), np.bool_), self.matched.copy()
@@ -72,7 +72,7 @@ class StoredRows:
         """Write the changes of the join, and return as plain data what `read` needs."""
         return {side: list(self._kept(side, join.held(side))) for side in SIDES} | {"next": self._next}
 
-    def _kept(self, side: Side, batches: Iterable[HeldBatch]) -> Iterator[list[int]]:
+    def _kept(self, side: Side, batches: Iterable[StateBatch]) -> Iterator[list[int]]:
         """Write the batches of a side, and yield what `read` needs of each."""
         known = {id(each.batch): each for each in self._written[side]}
         for held in batches:
@@ -87,7 +87,7 @@ class StoredRows:
         for written in known.values():
             remove(self._table, written.number, ("marks", *range(written.parts)))
 
-    def _add(self, held: HeldBatch) -> list[int]:
+    def _add(self, held: StateBatch) -> list[int]:
         """Write a new batch."""
         number, self._next = self._next, self._next + 1
         rows = _taken(held.batch, held.alive)

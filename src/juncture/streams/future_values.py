@@ -17,7 +17,7 @@ from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
 
 
-class Coming:
+class FutureValues:
     """The range of the codes that future rows of a side can have in an expression."""
 
     def __init__(self, expression: Node | None, orders: Sequence[SideOrder], coder: StepCoder) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture.incremental.spark.bucket import BucketChanges, HeldRun, Table
+from juncture.incremental.spark.bucket import BucketChanges, BucketRun, Table
 from juncture.incremental.store.saved import unweighted, weighted
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.spark.cells import Table as Cells
@@ -27,7 +27,7 @@ class _Written:
 
     number: int
     parts: int
-    held: HeldRun
+    held: BucketRun
     state: Table
 
     @property
@@ -77,7 +77,7 @@ class StoredRuns:
             if written is None:
                 number, self._next = self._next, self._next + 1
                 parts = put_rows(self._cells, number, weighted(run.taken(np.arange(rows)), run.hashes))
-                self._put_state(number, HeldRun(run, np.arange(rows)).state, None)
+                self._put_state(number, BucketRun(run, np.arange(rows)).state, None)
                 yield [number, parts, rows]
                 continue
             self._put_state(written.number, written.held.state, written.state)
