@@ -162,7 +162,7 @@ class Follower:
             return
         self._query.check_open()
         if self._query.epoch:
-            state, offset = self._left()
+            state, offset = self._saved_position()
             self._catch_up(self._sink.open(self._query.schema, state))
             self._source.start(offset)
         else:
@@ -171,7 +171,7 @@ class Follower:
             self._populate(state)
         self._state = state
 
-    def _left(self) -> tuple[str, Any]:
+    def _saved_position(self) -> tuple[str, Any]:
         """Return the identifier of the state, and the offset of its source."""
         offset = self._query.offset
         if not isinstance(offset, dict) or set(offset) != {_STATE, _SOURCE}:
@@ -188,7 +188,7 @@ class Follower:
         tables = self._named(snapshot.tables)
         answer = self._query.populate(offset={_STATE: state, _SOURCE: snapshot.offset}, **tables)
         rows = sum(table.num_rows for table in tables.values())
-        self._give(answer)
+        self._write_sink(answer)
         self._source.start(snapshot.offset)
         self._report(SourceEpoch({}, snapshot.offset, 0, rows), answer, began_s)
 
@@ -196,20 +196,20 @@ class Follower:
         """Return the tables that the query has, by its own names."""
         return {self._names[name]: table for name, table in tables.items() if name in self._names}
 
-    def _catch_up(self, taken: int | None) -> None:
+    def _catch_up(self, sink_epoch: int | None) -> None:
         """Write the last epoch to the sink if it is missing there."""
         epoch = self._query.epoch
-        if taken == epoch:
+        if sink_epoch == epoch:
             return
-        if taken is not None and taken != epoch - 1:
+        if sink_epoch is not None and sink_epoch != epoch - 1:
             raise StateError(
-                f"The sink is at epoch {taken:,}, but the state is at epoch {epoch:,}. One of them is an older copy. "
-                "Pass a new state, and another sink or replace=True.",
+                f"The sink is at epoch {sink_epoch:,}, but the state is at epoch {epoch:,}. One of them is an older "
+                "copy. Pass a new state, and another sink or replace=True.",
                 name="JN-SINK-EPOCH",
             )
-        self._give(self._query.last() if epoch > 1 else _as_changes(self._query.result(), self._query.schema))
+        self._write_sink(self._query.last() if epoch > 1 else _as_changes(self._query.result(), self._query.schema))
 
-    def _give(self, answer: Sequence[pa.RecordBatch]) -> None:
+    def _write_sink(self, answer: Sequence[pa.RecordBatch]) -> None:
         self._sink.write(self._query.epoch, answer)
 
     def step(self, timeout_s: float = 1.0) -> FollowProgress | None:
@@ -250,7 +250,7 @@ class Follower:
         began_s = time.monotonic()
         offset = {_STATE: self._state, _SOURCE: epoch.offset}
         answer = self._query.apply(offset=offset, **self._named(self._changes(epoch)))
-        self._give(answer)
+        self._write_sink(answer)
         self._source.acknowledge(epoch.offset)
         return self._report(epoch, answer, began_s)
 

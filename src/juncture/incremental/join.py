@@ -226,20 +226,20 @@ class ChangeJoin:
             if left_bytes > 0:
                 taken[side], left_bytes = gathered(streams[side], left_bytes)
         if self._state is None or left_bytes > 0:
-            return self._at_once(taken, offset)
+            return self._load_in_memory(taken, offset)
         parts = {side: chain(taken[side], streams[side]) for side in SIDES}
-        return self._by_parts(self._state, parts, offset, progress)
+        return self._load_in_parts(self._state, parts, offset, progress)
 
-    def _at_once(self, changes: Mapping[Side, list[Weighted]], offset: Any) -> list[pa.RecordBatch]:
+    def _load_in_memory(self, changes: Mapping[Side, list[Weighted]], offset: Any) -> list[pa.RecordBatch]:
         """Load initial rows that fit in memory."""
-        lacking, answer = dict(self._position.missing), []
+        unmatched, answer = dict(self._position.missing), []
         writers = {} if self._state is None else self._state.writers(is_sorted=False)
         arrangements = self._kept.arrangements
         self._is_whole = False
         try:
             joined = {side: self._concatenator(side, changes[side]) for side in SIDES}
             for part in in_parts(self._kept, changes):
-                answer += self._take_part({side: self._delta(side, part[side]) for side in SIDES}, lacking)
+                answer += self._load_part({side: self._delta(side, part[side]) for side in SIDES}, unmatched)
                 if self._state is not None:
                     self._state.write(writers)
                 for side in SIDES:
@@ -251,14 +251,14 @@ class ChangeJoin:
                 with _one_piece(side):
                     held = joined[side].run()
                 arrangements[side].memory = [] if held is None else [held]
-            position = Position(1, offset, lacking)
+            position = Position(1, offset, unmatched)
             if self._state is not None:
                 self._state.begin(position, writers)
         except BaseException:
-            self._hold_nothing()
+            self._remove_initial_rows()
             raise
         self._position = position
-        self._tidy()
+        self._compact()
         return answer
 
     def _concatenator(self, side: Side, changes: Sequence[Weighted]) -> RunConcatenator:
@@ -272,37 +272,37 @@ class ChangeJoin:
         rows = sum(batch.num_rows for batch in batches)
         return RunConcatenator(rows, arrangement.schema, whole, lines, arrangement.matching)
 
-    def _by_parts(
+    def _load_in_parts(
         self, state: StoredState, changes: Mapping[Side, Iterable[Weighted]], offset: Any, report: Report | None
     ) -> list[pa.RecordBatch]:
         """Load initial rows that do not fit in memory."""
-        lacking = dict(self._position.missing)
+        unmatched = dict(self._position.missing)
         self._is_whole = False
         try:
             writers = state.writers(is_sorted=True)
-            answer = state.parted(report).run(changes, partial(self._take_part, lacking=lacking), writers)
-            position = Position(1, offset, lacking)
+            answer = state.parted(report).run(changes, partial(self._load_part, unmatched=unmatched), writers)
+            position = Position(1, offset, unmatched)
             state.take_in(position, writers)
         except BaseException:
-            self._hold_nothing()
+            self._remove_initial_rows()
             raise
         self._position = position
         self._is_whole = True
         return answer
 
-    def _take_part(self, found: Mapping[Side, Delta], lacking: dict[Side, int]) -> list[pa.RecordBatch]:
+    def _load_part(self, found: Mapping[Side, Delta], unmatched: dict[Side, int]) -> list[pa.RecordBatch]:
         """Load some of the initial rows, whose keys no other part has, and return their result."""
         deltas, missing = self._located(found)
-        lacking.update({side: lacking[side] + missing[side] for side in SIDES})
+        unmatched.update({side: unmatched[side] + missing[side] for side in SIDES})
         given = Changes()
         self._kept.operator.populate(deltas, Journal(), given)
         return self._formatted(given.gathered())
 
-    def _hold_nothing(self) -> None:
+    def _remove_initial_rows(self) -> None:
         """Remove the initial rows after an error."""
         for arrangement in self._kept.arrangements.values():
             arrangement.memory = []
-        self._check_whole()
+        self._check_committed()
 
     def _located(self, found: Mapping[Side, Delta]) -> tuple[Deltas, dict[Side, int]]:
         """Return located changes, and the number of unmatched deletes of each side."""
@@ -320,21 +320,21 @@ class ChangeJoin:
             deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
             self._kept.operator.apply(deltas, journal, given)
             answer = self._formatted(given.consolidated(self._identity))
-            lacking = {side: self._position.missing[side] + missing[side] for side in SIDES}
-            position = Position(self.epoch + 1, self.offset if offset is None else offset, lacking)
+            unmatched = {side: self._position.missing[side] + missing[side] for side in SIDES}
+            position = Position(self.epoch + 1, self.offset if offset is None else offset, unmatched)
             if self._state is not None:
                 self._state.keep(position, deltas, answer)
         except BaseException:
             journal.undo()
             if self._state is not None:
                 self._state.drop()
-            self._check_whole()
+            self._check_committed()
             raise
         self._position, self._last = position, answer
-        self._tidy()
+        self._compact()
         return answer
 
-    def _tidy(self) -> None:
+    def _compact(self) -> None:
         """Compact and merge after an epoch."""
         try:
             if self._state is None:
@@ -347,7 +347,7 @@ class ChangeJoin:
             raise
         self._is_whole = True
 
-    def _check_whole(self) -> None:
+    def _check_committed(self) -> None:
         """Close the join after an error if the folder has the epoch although memory does not."""
         stored = self._position if self._state is None else self._state.store.position()
         self._is_whole = self.epoch == (0 if stored is None else stored.epoch)
@@ -396,8 +396,8 @@ class ChangeJoin:
         self.check_open()
         plan = plan_local(
             self.setup.spec,
-            self._now("left"),
-            self._now("right"),
+            self._current("left"),
+            self._current("right"),
             algorithm="auto",
             stats=None,
             resources=self._resources,
@@ -409,7 +409,7 @@ class ChangeJoin:
         """Return the current rows of a side, in no order. Columns that the join does not read are null."""
         return pa.Table.from_batches(list(self._rows(side)), self.setup.schema(side))
 
-    def _now(self, side: Side) -> pa.Table | pa.RecordBatchReader:
+    def _current(self, side: Side) -> pa.Table | pa.RecordBatchReader:
         """Return the current rows of a side; rows on disk as a reader."""
         if self._kept.arrangements[side].pages is None:
             return self.table(side)

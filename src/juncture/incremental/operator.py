@@ -53,13 +53,13 @@ class KeptJoin:
     operator: Operator
     arrangements: Mapping[Side, Arrangement]
     keys: HashedKeys
-    _seen: Callable[[pa.RecordBatch, Side], Rows]
+    _compared: Callable[[pa.RecordBatch, Side], Rows]
 
     def delta(self, side: Side, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
-        seen = self._seen(batch, side)
-        keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
-        return Delta.of(batch, weights, keys, seen.codes, hashes)
+        compared = self._compared(batch, side)
+        keys = self.keys.of(compared.keys, compared.valid, batch.num_rows)
+        return Delta.of(batch, weights, keys, compared.codes, hashes)
 
     def summed_delta(self, side: Side, batches: Sequence[pa.RecordBatch], weights: Ints) -> Delta:
         """Return rows that may be equal as changes."""
@@ -68,21 +68,21 @@ class KeptJoin:
 
     def hashes_of(self, side: Side, batch: pa.RecordBatch) -> Words:
         """Return the key hashes of rows; zero where a row can match nothing."""
-        seen = self._seen(batch, side)
-        return self.keys.hashes_of(seen.keys, seen.valid)
+        compared = self._compared(batch, side)
+        return self.keys.hashes_of(compared.keys, compared.valid)
 
     def keys_of(self, side: Side, batch: pa.RecordBatch) -> Codes:
         """Return the key codes of rows."""
-        seen = self._seen(batch, side)
-        return self.keys.of(seen.keys, seen.valid, batch.num_rows)
+        compared = self._compared(batch, side)
+        return self.keys.of(compared.keys, compared.valid, batch.num_rows)
 
     def numbers(self, side: Side, batch: pa.RecordBatch) -> tuple[Codes, Lines]:
         """Return the key codes of rows, and the lines by which they are found on disk: hashes and codes."""
-        seen = self._seen(batch, side)
-        keys = self.keys.of(seen.keys, seen.valid, batch.num_rows)
-        seen.codes[:, keys == EMPTY] = 0
+        compared = self._compared(batch, side)
+        keys = self.keys.of(compared.keys, compared.valid, batch.num_rows)
+        compared.codes[:, keys == EMPTY] = 0
         hashes = self.keys.hashes(keys).view(np.int64), self.arrangements[side].identity.hashes(batch)
-        return keys, np.concatenate([np.stack(hashes), seen.codes])
+        return keys, np.concatenate([np.stack(hashes), compared.codes])
 
     def nothing(self, side: Side) -> Delta:
         """Return an empty delta of a side."""
@@ -127,7 +127,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
         "right": Arrangement(schemas["right"], identity_of(schemas["right"], "right"), 2, lines, unique=lines > 0),
     }
 
-    def seen(batch: pa.RecordBatch, side: Side) -> Rows:
+    def compared(batch: pa.RecordBatch, side: Side) -> Rows:
         try:
             codes, valid = coder.encode(batch.column(on[side]))
         except TooWideError:
@@ -140,7 +140,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
 
     types = [[schemas[side].field(name).type for name in by[side]] for side in SIDES]
     keys = HashedKeys((types[0], types[1]), arrangements)
-    return KeptJoin(AsofOperator(join, coder, arrangements, output), arrangements, keys, seen)
+    return KeptJoin(AsofOperator(join, coder, arrangements, output), arrangements, keys, compared)
 
 
 def _by_condition(join: Resolved, output: Output) -> KeptJoin:

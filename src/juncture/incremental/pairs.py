@@ -52,7 +52,7 @@ class PairOperator:
             # Unmatched left rows are only known at the end.
             self._push("right", *deltas["right"], journal, changes, alone=False)
         for run in arrangement.runs if arrangement.lines else []:
-            given = self._given("left", run.counts[0] > 0)
+            given = self._result_mask("left", run.counts[0] > 0)
             assert given is not None
             rows = np.flatnonzero(given)
             if len(rows):
@@ -87,10 +87,10 @@ class PairOperator:
             return rows, positions
         own_rows, other_rows = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
         left, right = (own_rows, other_rows) if side == "left" else (other_rows, own_rows)
-        good = None if check is None else passing(check, left, right)
-        if good is not None:
-            index = array_of(np.flatnonzero(good), pa.int64())
-            rows, positions = rows[good], positions[good]
+        match_mask = None if check is None else passing(check, left, right)
+        if match_mask is not None:
+            index = array_of(np.flatnonzero(match_mask), pa.int64())
+            rows, positions = rows[match_mask], positions[match_mask]
             left, right = rows_of(left, index), rows_of(right, index)
         if gives_pairs:
             weights = weights_of(delta.weights, rows) * weights_of(run.weights, positions)
@@ -99,7 +99,7 @@ class PairOperator:
 
     def _own_alone(self, side: Side, delta: Delta, matched: Ints, changes: Changes) -> None:
         """Add the changed rows that are results by themselves."""
-        wanted = self._given(side, matched > 0)
+        wanted = self._result_mask(side, matched > 0)
         if wanted is not None and wanted.any():
             chosen = delta.some(np.flatnonzero(wanted))
             changes.add(self._output.alone(chosen.batch, side), chosen.weights)
@@ -114,7 +114,7 @@ class PairOperator:
             np.add.at(by, index, weights)
             before = run.counts[0][places]
             journal.change(run.counts[0], places, by)
-            was, now = self._given(side, before > 0), self._given(side, before + by > 0)
+            was, now = self._result_mask(side, before > 0), self._result_mask(side, before + by > 0)
             assert was is not None
             assert now is not None
             turned = np.flatnonzero(was != now)
@@ -123,7 +123,7 @@ class PairOperator:
                 sign = np.where(now[turned], 1, -1)
                 changes.add(self._output.alone(run.taken(there), side), sign * run.weights[there])
 
-    def _given(self, side: Side, has_match: Mask) -> Mask | None:
+    def _result_mask(self, side: Side, has_match: Mask) -> Mask | None:
         """Return which rows are results by themselves; None if no row is."""
         if side == "left" and self._how == "semi":
             return has_match
@@ -140,5 +140,5 @@ def passing(check: Node, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | 
     if not columns(check):
         # A constant does not have the number of rows.
         left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
-    good: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
-    return None if good.all() else good
+    match_mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
+    return None if match_mask.all() else match_mask

@@ -46,21 +46,21 @@ class AggregateJoin:
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Store rows of a side, and yield rows that can match nothing."""
-        possible = self._hold(side, batch)
+        possible = self._store(side, batch)
         if side == "left" and possible is not None:
             yield from self._aggregated(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())))
 
-    def _hold(self, side: Side, batch: pa.RecordBatch) -> Mask | None:
+    def _store(self, side: Side, batch: pa.RecordBatch) -> Mask | None:
         """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
-        seen = self._condition.rows(batch, side)
-        keys = self._keys.of(seen.keys, seen.valid, batch.num_rows)
-        found = self._keys.arranged(keys, seen.codes)
+        compared = self._condition.rows(batch, side)
+        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
+        found = self._keys.arranged(keys, compared.codes)
         self.stores[side].add(batch, found, np.zeros(len(found.rows), np.bool_))
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
     def load(self, side: Side, batch: pa.RecordBatch, _matched: Mask) -> None:
         """Store rows from a checkpoint."""
-        self._hold(side, batch)
+        self._store(side, batch)
 
     def expire(self, _side: Side) -> Iterator[pa.RecordBatch]:
         """Yield left rows whose windows are complete, and evict right rows that are in no other window."""

@@ -144,12 +144,12 @@ class AsofJoin:
 
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Store rows of a side, and yield rows that can match nothing."""
-        possible = self._hold(side, batch, np.zeros(batch.num_rows, np.bool_))
+        possible = self._store(side, batch, np.zeros(batch.num_rows, np.bool_))
         kept = self._how in (("left", "full", "anti") if side == "left" else ("right", "full"))
         if kept and possible is not None:
             yield self._output.alone(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())), side)
 
-    def _hold(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
+    def _store(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
         """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
         names = self._join.left_by if side == "left" else self._join.right_by
         on = self._join.left_on if side == "left" else self._join.right_on
@@ -168,7 +168,7 @@ class AsofJoin:
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint."""
-        self._hold(side, batch, matched)
+        self._store(side, batch, matched)
 
     # Final rows
 
@@ -177,9 +177,9 @@ class AsofJoin:
         future = self._bounds.future["right"].range(self._frontiers["right"])
         waiting = self._waiting(future)
         if len(waiting):
-            yield from self._settle(waiting, future)
+            yield from self._emit_final(waiting, future)
         if self._right.rows:
-            yield from self._let_go()
+            yield from self._evict()
         for store in self.stores.values():
             store.shrink()
         self._keys.forget()
@@ -204,7 +204,7 @@ class AsofJoin:
         plain = self._join.spec.direction == "backward" and not self._bounds.future["right"].falls
         return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
-    def _settle(self, positions: Ints, future: tuple[int, int]) -> Iterator[pa.RecordBatch]:
+    def _emit_final(self, positions: Ints, future: tuple[int, int]) -> Iterator[pa.RecordBatch]:
         """Match left rows, and yield those that are final."""
         rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
         column = None if self._join.tolerance is None else self._join.tolerance.column
@@ -225,7 +225,7 @@ class AsofJoin:
         kept = np.ones(self._left.rows, np.bool_)
         kept[positions[index]] = False
         self._left.keep(kept)
-        yield from self._given(given.slots, found)
+        yield from self._results(given.slots, found)
 
     def _final(self, codes: Ints, found: Ints, future: tuple[int, int], ranges: KeyRanges) -> Mask:
         """Return the left rows for which no future row would be a better match."""
@@ -246,7 +246,7 @@ class AsofJoin:
 
     # Results
 
-    def _given(self, slots: Ints, found: Ints) -> Iterator[pa.RecordBatch]:
+    def _results(self, slots: Ints, found: Ints) -> Iterator[pa.RecordBatch]:
         """Yield final left rows with their matches."""
         # Rows are read in the order of the store.
         order = np.argsort(slots)
@@ -269,7 +269,7 @@ class AsofJoin:
 
     # Eviction
 
-    def _let_go(self) -> Iterator[pa.RecordBatch]:
+    def _evict(self) -> Iterator[pa.RecordBatch]:
         """Evict right rows that no left row can match, and yield the unmatched ones where ``how`` keeps them."""
         gone = self._right.keep(self._wanted())
         if self._how in ("right", "full"):

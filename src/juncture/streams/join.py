@@ -63,7 +63,7 @@ class StreamJoin:
         self._late: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
         self._closed = False
         self._ready: list[pa.RecordBatch] = []
-        self._kept: list[pa.RecordBatch] = []
+        self._unreturned: list[pa.RecordBatch] = []
 
     def push(self, *, left: Any = None, right: Any = None) -> list[pa.RecordBatch]:
         """Apply rows of one side or both, and return the results that are final.
@@ -100,11 +100,11 @@ class StreamJoin:
         for side, batch in batches:
             if batch.num_rows:
                 self._ready += self._push(side, batch)
-        return self._given()
+        return self._results()
 
-    def _given(self) -> list[pa.RecordBatch]:
+    def _results(self) -> list[pa.RecordBatch]:
         """Return the results so far, once."""
-        ready, kept, self._ready, self._kept = self._ready, self._kept, [], []
+        ready, kept, self._ready, self._unreturned = self._ready, self._unreturned, [], []
         return kept + self._plan.output.finished(ready)
 
     def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
@@ -115,14 +115,14 @@ class StreamJoin:
             late, placed = frontier.take(batch)
             self._check_placed(side, batch, placed)
             if late is not None:
-                batch = self._set_apart(side, given, batch, late)
+                batch = self._without_late(side, given, batch, late)
             held = batch if self._plan.is_held_as_seen[side] else to_streaming(batch, self._plan.held[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)
             raise
 
-    def _set_apart(self, side: Side, given: pa.RecordBatch, batch: pa.RecordBatch, late: Mask) -> pa.RecordBatch:
+    def _without_late(self, side: Side, given: pa.RecordBatch, batch: pa.RecordBatch, late: Mask) -> pa.RecordBatch:
         """Return the rows that are not late, and count or collect the others."""
         if self.setup.late == "error":
             row = int(np.flatnonzero(late)[0])
@@ -182,7 +182,7 @@ class StreamJoin:
         for side, codes in [(side, self._codes(side, value)) for side, value in values]:
             self._frontiers[side].advance(codes)
             self._ready += self._expire(side)
-        return self._given()
+        return self._results()
 
     def _codes(self, side: Side, value: object) -> list[int | None]:
         orders = self._plan.orders[side]
@@ -219,7 +219,7 @@ class StreamJoin:
         for side in SIDES:
             self._end(side)
         self._closed = True
-        return self._given()
+        return self._results()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -251,10 +251,10 @@ class StreamJoin:
         for side, batches, is_last in Turns({"left": left, "right": right}, self.setup, self._frontiers, rows):
             for batch in batches:
                 self._ready += self._push(side, batch)
-                yield from self._given()
+                yield from self._results()
             if is_last:
                 self._end(side)
-                yield from self._given()
+                yield from self._results()
         self._closed = True
 
     @property
@@ -283,11 +283,11 @@ class StreamJoin:
 
     def snapshot(self) -> Snapshot:
         """Return the state of the join as a value, from which `of` continues."""
-        self._kept, self._ready = self._kept + self._plan.output.finished(self._ready), []
+        self._unreturned, self._ready = self._unreturned + self._plan.output.finished(self._ready), []
         tables = {
             **{f"{side}_state": self._held_rows(side) for side in SIDES},
             **{f"{side}_late": self._late_table(side) for side in SIDES},
-            "not_given": pa.Table.from_batches(self._kept, self.schema),
+            "not_given": pa.Table.from_batches(self._unreturned, self.schema),
         }
         kept = {name: table for name, table in tables.items() if len(table)}
         return Snapshot(self._plan.described, self._progress(), kept)
@@ -315,14 +315,14 @@ class StreamJoin:
             What `snapshot` returned for a join of that setup.
         """
         join = cls(plan)
-        join._go_on(snapshot)
+        join._load_snapshot(snapshot)
         return join
 
-    def _go_on(self, snapshot: Snapshot) -> None:
+    def _load_snapshot(self, snapshot: Snapshot) -> None:
         progress, tables = snapshot.progress, snapshot.tables
         self._closed = progress["closed"]
         self._operator.failed = progress["failed"]
-        self._kept = tables["not_given"].to_batches() if "not_given" in tables else []
+        self._unreturned = tables["not_given"].to_batches() if "not_given" in tables else []
         for side in SIDES:
             self._frontiers[side].restore(progress[side]["frontier"])
             self._late_rows[side] = progress[side]["late_rows"]

@@ -35,10 +35,10 @@ def ranges_of(join: ResolvedAsof, coder: StepCoder, codes: Ints, tolerances: pa.
     if join.tolerance is None:
         return KeyRanges(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
     if tolerances is None:
-        words, good = coder.limit(join.tolerance), None
+        words, valid = coder.limit(join.tolerance), None
     else:
-        words, good = coder.limits(plain(tolerances))
-    return KeyRanges(*_around(coder, codes, words), good)
+        words, valid = coder.limits(plain(tolerances))
+    return KeyRanges(*_around(coder, codes, words), valid)
 
 
 def served(join: ResolvedAsof, coder: StepCoder, codes: Ints) -> tuple[Ints, Ints]:

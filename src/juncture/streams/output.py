@@ -47,15 +47,15 @@ def to_streaming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 class Output:
     """Builds result rows. ``join`` is in the types of stored rows, ``given`` is the schema that users get."""
 
-    def __init__(self, join: Resolved, given: pa.Schema) -> None:
+    def __init__(self, join: Resolved, user_schema: pa.Schema) -> None:
         self._join = join
-        self._given = given
+        self._user_schema = user_schema
         shown = zip(join.output, join.output_schema, strict=False)
         self._columns = [(column, field.type) for column, field in shown]
         self._schema = pa.schema([(column.name, data_type) for column, data_type in self._columns])
-        self._is_given = not join.aggregates and self._schema.types == given.types
-        if self._is_given:
-            self._schema = given
+        self._is_user_schema = not join.aggregates and self._schema.types == user_schema.types
+        if self._is_user_schema:
+            self._schema = user_schema
 
     def shown(self, side: Side) -> list[str]:
         """Return the columns of a side that are in the result."""
@@ -86,7 +86,7 @@ class Output:
     def finished(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """Return rows in the types that users get, in few batches."""
         joined = _joined(batch for batch in batches if batch.num_rows)
-        return list(joined if self._is_given else given_back(joined, self._given))
+        return list(joined if self._is_user_schema else given_back(joined, self._user_schema))
 
 
 _JOINED_ROWS = 1 << 16

@@ -64,19 +64,19 @@ class PairJoin:
         for segment in self.stores[other].segments:
             for found, positions in segment.find(new_rows):
                 yield from self._matches(side, batch, new_rows.rows, segment, found, positions, matched)
-        yield from self._hold(side, batch, new_rows, matched)
+        yield from self._store(side, batch, new_rows, matched)
         if self._how == "semi" and side == "right":
             self.stores["left"].sweep()
 
     def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
         """Return the rows of a batch that can match, in the order of the store."""
-        seen = self._condition.rows(batch, side)
+        compared = self._condition.rows(batch, side)
         if self._order is not None:
-            new_rows = self._order.arranged(seen.keys, seen.codes, seen.valid, seen.rising)
+            new_rows = self._order.arranged(compared.keys, compared.codes, compared.valid, compared.rising)
             if all(segment.is_near(new_rows) for segment in self._in_order[other_side(side)].segments):
                 return new_rows
             self._go_by_key()
-        return self._keys.arranged(self._keys.of(seen.keys, seen.valid, batch.num_rows), seen.codes)
+        return self._keys.arranged(self._keys.of(compared.keys, compared.valid, batch.num_rows), compared.codes)
 
     def _go_by_key(self) -> None:
         """Store rows by key from now on, because too many are close to one another."""
@@ -102,10 +102,10 @@ class PairJoin:
         if self._condition.check is not None or self._how not in ("semi", "anti"):
             own, others = rows_at(batch, rows[found]), segment.taken(positions)
             left, right = (own, others) if side == "left" else (others, own)
-            good = self._good(left, right)
-            if good is not None:
-                found, positions = found[good], positions[good]
-                index = array_of(np.flatnonzero(good), pa.int64())
+            match_mask = self._match_mask(left, right)
+            if match_mask is not None:
+                found, positions = found[match_mask], positions[match_mask]
+                index = array_of(np.flatnonzero(match_mask), pa.int64())
                 left, right = rows_of(left, index), rows_of(right, index)
             if self._how not in ("semi", "anti"):
                 yield self._output.pairs(left, right)
@@ -118,7 +118,7 @@ class PairJoin:
                 self.stores["left"].remove(segment, fresh)
         segment.matched[positions] = True
 
-    def _good(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
+    def _match_mask(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
         """Return a mask of the pairs that pass the residual predicate; None if all do."""
         check = self._condition.check
         if check is None or not left.num_rows:
@@ -129,7 +129,7 @@ class PairJoin:
         mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
         return None if mask.all() else mask
 
-    def _hold(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
+    def _store(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Store rows that can still match, and yield the others where ``how`` keeps them."""
         bounds, store, rows = self._bounds[side], self.stores[side], new_rows.rows
         held = new_rows

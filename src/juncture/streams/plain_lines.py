@@ -53,10 +53,12 @@ class PlainLines:
         self._of_one_column: list[tuple[str, int, Ints, Ints]] = []
         first = 0
         for name, group in groupby(lines, key=lambda line: line.name):
-            together = list(group)
-            added = np.array([line.added for line in together], np.int64)
-            self._of_one_column.append((name, first, added, np.array([-line.inverted for line in together], np.int64)))
-            first += len(together)
+            group_lines = list(group)
+            added = np.array([line.added for line in group_lines], np.int64)
+            self._of_one_column.append(
+                (name, first, added, np.array([-line.inverted for line in group_lines], np.int64))
+            )
+            first += len(group_lines)
         self._inverted = [line.inverted for line in lines[:2]]
         self._is_band = sorted(self._inverted) == [False, True] and len(self._of_one_column[0][2]) > 1
 

@@ -210,13 +210,15 @@ class ProgressReader:
     def __init__(self) -> None:
         self._last: dict[tuple[str, str], float | None] = {}
         self._scales: dict[tuple[str, str], Scale] = {}
-        self._held: dict[tuple[str, str], tuple[int, int]] = {}
+        self._state_sizes: dict[tuple[str, str], tuple[int, int]] = {}
 
     def read(self, reported: Mapping[str, Any]) -> StreamProgress:
         """Read a ``StreamingQueryProgress``, or its JSON."""
         observed, out = self._observed(reported.get("observedMetrics") or {})
         operators = reported.get("stateOperators") or ()
-        held = self._held.values() or [(each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators]
+        state_sizes = self._state_sizes.values() or [
+            (each["numRowsTotal"], each["memoryUsedBytes"]) for each in operators
+        ]
         late = [each.get("late_rows") or 0 for each in observed.values()]
         sink_rows = (reported.get("sink") or {}).get("numOutputRows", -1)
         return StreamProgress(
@@ -225,8 +227,8 @@ class ProgressReader:
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
             sides=tuple(self._sides(observed) if self._scales else _sources(reported.get("sources") or ())),
             rows_out=out if out is not None else None if sink_rows < 0 else sink_rows,
-            state_rows=sum(rows for rows, _ in held),
-            state_bytes=sum(size for _, size in held),
+            state_rows=sum(rows for rows, _ in state_sizes),
+            state_bytes=sum(size for _, size in state_sizes),
             late_rows=sum(late) + sum(each["numRowsDroppedByWatermark"] for each in operators),
             watermark=self._watermark((reported.get("eventTime") or {}).get("watermark")),
         )
@@ -251,7 +253,7 @@ class ProgressReader:
                 self._scales[side] = Scale(**scale)
                 self._last[side] = values["last"] if known is None else max(known, values["last"])
             if values.get("state_rows") is not None:
-                self._held[side] = values["state_rows"], values["state_bytes"]
+                self._state_sizes[side] = values["state_rows"], values["state_bytes"]
         return observed, out
 
     def _sides(self, observed: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[SideProgress]:

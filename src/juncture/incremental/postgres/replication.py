@@ -100,7 +100,7 @@ class LogStream:
 
     def __init__(self, dsn: str, slot: str, publication: str, place: int) -> None:
         self._connection = replicating(dsn)
-        self._taken = place
+        self._acknowledged = place
         self._status_sent_s = time.monotonic()
         self.end = place
         command = (
@@ -154,7 +154,7 @@ class LogStream:
 
     def acknowledge(self, place: int) -> None:
         """Allow the server to discard the log up to a position."""
-        self._taken = max(self._taken, place)
+        self._acknowledged = max(self._acknowledged, place)
         self._send_status()
 
     def _send_status_in_time(self) -> None:
@@ -164,7 +164,9 @@ class LogStream:
     def _send_status(self) -> None:
         now_us = time.time_ns() // 1000 - _EPOCH_US
         try:
-            self._connection.put_copy_data(_STATUS.pack(b"r", self._taken, self._taken, self._taken, now_us, 0))
+            self._connection.put_copy_data(
+                _STATUS.pack(b"r", self._acknowledged, self._acknowledged, self._acknowledged, now_us, 0)
+            )
             self._connection.flush()
         except psycopg.OperationalError as error:
             raise StateError(_lost(str(error)), name="JN-POSTGRES-CONNECTION") from None

@@ -163,15 +163,15 @@ class PostgresSink:
         try:
             gone = self._load(_GONE, [batch.filter(pc.less(batch.column(WEIGHT), 0)) for batch in changes])
             come = self._load(_COME, [batch.filter(pc.greater(batch.column(WEIGHT), 0)) for batch in changes])
-            deleted = self._made(
+            deleted = self._execute(
                 "DELETE FROM {table} t USING {gone} g WHERE {t_is_g} "
                 "AND NOT EXISTS (SELECT FROM {come} c WHERE {c_is_g})"
             )
-            updated = self._made(
+            updated = self._execute(
                 "UPDATE {table} t SET {values} FROM {come} c WHERE {t_is_c} "
                 "AND EXISTS (SELECT FROM {gone} g WHERE {c_is_g})"
             )
-            inserted = self._made(
+            inserted = self._execute(
                 "INSERT INTO {table} ({columns}) SELECT {columns} FROM {come} c "
                 "WHERE NOT EXISTS (SELECT FROM {gone} g WHERE {c_is_g})"
             )
@@ -184,7 +184,7 @@ class PostgresSink:
                 name="JN-SINK-CHANGED",
             )
 
-    def _made(self, statement: str) -> int:
+    def _execute(self, statement: str) -> int:
         """Execute a change of the table, and return the number of rows."""
         assert self._connection is not None
         # The key is set too, so that SET is not empty if the table has no other columns.

@@ -38,7 +38,7 @@ class FilesSource:
                 )
         self._folders = dict(folders)
         self._tables = dict(tables)
-        self._taken: dict[str, str] = {}
+        self._last_files: dict[str, str] = {}
 
     @property
     def tables(self) -> Mapping[str, pa.Schema]:
@@ -58,7 +58,7 @@ class FilesSource:
                 "that the state was populated from.",
                 name="JN-STATE-OFFSET",
             )
-        self._taken = dict(offset)
+        self._last_files = dict(offset)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
         """Return the changes in the next files; None if there are none within the time."""
@@ -70,7 +70,7 @@ class FilesSource:
             time.sleep(min(_LOOK_S, left_s))
         changes: dict[str, list[pa.RecordBatch]] = {}
         # No file is read if one of them cannot be read.
-        taken = dict(self._taken)
+        last_files = dict(self._last_files)
         count, files = 0, 0
         for name, table in waiting:
             if count >= rows:
@@ -79,9 +79,9 @@ class FilesSource:
             changes.setdefault(table, []).extend(batches)
             count += sum(batch.num_rows for batch in batches)
             files += 1
-            taken[table] = name
-        self._taken = taken
-        return SourceEpoch(changes, dict(taken), files, count)
+            last_files[table] = name
+        self._last_files = last_files
+        return SourceEpoch(changes, dict(last_files), files, count)
 
     def acknowledge(self, offset: Any) -> None:
         """Do nothing: Juncture does not remove files."""
@@ -104,7 +104,10 @@ class FilesSource:
     def _waiting(self) -> list[tuple[str, str]]:
         """Return the files of all tables that have not been read, by name."""
         return sorted(
-            (name, table) for table in self._tables for name in self._names(table) if name > self._taken.get(table, "")
+            (name, table)
+            for table in self._tables
+            for name in self._names(table)
+            if name > self._last_files.get(table, "")
         )
 
     def _read(self, table: str, path: Path) -> list[pa.RecordBatch]:

@@ -57,11 +57,11 @@ class ChangeProcessor(StatefulProcessor):
         """Yield the changes of the result for the changes in one bucket."""
         settle()
         try:
-            join, held = self._restored()
+            join, stored_runs = self._restored()
             missing = dict(join.position.missing)
             changes = _by_side(read_packets(map(received, rows)))
             answer = join.step(changes)
-            self._keep(join, held)
+            self._keep(join, stored_runs)
         except JunctureError as error:
             yield _sent(Content.ERROR, [to_ipc(error_packet(error).rows)], {})
             return
@@ -81,40 +81,40 @@ class ChangeProcessor(StatefulProcessor):
     def _restored(self) -> tuple[BucketChanges, StoredRuns]:
         """Return the join after the last micro-batch, and its rows in the state store."""
         join = BucketChanges(self._setup, self._resources)
-        found = self._progress.get()
-        if found is None:
+        stored = self._progress.get()
+        if stored is None:
             return join, StoredRuns(self._tables, {})
-        kept = json.loads(found[0])
-        if kept.get("version") != _VERSION:
+        saved = json.loads(stored[0])
+        if saved.get("version") != _VERSION:
             raise StateError(
                 f"The state in {CHECKPOINT} belongs to a join of append-only streams, or was written by another "
                 "version of Juncture. Start the query as before, or with a new checkpoint and output.",
                 name="JN-CHECKPOINT-MISMATCH",
             )
         for name, value in described(self._setup).items():
-            if kept["join"].get(name) != value:
+            if saved["join"].get(name) != value:
                 raise StateError(
-                    f"The state in {CHECKPOINT} belongs to another join: its {name} is {kept['join'].get(name)}, but "
+                    f"The state in {CHECKPOINT} belongs to another join: its {name} is {saved['join'].get(name)}, but "
                     f"this join has {value}. Start this join with a new checkpoint and output.",
                     name="JN-CHECKPOINT-MISMATCH",
                 )
-        check_buckets(kept["buckets"], self._buckets)
-        join.position = Position(kept["epoch"], None, kept["missing"])
-        held = StoredRuns(self._tables, kept["rows"])
-        held.read(join)
-        return join, held
+        check_buckets(saved["buckets"], self._buckets)
+        join.position = Position(saved["epoch"], None, saved["missing"])
+        stored_runs = StoredRuns(self._tables, saved["rows"])
+        stored_runs.read(join)
+        return join, stored_runs
 
-    def _keep(self, join: BucketChanges, held: StoredRuns) -> None:
+    def _keep(self, join: BucketChanges, stored_runs: StoredRuns) -> None:
         """Write the state of the join."""
-        kept = {
+        saved = {
             "version": _VERSION,
             "join": described(self._setup),
             "buckets": self._buckets,
             "epoch": join.position.epoch,
             "missing": dict(join.position.missing),
-            "rows": held.write(join),
+            "rows": stored_runs.write(join),
         }
-        self._progress.update((json.dumps(kept),))
+        self._progress.update((json.dumps(saved),))
 
 
 def _by_side(packets: Iterable[Packet]) -> dict[Side, list[Weighted]]:

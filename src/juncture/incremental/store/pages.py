@@ -114,14 +114,14 @@ class Pages:
         """Fetch rows until the nth neighbour of each code is among them: `nth_neighbours`."""
         hashes = self._keys.hashes(keys)
         for run in self.fetched:
-            _look(run, keys, codes, nth, found, forward=forward)
+            _search_run(run, keys, codes, nth, found, forward=forward)
         for stored in self.stored:
             blocks = _places(stored, hashes, codes, forward=forward)
             rows = np.flatnonzero(blocks >= 0)
             while len(rows):
                 new = self._take_in(stored, np.unique(blocks[rows]), np.unique(hashes[rows]))
                 if new is not None:
-                    _look(new, keys, codes, nth, found, forward=forward)
+                    _search_run(new, keys, codes, nth, found, forward=forward)
                 blocks += 1 if forward else -1
                 rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], found[rows], forward=forward)]
 
@@ -225,7 +225,7 @@ def _stored_order(run: Run, hashes: Words) -> Ints:
     return np.repeat(run.starts[:-1][rank] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(run))
 
 
-def _look(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
+def _search_run(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
     held = np.ascontiguousarray(run.codes[0])
     nth_neighbours(keys, codes, run.groups, run.starts, held, run.weights, nth, forward, found)
 

@@ -45,11 +45,11 @@ class RunFiles:
 
     def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
         """Return some blocks of a run."""
-        return self._several([block_key(BLOCK, run, block) for block in blocks])
+        return self._get_many([block_key(BLOCK, run, block) for block in blocks])
 
     def states(self, run: int, blocks: Sequence[int]) -> list[bytes]:
         """Return the states of some blocks that have one."""
-        return self._several([block_key(STATE, run, block) for block in blocks])
+        return self._get_many([block_key(STATE, run, block) for block in blocks])
 
     def writer(self, *, is_sorted: bool) -> RunWriter:
         """Begin to write a run for `take_in`."""
@@ -106,7 +106,7 @@ class RunFiles:
         for left_over in self.folder.glob(f"{_NEW_RUN}*.sst"):
             left_over.unlink()
 
-    def _several(self, keys: list[bytes]) -> list[bytes]:
+    def _get_many(self, keys: list[bytes]) -> list[bytes]:
         if not keys:
             return []
         with self._damage():

@@ -89,10 +89,10 @@ def weighted(batch: pa.RecordBatch, weights: Ints) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=weighted_schema(batch.schema))
 
 
-def unweighted(whole: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+def unweighted(combined: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
     """Return the rows and weights that `weighted` was given."""
-    weights = np.asarray(whole.column(whole.num_columns - 1))
-    return whole.select(whole.schema.names[:-1]), weights
+    weights = np.asarray(combined.column(combined.num_columns - 1))
+    return combined.select(combined.schema.names[:-1]), weights
 
 
 def packed(batch: pa.RecordBatch, weights: Ints) -> bytes:
@@ -103,6 +103,6 @@ def packed(batch: pa.RecordBatch, weights: Ints) -> bytes:
 
 def unpacked(content: bytes, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
     """Return the rows and weights that `packed` was given."""
-    whole = pa.ipc.read_record_batch(pa.py_buffer(content), weighted_schema(schema))
-    whole.validate()
-    return unweighted(whole)
+    combined = pa.ipc.read_record_batch(pa.py_buffer(content), weighted_schema(schema))
+    combined.validate()
+    return unweighted(combined)

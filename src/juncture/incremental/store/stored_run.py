@@ -79,28 +79,28 @@ class BlockCache:
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
-        self._held: OrderedDict[tuple[int, int], tuple[Table, pa.RecordBatch, int]] = OrderedDict()
+        self._cached: OrderedDict[tuple[int, int], tuple[Table, pa.RecordBatch, int]] = OrderedDict()
         self.nbytes = 0
 
     def get(self, run: int, block: int) -> tuple[Table, pa.RecordBatch] | None:
         """Return a block if it is in the cache."""
-        found = self._held.get((run, block))
+        found = self._cached.get((run, block))
         if found is None:
             return None
-        self._held.move_to_end((run, block))
+        self._cached.move_to_end((run, block))
         return found[0], found[1]
 
     def put(self, run: int, block: int, numbers: Table, batch: pa.RecordBatch, size: int) -> None:
         """Add a block of ``size`` bytes, and evict the least recently used ones."""
-        self._held[run, block] = numbers, batch, size
+        self._cached[run, block] = numbers, batch, size
         self.nbytes += size
         while self.nbytes > self._most_bytes:
-            _, (_, _, freed) = self._held.popitem(last=False)
+            _, (_, _, freed) = self._cached.popitem(last=False)
             self.nbytes -= freed
 
     def clear(self) -> None:
         """Remove all blocks."""
-        self._held.clear()
+        self._cached.clear()
         self.nbytes = 0
 
 

@@ -35,7 +35,7 @@ class BucketJoin(StreamJoin):
             self._move(side, greatest[side])
         for side in SIDES:
             self._ready += self._expire(side)
-        return self._given()
+        return self._results()
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint, with a mask of those that have had a match."""
@@ -59,7 +59,7 @@ class BucketJoin(StreamJoin):
         late, placed = _judged(self._frontiers[side], batch)
         self._check_placed(side, batch, placed)
         if late is not None:
-            batch = self._set_apart(side, batch, batch, late)
+            batch = self._without_late(side, batch, batch, late)
         held = batch.select(self._plan.held[side].names)
         if held.num_rows:
             self._ready += self._operator.take(side, held)

@@ -89,33 +89,33 @@ class JoinProcessor(StatefulProcessor):
     def _restored(self) -> tuple[BucketJoin, StoredRows]:
         """Return the join after the last micro-batch, and its rows in the state store."""
         plan = _plan_of(json.dumps(self._setup.to_dict()))
-        found = self._progress.get()
-        if found is None:
+        stored = self._progress.get()
+        if stored is None:
             return BucketJoin(plan), StoredRows(self._tables, {})
-        kept = json.loads(found[0])
-        if kept.get("version") != _VERSION:
+        saved = json.loads(stored[0])
+        if saved.get("version") != _VERSION:
             raise StateError(
                 f"The state in {CHECKPOINT} was written by another version of Juncture. Start the query with that "
                 "version, or with a new checkpoint and output.",
                 name="JN-STATE-VERSION",
             )
-        check_buckets(kept["buckets"], self._buckets)
-        snapshot = Snapshot(kept["setup"], kept["progress"], {})
+        check_buckets(saved["buckets"], self._buckets)
+        snapshot = Snapshot(saved["setup"], saved["progress"], {})
         check_same(CHECKPOINT, snapshot, self._setup)
-        join, rows = BucketJoin.of(plan, snapshot), StoredRows(self._tables, kept["rows"])
+        join, rows = BucketJoin.of(plan, snapshot), StoredRows(self._tables, saved["rows"])
         rows.read(join)
         return join, rows
 
     def _keep(self, join: BucketJoin, rows: StoredRows) -> None:
         """Write the state of the join."""
-        kept = {
+        saved = {
             "version": _VERSION,
             "setup": self._setup.to_dict(),
             "progress": join.progress(),
             "rows": rows.write(join),
             "buckets": self._buckets,
         }
-        self._progress.update((json.dumps(kept),))
+        self._progress.update((json.dumps(saved),))
 
 
 @lru_cache(maxsize=8)

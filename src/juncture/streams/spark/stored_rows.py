@@ -90,7 +90,7 @@ class StoredRows:
     def _add(self, held: StateBatch) -> list[int]:
         """Write a new batch."""
         number, self._next = self._next, self._next + 1
-        rows = _taken(held.batch, held.alive)
+        rows = _selected(held.batch, held.alive)
         parts = put_rows(self._table, number, rows)
         self._mark(number, np.ones(rows.num_rows, np.bool_), held.matched[held.alive])
         return [number, parts, rows.num_rows]
@@ -106,9 +106,9 @@ class StoredRows:
         alive, matched = (
             np.unpackbits(each, count=rows).astype(np.bool_) for each in np.frombuffer(marks, np.uint8).reshape(2, -1)
         )
-        return _Written(number, parts, _taken(batch, alive), alive, matched)
+        return _Written(number, parts, _selected(batch, alive), alive, matched)
 
 
-def _taken(batch: pa.RecordBatch, wanted: Mask) -> pa.RecordBatch:
+def _selected(batch: pa.RecordBatch, wanted: Mask) -> pa.RecordBatch:
     """Return some rows of a batch; the batch itself for all rows."""
     return batch if wanted.all() else rows_of(batch, array_of(np.flatnonzero(wanted), pa.int64()))
