@@ -98,11 +98,12 @@ class Follower:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from tempfile import mkdtemp
+    >>> from tempfile import TemporaryDirectory
     >>> import juncture as jn
     >>> import pyarrow as pa
     >>> import pyarrow.parquet as pq
-    >>> folder, received = Path(mkdtemp()), []
+    >>> temporary = TemporaryDirectory()
+    >>> folder, received = Path(temporary.name), []
     >>> schemas = {"left": pa.schema({"id": pa.int64()}), "right": pa.schema({"id": pa.int64()})}
     >>> for name, schema in schemas.items():
     ...     (folder / name).mkdir()
@@ -113,6 +114,7 @@ class Follower:
     ...     progress = follower.step()
     >>> progress.rows_in, received
     (2, [{'id': 1, '_weight': 1}])
+    >>> temporary.cleanup()
     """
 
     def __init__(

@@ -87,7 +87,7 @@ def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tu
 
 
 class Parted:
-    """Loads the initial rows of a join with keys that are larger than memory, in parts."""
+    """Loads initial rows that exceed memory in parts. The join has keys and no rows."""
 
     def __init__(self, kept: KeptJoin, folder: Path, memory_bytes: int, report: Report | None) -> None:
         self._kept = kept

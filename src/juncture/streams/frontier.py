@@ -36,10 +36,11 @@ class Frontier:
         self._greatest = [_LEAST] * len(self.orders)
 
     def take(self, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
-        """Advance past some rows; return masks of late rows (None for none), and for each order of rows with a value.
+        """Advance past some rows; return a mask of late rows, and for each order a mask of rows with a value.
 
-        A row is late if it is farther behind the rows before it than an order allows. It is compared with all rows
-        before it, in this batch and earlier ones, so batch boundaries make no difference.
+        The first mask is None if no row is late, the others if all rows have a value. A row is late if it is farther
+        behind the rows before it than an order allows. It is compared with all rows before it, in this batch and
+        earlier ones, so batch boundaries make no difference.
         """
         late: Mask | None = None
         placed: list[Mask | None] = []

@@ -98,11 +98,11 @@ class SideProgress:
     Attributes
     ----------
     name
-        ``"left"`` or ``"right"``; the name of the source if the query has no join of Juncture.
+        ``"left"`` or ``"right"``; the name of a source if Spark reports no sides of a join.
     rows
         Rows that the micro-batch read.
     last
-        The farthest value of the side's order so far. None if there was no row, or no order.
+        The farthest value of the side's order so far; None before the first row, and for sources.
     lag
         How far ``last`` is behind the other side: a number, or a ``timedelta``. None if one side has had no row.
     """
@@ -135,7 +135,7 @@ class StreamProgress:
         Rows that were behind the watermark and therefore excluded.
     watermark
         The least position of both sides minus their delays, as a value of the orders, to about a thousandth of the
-        join's window. An instant if the query has no join of Juncture. None before the first one.
+        join's window. An instant if Spark reports no sides of a join. None before the first one.
 
     Examples
     --------

@@ -45,7 +45,7 @@ class Arranged:
 
 
 class Segment(ABC):
-    """Stored rows that are arranged together.
+    """Stored rows that are arranged together. ``matched`` is a mask of the arranged rows, not of the batch.
 
     Attributes
     ----------
