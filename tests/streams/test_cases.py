@@ -312,8 +312,8 @@ EXPLAINED = [
     (
         jn.Where("(l.a > r.b - 3 AND l.k = 1) OR l.a > r.b - 6"),
         [
-            "left rows are kept while (a is above what the condition derives from b and k = 1)",
-            " or (a is above what the condition derives from b)",
+            "left rows are kept while (a is above a limit derived from b and k = 1)",
+            " or (a is above a limit derived from b)",
         ],
     ),
 ]

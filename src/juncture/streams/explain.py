@@ -144,7 +144,7 @@ def _watch_text(bounds: Bounds, line: int) -> str:
     if isinstance(watch, Filter):
         return bare_text(watch.node)
     marks = ", ".join(order.text for order in bounds.orders)
-    return f"{bare_text(watch.node)} is {'below' if watch.upper else 'above'} what the condition derives from {marks}"
+    return f"{bare_text(watch.node)} is {'below' if watch.upper else 'above'} a limit derived from {marks}"
 
 
 def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> int | None:
