@@ -14,7 +14,7 @@ import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError, StateError
 from juncture.incremental.join import ChangeSetup
-from juncture.incremental.spark import held
+from juncture.incremental.spark import stored_runs
 from strategies import examples
 from support.change_hosting import ChangesHost, ChangingInTasks
 
@@ -35,7 +35,7 @@ def test_any_types(kind, data, seed):
     example = data.draw(EXAMPLES[kind])
     with pytest.MonkeyPatch.context() as patched:
         if seed % 2:
-            patched.setattr(held, "_BLOCK_ROWS", 2)
+            patched.setattr(stored_runs, "_BLOCK_ROWS", 2)
         try:
             for _ in ChangingInTasks(example.spec, example.left, example.right, random.Random(seed), epochs=4).steps():
                 pass
