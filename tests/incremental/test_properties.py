@@ -62,7 +62,7 @@ def test_any_types(kind, data, seed, tmp_path_factory, most_in_memory):
         check(Changing(example.spec, example.left, example.right, random.Random(seed), epochs=4, folder=folder))
     except (DataError, SchemaError) as error:
         # Rows are compared by 64 bits, and have to be equal to themselves.
-        assume("64 bits" not in str(error) and "no equality" not in str(error))
+        assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "cannot be compared")))
         raise
 
 

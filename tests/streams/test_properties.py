@@ -193,7 +193,7 @@ def test_any_types_and_orders(kind, data, seed, tmp_path_factory):
         check(Streamed(example.spec, *tables, *orders, chance, folder, allow_unbounded=True))
     except DataError as error:
         # Streams are compared by 64 bits, and a row needs a place in its order.
-        assume("64 bits" not in str(error) and "no place in it" not in " ".join(str(error).split()))
+        assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "null or NaN in the order")))
         raise
 
 

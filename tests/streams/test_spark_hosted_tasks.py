@@ -83,7 +83,7 @@ def test_the_join_of_all_rows_in_time(kind, data, seed):
         answer = [each for left, right in zip(*pieces, strict=True) for each in host.step(left=left, right=right)]
         answer += [pa.Table.from_batches([batch]) for batch in host.close()]
     except DataError as error:
-        assume("64 bits" not in str(error) and "no place in it" not in " ".join(str(error).split()))
+        assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "null or NaN in the order")))
         refused = "tie" in str(error)
         if not refused:
             raise

@@ -26,7 +26,7 @@ from support.tables import shown_type
 
 __all__ = ["judge"]
 
-LIMITS = ("64 bits", "no equality")
+LIMITS = ("64 bits", "64-bit code", "cannot be compared")
 """What errors of changing tables say of rows that tables may have."""
 
 

@@ -26,7 +26,7 @@ __all__ = ["COMPARED_MOST", "Operation", "judge", "operations"]
 
 COMPARED_MOST = "juncture.streams.state.ordered.COMPARED_MOST"
 
-LIMITS = ("64 bits", "no place in it", "no equality")
+LIMITS = ("64 bits", "64-bit code", "null or NaN in the order", "cannot be compared")
 """What errors of streams say of rows that tables may have."""
 
 Operation = tuple[str, dict[str, Any]]

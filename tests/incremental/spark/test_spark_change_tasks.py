@@ -41,7 +41,7 @@ def test_any_types(kind, data, seed):
                 pass
         except (DataError, SchemaError) as error:
             # Rows are compared by 64 bits, and have to be equal to themselves.
-            assume("64 bits" not in str(error) and "no equality" not in str(error))
+            assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "cannot be compared")))
             raise
 
 
@@ -73,7 +73,7 @@ def test_deletes_of_what_is_not_there():
         join.apply(left=LEFT, right=RIGHT.slice(0, 1))
         changes = {"left": weighted(LEFT.slice(0, 1), -3), "right": weighted(RIGHT.slice(0, 3), -1)}
         if choice == "error":
-            with pytest.raises(DataError, match=r"delete a row that does not exist .* Pass unmatched_deletes='count'"):
+            with pytest.raises(DataError, match=r"delete a row that does not exist .* pass unmatched_deletes='count'"):
                 join.apply(**changes)
             continue
         join.metrics.clear()
