@@ -1,4 +1,4 @@
-"""The page on types, in Markdown: a table for each library, and what the refusals in it say."""
+"""The page on types, in Markdown: a table for each library, where equal types share a row, and its errors below."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 PREFACE = """\
 # Types
 
-What a column of each type can be in a join: ✓ where it works, or else the error that refuses it before any row is read.
-What the roles mean is said in [semantics.md](semantics.md).
+The tables list what a column of each type can be in a join. ✓ means that the type works in this role.
+A number stands for the error below the table. It is raised before any row is read.
 
-| role | |
+| role | meaning |
 | --- | --- |
-| as-of `on` | the order of an as-of join |
-| range `on` | the order of a range join |
-| interval | the start and the end of an interval in an overlap join |
-| `by`, key | `by` of any join, the key of an equality join |
-| `l.x = r.x` | in a predicate: `=` and `<=>` |
-| `l.x < r.x` | in a predicate: `<`, `<=`, `>` and `>=` |
+| as-of `on` | orders an as-of join |
+| range `on` | orders a range join |
+| interval | start and end of an interval in an overlap join |
+| `by`, key | `by` of any join, key of an equality join |
+| `=` | compared by `=` or `<=>` in a predicate |
+| `<` | compared by `<`, `<=`, `>` or `>=` in a predicate |
 | `sum` | aggregated by `sum` |
-| `min`, `max` | aggregated by them |
-| payload | any other column, and aggregated by `count` |
-| tie | what decides which of several right rows an as-of join takes, and aggregated by `first` and `last` |
+| `min` | aggregated by `min` or `max` |
+| payload | any other column, or aggregated by `count` |
+| tie | breaks ties of an as-of join, or aggregated by `first` and `last` |
 
-Whatever its role, a column comes back with the type and the values that it had. Both sides are of the same type here;
-which types go together is said in [semantics.md](semantics.md#types). A test tries every cell, and compares this page
-with what it finds; `make types` writes it anew.
+In every role, the result has the column with its type and values unchanged.
+Both sides have the same type here. [Semantics](semantics.md#types) lists which different types can be compared.
+A test tries every cell. `make types` writes this page.
 """
 
 _VARYING = (
@@ -47,47 +47,40 @@ _VARYING = (
     (r" of ordered categories \(.*?\)\. ", " of ordered categories. "),
 )
 
-_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_HEADINGS = {"`l.x = r.x`": "`=`", "`l.x < r.x`": "`<`", "`min`, `max`": "`min`"}
+"""Short headings of roles, so that the table fits a page."""
 
 
 def page(sections: Sequence[str]) -> str:
-    """Return the page that has some sections."""
+    """Return the page with these sections."""
     return "\n".join([PREFACE, *sections])
 
 
 def section(name: str, outcomes: Mapping[str, Sequence[Outcome]]) -> str:
-    """Return a library's part of the page.
-
-    Parameters
-    ----------
-    name
-        Of the library.
-    outcomes
-        What became of each of its types, by their names, in the roles.
-    """
+    """Return a library's part of the page. Types with the same outcome in each role share a row."""
     notes: list[str] = []
-    rows = [f"| `{name}` | {' | '.join(_cell(each, notes) for each in row)} |" for name, row in outcomes.items()]
-    head = [f"| | {' | '.join(role.name for role in ROLES)} |", f"| --- |{' --- |' * len(ROLES)}"]
-    marked = [f"{_mark(number)} {note}" for number, note in enumerate(notes, 1)]
-    return "\n\n".join([f"## {name}", "\n".join([*head, *rows]), *marked]) + "\n"
+    rows: dict[str, list[str]] = {}
+    for type_name, row in outcomes.items():
+        rows.setdefault(" | ".join(_cell(each, notes) for each in row), []).append(f"`{type_name}`")
+    lines = [f"| {', '.join(types)} | {cells} |" for cells, types in rows.items()]
+    head = [f"| types | {' | '.join(_HEADINGS.get(role.name, role.name) for role in ROLES)} |"]
+    head.append(f"| --- |{' --- |' * len(ROLES)}")
+    numbered = [f"{number}. {note}" for number, note in enumerate(notes, 1)]
+    return "\n\n".join([f"## {name}", "\n".join([*head, *lines]), "\n".join(numbered)]) + "\n"
 
 
 def _cell(outcome: Outcome, notes: list[str]) -> str:
-    """Return what stands in a cell, and note what the error says where that is new."""
+    """Return the text of a cell, and add the error to the notes if it is new."""
     if outcome.error is None:
         return "✓"
-    note = _note(outcome.message)
+    note = f"`{outcome.error}`: {_note(outcome.message)}"
     if note not in notes:
         notes.append(note)
-    return f"{outcome.error}{_mark(notes.index(note) + 1)}"
-
-
-def _mark(number: int) -> str:
-    return str(number).translate(_SUPERSCRIPT)
+    return str(notes.index(note) + 1)
 
 
 def _note(message: str) -> str:
-    """Return what the first line of a message says whatever the type and the side, and without another library's words.
+    """Return the first line of a message without type, side and texts of other libraries.
 
     Examples
     --------
@@ -95,8 +88,8 @@ def _note(message: str) -> str:
     "The … on column 'x' is of type …, which has no order. Cast it first."
     """
     line = message.partition("\n")[0]
-    for varying, said in _VARYING:
-        line = re.sub(varying, said, line)
+    for varying, fixed in _VARYING:
+        line = re.sub(varying, fixed, line)
     of_type = re.search(r" of (\w+'s? )?type ", line)
     if of_type is None:
         return line
