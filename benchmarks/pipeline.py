@@ -1,13 +1,13 @@
-"""A pipeline of five joins over the tables of TPC-DS on Spark, beside the same written by hand in Spark's SQL.
+"""Measures a pipeline of five joins of TPC-DS tables on Spark, and the same query written by hand in Spark SQL.
 
-What was sold in shops in a year, with its day, item, shop, customer and promotion. The tables are dsdgen's, which
-``benchmarks/view.py`` writes:
+It joins the store sales of a year with day, item, shop, customer and promotion. ``benchmarks/view.py`` generates the
+tables with dsdgen:
 
     dsdgen/bin/python benchmarks/view.py --generate tables --scale 1
     python benchmarks/pipeline.py --tables tables --result benchmarks/results/pipeline.json
 
-Both read the same files, write a folder of Parquet, and are held against one another. They take turns, and the median
-counts; the first two runs of each are for the compilers.
+Both read the same files and write a folder of Parquet, and their results are compared. They take turns, and the median
+counts. The first two runs of each are warm-up runs.
 """
 
 from __future__ import annotations
@@ -49,21 +49,20 @@ FILTER = "d_year = 2001 AND i_current_price > 5"
 
 PAGE = """# A pipeline of five joins, measured
 
-`store_sales` of TPC-DS at scale 1 (2,880,404 rows) with its day, item, shop, customer and promotion, filtered and
-written as Parquet: {rows:,} rows. Once as a pipeline of a TOML file, and once as a query of Spark's SQL by hand. Both
-read the same files in one session, in turns, and give the same rows.
+`store_sales` of TPC-DS at scale 1 (2,880,404 rows) is joined with its day, item, shop, customer and promotion,
+filtered, and written as Parquet: {rows:,} rows. A pipeline in a TOML file is compared with a handwritten Spark SQL query. Both
+read the same files in one session, take turns, and return the same rows.
 
 {table}
 
-The pipeline takes {wall:.2f} times what the query takes by the clock, and {cpu:.2f} times its CPU. Spark runs the same
-plan for both: five broadcast joins, and of each table the columns that are asked for. By hand, six small jobs read the
-files' footers for their columns, and all 139 columns are planned for. The pipeline reads the footers itself, finds out
-from the file which columns are asked for and plans for these; it also checks the file, plans each join, counts the rows
-of its output and notes what it was made of.
+The pipeline takes {wall:.2f} times the wall time of the query, and {cpu:.2f} times its CPU time.
 
-`juncture explain pipeline -o plan.html` shows what flows where, and for each join what it does and why.
+- Spark runs the same plan for both: five broadcast joins that read only the needed columns.
+- By hand, six small jobs read the footers of the files, and Spark plans for all 139 columns.
+- The pipeline reads the footers itself, and plans only for the needed columns. It also validates the file, plans each
+  join, counts the rows of its output and records its inputs.
 
-Medians of {runs} runs each after two for the compilers. Load when it began and ended: {load}. {machine}.
+Medians of {runs} runs each, after two warm-up runs. Load average at the start and at the end: {load}. {machine}.
 `python benchmarks/pipeline.py --tables … --result … --page …` measures again.
 """
 

@@ -44,7 +44,7 @@ FAILED = {"title": "Slow", "ours": False, "status": "not finished", "reason": "s
 
 def test_rows_are_ordered_by_time_and_failures_come_last():
     assert markdown_table(scenario(FAILED, entry("Peer", 4.0), entry("Juncture", 1.5, ours=True))).splitlines() == [
-        "| | time | range | peak memory | cores busy |",
+        "| | median of 2 runs | range | peak memory | cores busy |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| **Juncture** | 1.50 s | 1.50 to 2.50 s | 2.00 GB | 2.0 |",
         "| Peer | 4.00 s | 4.00 to 5.00 s | 2.00 GB | 2.0 |",
@@ -78,8 +78,10 @@ def test_the_page_has_a_table_a_plot_and_the_circumstances(tmp_path):
     text = page.read_text()
     assert text.startswith("# As-of joins, measured\n")
     assert "![Time and memory of every contestant](asof.svg)" in text
-    assert "## In-process: small\n\n| | time |" in text
-    assert "**Others were busy.**\n2026-03-04, A chip, 2 cores, 24 GiB, Linux 6; medians of 3;" in text
+    assert "## In-process: small\n\n| | median of 2 runs |" in text
+    assert "**Others were busy.**" in text
+    assert "- 2026-03-04, A chip, 2 cores, 24 GiB, Linux 6. Load average at the start" in text
+    assert text.endswith("- python 3.11, polars 2.1.0.\n")
     assert page.with_suffix(".svg").read_text().startswith("<svg")
 
 

@@ -19,7 +19,7 @@ def write_page(path: Path, title: str, preface: str, scenarios: Sequence[dict[st
     path
         The page; the plot gets the same name with ``.svg``.
     title, preface
-        What stands above the tables, in Markdown.
+        Texts above the tables, in Markdown.
     scenarios
         As `juncture_benchmarks.harness.run_scenario` returns them.
 
@@ -36,9 +36,9 @@ def write_page(path: Path, title: str, preface: str, scenarios: Sequence[dict[st
     plot = path.with_suffix(".svg")
     path.parent.mkdir(parents=True, exist_ok=True)
     _write_plot(plot, scenarios)
-    sections = (f"## {each['title']}\n\n{markdown_table(each)}\n\n{_circumstances(each)}" for each in scenarios)
     head = f"# {title}\n\n{preface.strip()}\n\n![Time and memory of every contestant]({plot.name})"
-    path.write_text("\n\n".join([head, *sections]) + "\n")
+    sections = (f"## {each['title']}\n\n{markdown_table(each)}{_note(each)}" for each in scenarios)
+    path.write_text("\n\n".join([head, *sections, circumstances(scenarios)]) + "\n")
     return [path, plot]
 
 
@@ -50,69 +50,81 @@ def markdown_table(scenario: dict[str, Any]) -> str:
     >>> median = {"seconds": 2.0, "peak_bytes": 3e9, "own_peak_bytes": 3e9, "java_peak_bytes": 0, "cpu_s": 3.0}
     >>> entry = {"title": "Juncture", "ours": True, "status": "ok", "reason": "", "median": median, "runs": [median]}
     >>> print(markdown_table({"entries": [entry]}))
-    | | time | range | peak memory | cores busy |
-    | --- | ---: | ---: | ---: | ---: |
-    | **Juncture** | 2.00 s | 2.00 to 2.00 s | 3.00 GB | 1.5 |
+    | | time, single run | peak memory | cores busy |
+    | --- | ---: | ---: | ---: |
+    | **Juncture** | 2.00 s | 3.00 GB | 1.5 |
     """
-    on_spark = any(each.get("median", {}).get("java_peak_bytes") for each in scenario["entries"])
-    memory = "peak memory (Java + Python workers)" if on_spark else "peak memory"
-    lines = [f"| | time | range | {memory} | cores busy |", "| --- | ---: | ---: | ---: | ---: |"]
+    entries = sorted(scenario["entries"], key=_order)
+    on_spark = any(each.get("median", {}).get("java_peak_bytes") for each in entries)
+    runs = max((len(each["runs"]) for each in entries), default=0)
+    times = ["time, single run"] if runs <= 1 else [f"median of {runs} runs", "range"]
+    heads = [*times, "peak memory (Java + Python workers)" if on_spark else "peak memory", "cores busy"]
     is_limited = "memory_bytes" in scenario.get("facts", {})
-    lines += [
-        f"| {' | '.join(_cells(each, is_limited=is_limited))} |" for each in sorted(scenario["entries"], key=_order)
-    ]
-    return "\n".join(lines)
+    rows = (_cells(each, columns=len(heads), has_range=runs > 1, is_limited=is_limited) for each in entries)
+    lines = [f"| | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows)])
 
 
 def _order(entry: dict[str, Any]) -> tuple[bool, float]:
-    """Sort by time; those without one come last."""
+    """Return a key that sorts by time, with failed entries last."""
     return "median" not in entry, entry.get("median", {}).get("seconds", 0.0)
 
 
-def _cells(entry: dict[str, Any], *, is_limited: bool = False) -> list[str]:
-    """Return a table row; where memory is limited, with what the process held before it had joined anything."""
+def _cells(entry: dict[str, Any], *, columns: int, has_range: bool, is_limited: bool) -> list[str]:
+    """Return a table row. With limited memory, it includes the memory of the process before the join."""
     title = f"**{entry['title']}**" if entry["ours"] else entry["title"]
     if chosen := entry.get("answer", {}).get("chosen"):
         title += f" → {chosen}" if not title.rstrip("*").endswith(chosen) else ""
     if "median" not in entry:
-        return [title, f"{entry['status']}: {_escape(entry['reason'])}", "", "", ""]
+        return [title, f"{entry['status']}: {_escape(entry['reason'])}", *[""] * (columns - 1)]
     median, seconds = entry["median"], [run["seconds"] for run in entry["runs"]]
     memory = f"{median['peak_bytes'] / 1e9:.2f} GB"
     if median["java_peak_bytes"]:
         memory += f" ({median['java_peak_bytes'] / 1e9:.2f} + {median['worker_peak_bytes'] / 1e9:.2f})"
     if is_limited:
         memory += f" ({median['before_bytes'] / 1e9:.2f} before)"
-    return [
-        title,
-        f"{median['seconds']:.2f} s",
-        f"{min(seconds):.2f} to {max(seconds):.2f} s",
-        memory,
-        f"{median['cpu_s'] / median['seconds']:.1f}",
-    ]
+    spread = [f"{min(seconds):.2f} to {max(seconds):.2f} s"] if has_range else []
+    return [title, f"{median['seconds']:.2f} s", *spread, memory, f"{median['cpu_s'] / median['seconds']:.1f}"]
 
 
 def _escape(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")[:200]
+    return text.removeprefix("juncture.errors.PlanError: ").replace("|", "\\|").replace("\n", " ")[:200]
 
 
-def _circumstances(scenario: dict[str, Any]) -> str:
-    """Say on what, when and with which versions a scenario was measured."""
-    text = (
-        f"{scenario['date'][:10]}, {hardware(scenario)}; medians of {scenario['repeat']}; "
-        f"load average at the start {scenario['load_average']}.\n{versions(scenario)}."
-    )
-    return f"**{scenario['note']}**\n{text}" if scenario["note"] else text
+def _note(scenario: dict[str, Any]) -> str:
+    return f"\n\n**{scenario['note']}**" if scenario["note"] else ""
+
+
+def circumstances(scenarios: Sequence[dict[str, Any]]) -> str:
+    """Return when, on which machines and with which versions scenarios were measured, as a section of a page."""
+    machines: dict[str, list[dict[str, Any]]] = {}
+    numbers: dict[str, dict[str, None]] = {}
+    for each in scenarios:
+        machines.setdefault(hardware(each), []).append(each)
+        for name, number in each["versions"].items():
+            numbers.setdefault(name, {})[number] = None
+    lines = []
+    for machine, measured in machines.items():
+        dates = " and ".join(sorted({each["date"][:10] for each in measured}))
+        loads = [each["load_average"] for each in measured]
+        lines.append(f"- {dates}, {machine}. Load average at the start of a scenario: {min(loads)} to {max(loads)}.")
+    lines.append(f"- {', '.join(f'{name} {_either(known)}' for name, known in numbers.items())}.")
+    return "\n".join(["## Machine and versions", "", *lines])
+
+
+def _either(values: Iterable[str]) -> str:
+    return " or ".join(values)
 
 
 def hardware(scenario: dict[str, Any]) -> str:
-    """Say on what machine a scenario was measured."""
+    """Return the machine of a scenario."""
     machine = scenario["machine"]
     memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB"
     return f"{machine['cpu']}, {machine['cores']} cores, {memory}, {machine['system']}"
 
 
 def versions(scenario: dict[str, Any]) -> str:
-    """Say with which versions a scenario was measured."""
+    """Return the versions of a scenario."""
     return ", ".join(f"{name} {number}" for name, number in scenario["versions"].items())
 
 
@@ -146,7 +158,7 @@ def _write_plot(path: Path, scenarios: Iterable[dict[str, Any]]) -> None:
 
 
 def _plot_rows(scenario: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Return what is drawn: contestants that have a time."""
+    """Return the bars of the plot: contestants with a time."""
     for entry in scenario["entries"]:
         if median := entry.get("median"):
             yield {

@@ -9,18 +9,17 @@ from juncture_benchmarks.harness import load_results
 from juncture_benchmarks.report import write_page
 
 _PREFACE = """
-Two tables of an integer time, a string key and a float are joined: each left row with the last right row of its key
-at or before its time. There are 10,000 keys with Zipf's frequencies (the first has a tenth of all rows), times come in
-bursts, and neither table is sorted. The right table has ten times the rows of the left.
+Each left row is joined to the latest right row of its key at or before its time. Both tables have an integer time, a
+string key and a float. The 10,000 keys follow Zipf's law: the most frequent key has a tenth of all rows. Times come in
+bursts, and neither table is sorted. In most scenarios, the right table has ten times the rows of the left table.
 
-Parquet goes in, and the joined table comes out in memory; on Spark every row goes to the `noop` sink. Every run has a
-process of its own, which has first joined two tiny tables (on Spark: done the whole join once), so neither imports
-nor compilation nor the start of a session is in the time. Contestants take turns. Every answer is compared with one
-that NumPy has found by sorting and searching, and a wrong one has no time here. Peak memory is that of all the
-process's resident pages, Java's heap and Python workers included; Java keeps what it has once taken.
-
-On Spark, `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647, as [advised](../../operations/slow-joins.md),
-which changes nothing for queries in SQL; "Spark's limit" is the join of DataFrames without that.
+- Joins read Parquet files. In-process results are Arrow tables in memory. On Spark, the `noop` sink receives every row.
+- Each run has a new process, which first joins two tiny tables. On Spark it first runs the whole join once. Times
+  exclude imports, compilation and the start of the session.
+- Contestants take turns. Every result is compared with a NumPy computation. Wrong results have no time.
+- Peak memory counts the resident pages of all processes, including Java's heap and Python workers.
+- On Spark, `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647, as
+  [recommended](../../operations/slow-joins.md). *Spark's limit* is a join of DataFrames with Spark's default.
 """
 
 

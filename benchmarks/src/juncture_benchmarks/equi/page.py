@@ -11,18 +11,18 @@ from juncture_benchmarks.report import write_page
 __all__ = ["write_equi_page"]
 
 _PREFACE = """
-Two tables are joined by a key of text, ten characters long, or by one that is a 64-bit integer. The smaller table has
-each of its keys once, the larger one random keys, half of which the smaller one has. Neither is sorted. Parquet goes
-in, and the joined table comes out in memory; under a limit its rows come out in batches, which are summed up and
-forgotten.
+Two tables are joined by a text key of ten characters, or by a 64-bit integer. The smaller table has each of its keys
+once. The larger table has random keys, half of which exist in the smaller table. Neither table is sorted.
 
-Every run has a process of its own, which has first joined tables of a hundredth of the size in the same way, so that
-neither imports nor compilation are in the time. Contestants take turns. Every answer is compared with one that NumPy
-has found by adding up what the rows of each key weigh, and a wrong one has no time here. Ours comes in the order of the
-left rows, unless it is said to be in any order (`maintain_order=None`). Peak memory is that of all the resident pages
-of a process; under a limit, it is said what of that was there before the join: libraries and compiled code. Polars'
-streaming engine has no limit to set, and stands beside the others without one. On Spark rows are observed and thrown
-away; the join of Spark itself is shown as it plans it, and with the hint that has it sort both sides.
+- Joins read Parquet files. Results are Arrow tables in memory. With a memory limit, results are batches whose rows are
+  summed. On Spark, rows are observed and discarded.
+- Each run has a new process, which first joins tables of a hundredth of the size. Times exclude imports and
+  compilation.
+- Contestants take turns. Every result is compared with a NumPy computation. Wrong results have no time.
+- Peak memory counts all resident pages of the process. *Before* is the part that libraries and compiled code used
+  before the join.
+- Results of Juncture have the left order, except *in any order* (`maintain_order=None`).
+- Polars' streaming engine has no memory limit to set. Spark's own join runs as planned, and with the hint `merge`.
 """
 
 

@@ -11,15 +11,15 @@ from juncture_benchmarks.report import write_page
 __all__ = ["write_features_page"]
 
 _PREFACE = """
-Ten tables are joined to the rows of one: four by as-of joins, three as counts and sums over a window that looks back,
-and three by look-ups of a unique key. There are three keys, one of them text. Parquet goes in, and the whole table
-comes out in memory; on Spark its rows are observed and thrown away.
+Ten tables are joined to one spine: four by as-of joins, three by counts and sums over a window before each row, and
+three by look-ups of a unique key. There are three keys, one of them text.
 
-Every run has a process of its own, which has first joined tables of a hundredth of the size in the same way.
-Contestants take turns. All values are whole numbers, so that sums are exact everywhere, and every answer is compared
-with one that NumPy has found in sorted arrays; a wrong one has no time here. Neither Polars nor DuckDB aggregates
-over windows of another table by a join of its own that would end here, so they do it the fast way round: running
-counts and sums, of which an as-of join takes one at each end of the window.
+- Joins read Parquet files. Results are Arrow tables in memory. On Spark, rows are observed and discarded.
+- Each run has a new process, which first joins tables of a hundredth of the size. Contestants take turns.
+- All values are integers, so sums are exact. Every result is compared with a NumPy computation. Wrong results have no
+  time.
+- Polars and DuckDB have no fast join for these windows. They compute running counts and sums instead, and look them up
+  at both ends of each window with an as-of join.
 """
 
 

@@ -17,38 +17,30 @@ __all__ = ["planner_table", "verdict", "write_planner_page"]
 
 _SLOWEST_DRAWN = 10
 _FLOOR_S = 0.05
-"""A choice that loses less than this loses nothing that anyone would notice, or that medians can tell from noise."""
+"""Smaller differences between medians are noise."""
 
 _PREFACE = """
-Each workload is run under what the planner chooses (`algorithm="auto"`, the planning included, and on Spark all that it
-looks at first), and under every algorithm that it does not rule out. *Ratio* is the time of the choice over that of the
-fastest of them, the choice itself included. It should be within 1.3 in nine of ten workloads, and within 2 in all.
+Each workload runs with the planner's choice (`algorithm="auto"`), and with every algorithm that applies. Workloads for
+which a single algorithm applies are excluded. *Ratio* is the time of the choice divided by the time of the fastest. The
+goal is a ratio within 1.3 for nine in ten workloads, and within 2 for all.
 
-Tables are generated, and lie in Parquet files in the page cache. In-process they go from files to an Arrow table; on
-Spark every row goes to the `noop` sink, and is counted on its way. A process, or a Spark session, runs many joins one
-after the other, each algorithm on two small tables of the same kind first. Contestants take turns: three at least, and
-more until the runs of each have taken {local_s:g} s together ({spark_s:g} s on Spark), nine at most; medians count.
-What takes more than {near:g} times as long as the best in the first turn is not run again, and what goes past
-{slow:g} times as long is stopped. Each answer is compared with the others by sums over its rows, and one that differs
-has no time.
-
-A choice that takes less than {floor_ms:.0f} ms longer than the fastest counts as within any ratio; ratios are shown as
-they are, and the sums below say how many there are with and without that allowance. Workloads for which a single
-algorithm applies are not here, since nothing is chosen.
+- The time of the choice includes planning, and on Spark all sampling.
+- Tables are generated Parquet files in the page cache. In-process results are Arrow tables. On Spark, the `noop` sink
+  receives every row, and rows are counted on their way.
+- A process or Spark session runs many joins. Each algorithm first joins two small tables of the same kind.
+- Contestants take turns, three to nine times. They stop once each has run for {local_s:g} s ({spark_s:g} s on Spark).
+  Medians count.
+- An algorithm that takes {near:g} times as long as the best in the first turn is not repeated. After {slow:g} times as
+  long, it is stopped.
+- Results are compared by sums over their rows. Different results have no time.
+- A choice within {floor_ms:.0f} ms of the fastest counts as within any ratio. The summary has counts with and without
+  this allowance.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """How good a choice was.
-
-    Attributes
-    ----------
-    chosen, seconds
-        The algorithm, and what it took.
-    fastest, fastest_s
-        The fastest, and what it took.
-    """
+    """The chosen and the fastest algorithm of a workload, with their times."""
 
     chosen: str
     seconds: float
@@ -57,16 +49,16 @@ class Verdict:
 
     @property
     def ratio(self) -> float:
-        """How many times as long as the fastest the choice took."""
+        """The time of the choice as a multiple of the time of the fastest."""
         return self.seconds / self.fastest_s
 
     def is_within(self, ratio: float, *, allowed_s: float = _FLOOR_S) -> bool:
-        """Tell whether the choice is as good as asked, or loses less than what is allowed."""
+        """Return whether the choice is within a ratio of the fastest, or loses less than the allowance."""
         return self.ratio <= ratio or self.seconds - self.fastest_s < allowed_s
 
 
 def verdict(result: dict[str, Any]) -> Verdict | None:
-    """Return how good the choice was; None where there is nothing to compare it with."""
+    """Return the verdict on a choice, or None if there is nothing to compare it with."""
     medians = {entry["contestant"]: entry["median"]["seconds"] for entry in result["entries"] if "median" in entry}
     refused = {entry["contestant"] for entry in result["entries"] if entry["status"] == "refused"}
     applying = {entry["contestant"] for entry in result["entries"]} - refused - {AUTO}
@@ -83,7 +75,7 @@ def verdict(result: dict[str, Any]) -> Verdict | None:
 
 
 def planner_table(result: dict[str, Any]) -> str:
-    """Return what every contestant took, in Markdown."""
+    """Return the times of all contestants, in Markdown."""
     found = verdict(result)
     lines = ["| | time | cost | |", "| --- | ---: | ---: | --- |"]
     costs: dict[str, float] = next((entry["costs"] for entry in result["entries"] if "costs" in entry), {})
@@ -130,7 +122,7 @@ def write_planner_page(path: Path, results: Path) -> list[Path]:
 
 
 def _rules() -> dict[str, float]:
-    """Return the figures that the preface tells."""
+    """Return the figures in the preface."""
     return {
         "local_s": ENOUGH_S["local"],
         "spark_s": ENOUGH_S["spark"],
@@ -177,7 +169,7 @@ def _table(judged: Sequence[tuple[dict[str, Any], Verdict]]) -> str:
 
 
 def _circumstances(results: Sequence[dict[str, Any]]) -> str:
-    """Say on what, when and with which versions workloads were measured."""
+    """Return when, on which machine and with which versions workloads were measured."""
     if not results:
         return ""
     dates = sorted({result["date"][:10] for result in results})

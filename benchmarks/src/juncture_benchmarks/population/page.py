@@ -12,16 +12,17 @@ from juncture_benchmarks.report import hardware, versions
 __all__ = ["write_page"]
 
 _PREFACE = """
-A join of sales and customers that change is filled for the first time: each sale has a customer at random, and there
-are ten times as many sales. Row by row, the symmetric hash join keeps each side in a RocksDB of its own: batches of
-10,000 sales and of 2,000 customers come in turns, each row is looked up on the other side, and kept on its own. So the
-article "Optimizing Streaming JOINs: Leveraging Asymmetry for Better Performance" (Epsio, 2025) describes it, whose
-trick is to stop compacting the sales once all customers are there. `populate` is `jn.changes(…).populate(…)`.
+A maintained join of sales and customers is populated for the first time. Each sale has a random customer, and there are
+ten times as many sales as customers. `populate` is `jn.changes(…).populate(…)`.
 
-Each way has a process of its own, which has done the same with few rows before, and all have to find the same number of
-pairs. **CPU time** is that of the process and all its threads, compaction among them; memory and disk are what a way
-took besides the tables themselves. Where the state is four times as large as the memory allowed, RocksDB has a quarter
-of that memory for each cache of blocks and an eighth for each memtable, and goes past the system's own cache.
+- **Row by row** is the symmetric hash join of the article "Optimizing Streaming JOINs: Leveraging Asymmetry for Better
+  Performance" (Epsio, 2025). Each side has a RocksDB. Batches of 10,000 sales and 2,000 customers alternate. Each row
+  is looked up on the other side and stored on its own side.
+- **The article's trick** stops compaction of the sales once all customers are stored.
+- Each method has a new process, which first populates a few rows. All methods must find the same number of pairs.
+- **CPU time** includes all threads, and so compaction. Memory and disk exclude the tables themselves.
+- With a state four times as large as the memory, RocksDB gets a quarter of the memory for each block cache and an
+  eighth for each memtable. It bypasses the page cache.
 """
 
 
@@ -48,7 +49,7 @@ def write_page(path: Path, results: Mapping[str, Any]) -> None:
     loads = [each["load_average"] for kind in ("ways", "steady") for each in results.get(kind, {}).values()]
     parts.append(
         f"{results['date'][:10]}, {hardware(dict(results))}; load average at the start of a run {min(loads)} to "
-        f"{max(loads)}, so that CPU time is what to compare.\n{versions(dict(results))}."
+        f"{max(loads)}. Compare CPU times, because the machine was busy.\n{versions(dict(results))}."
     )
     path.write_text("\n\n".join(parts) + "\n")
 
@@ -71,8 +72,8 @@ def _table(results: Mapping[str, Any], group: str, sales: int) -> str:
 
 def _steady(steady: Mapping[str, Any]) -> str:
     lines = [
-        "Epochs of 10,000 changes (nine in ten of sales, half of each an old row and half a new one), and of one; all",
-        "are committed with a sync. Beside each of these, the disk is given 4 KB to append to a file, and to sync.",
+        "Epochs have 10,000 changes or one change. Nine in ten are of sales, half of them deletes.",
+        "Every epoch is committed with a sync. *Disk* is the time to append 4 KB to a file and sync it.",
         "",
         (
             "| join | changes a CPU second | longest of 10,000 | one change, CPU | 99th of 100 | wall | 99th of 100 "
@@ -94,7 +95,7 @@ def _steady(steady: Mapping[str, Any]) -> str:
 
 def _blocks(blocks: Mapping[str, Any]) -> str:
     lines = [
-        "Blocks of other sizes, with a quarter of the memory: what `populate` takes, and epochs that read blocks.",
+        "Blocks of other sizes, with a quarter of the memory: the cost of `populate`, and of epochs that read blocks.",
         "",
         "| rows | `populate`, CPU | disk | changes a CPU second | one change, CPU |",
         "| ---: | ---: | ---: | ---: | ---: |",

@@ -13,28 +13,28 @@ from juncture_benchmarks.report import write_page
 __all__ = ["write_range_page"]
 
 _PREFACE = """
-Two tables are joined by a window or by the overlap of intervals. Parquet goes in, and the joined table comes out in
-memory; on Spark every row goes to the `noop` sink. Every run has a process of its own, which has first joined two small
-tables in the same way, so that neither imports nor compilation nor the start of a session are in the time.
-Contestants take turns. Every answer is compared with one that NumPy has found by sorting, searching and running
-sums, and a wrong one has no time here. Peak memory is that of all the process's resident pages, Java's heap and
-Python workers included; Java keeps what it has once taken.
+Two tables are joined by a window or by overlapping intervals. Joins read Parquet files. In-process results are Arrow
+tables in memory. On Spark, the `noop` sink receives every row.
 
-*Events*: an event and a measurement every ten seconds, and for each event the measurements of the hour before it,
-about 360 (the tables of "Efficient Range-Joins With Spark 2.0"). The naive query is the condition in a join, and
-nothing else, and is left out where it would take more than ten minutes; bins and a double join are that article's
-own method. *Points*: unsorted integers. *Intervals*: unsorted
-starts, and lengths around a mean.
+- Each run has a new process, which first joins two small tables in the same way. Times exclude imports, compilation and
+  the start of the session.
+- Contestants take turns. Every result is compared with a NumPy computation. Wrong results have no time.
+- Peak memory counts the resident pages of all processes, including Java's heap and Python workers.
 
-The skewed cases give about as many rows as the even ones beside them. *Half of all rows in one bin*: half of the left
-rows and half of the right ones lie in one stretch as long as the window, the right ones after the left ones, so that
-they share a bin and do not match; the window is twice as long to make up for it. *0.1% over the whole line*: each of
-these intervals overlaps all others; in the even case all intervals are so much longer that there are as many matches.
+**Events** are the tables of the article "Efficient Range-Joins With Spark 2.0": an event and a measurement every ten
+seconds. The join matches each event with the measurements of the hour before it, about 360. The naive query has only
+the condition, and runs only if it needs less than ten minutes. *Bins and a double join* is the article's method.
+
+**Points** are unsorted integers. **Intervals** have unsorted starts, and lengths around a mean. Two skewed cases have
+about as many matches as the even cases:
+
+- *Half of all rows in one bin*: half of the left and half of the right rows share one bin, but do not match.
+- *0.1% over the whole line*: each of these intervals overlaps all others.
 """
 
 _COMPARED = (
-    ("Band join, ours against DuckDB", ("local-band", "juncture"), ("local-band", "duckdb")),
-    ("Overlap join, ours against DuckDB", ("local-overlap", "juncture"), ("local-overlap", "duckdb")),
+    ("Band join, Juncture against DuckDB", ("local-band", "juncture"), ("local-band", "duckdb")),
+    ("Overlap join, Juncture against DuckDB", ("local-overlap", "juncture"), ("local-overlap", "duckdb")),
     ("Aggregates, with `agg=` against join then group", ("local-agg", "juncture-agg"), ("local-agg", "juncture-group")),
     *(
         (
@@ -46,7 +46,7 @@ _COMPARED = (
         for shape, skewed in (("points", "hot"), ("intervals", "long"))
     ),
     (
-        "Spark, ours at 1,000,000 rows against naive at 50,000",
+        "Spark, Juncture at 1,000,000 rows against naive at 50,000",
         (f"{SEED_SCENARIO}-1000000", "juncture-auto"),
         (f"{SEED_SCENARIO}-50000", "naive"),
     ),
@@ -69,7 +69,13 @@ def write_range_page(path: Path, results: Path) -> list[Path]:
     kept = {each["name"]: each for each in load_results(results / "range-full.json")}
     scenarios = [kept[name] for name in scenario_names() if name in kept]
     tables = [table for table in (_comparisons(scenarios), _seed_table(scenarios)) if table]
-    return write_page(path, "Range and overlap joins, measured", "\n\n".join([_PREFACE.strip(), *tables]), scenarios)
+    preface = "\n\n".join([_PREFACE.strip(), *tables])
+    return write_page(path, "Range and overlap joins, measured", preface, [*filter(_has_section, scenarios)])
+
+
+def _has_section(scenario: Mapping[str, Any]) -> bool:
+    """Return whether a scenario has a table of its own: of the events, only the largest with all contestants."""
+    return not scenario["name"].startswith(f"{SEED_SCENARIO}-") or scenario["name"] == f"{SEED_SCENARIO}-1000000"
 
 
 def _comparisons(scenarios: list[dict[str, Any]]) -> str:
@@ -85,7 +91,8 @@ def _comparisons(scenarios: list[dict[str, Any]]) -> str:
         for title, ours, theirs in _COMPARED
         if ours in medians and theirs in medians
     ]
-    return "\n".join(["| | time | peak memory |", "| --- | ---: | ---: |", *lines]) if lines else ""
+    head = ["Ratios of medians:", "", "| | time | peak memory |", "| --- | ---: | ---: |"]
+    return "\n".join([*head, *lines]) if lines else ""
 
 
 def _ratio(medians: Medians, ours: tuple[str, str], theirs: tuple[str, str], measure: str) -> str:
@@ -98,7 +105,8 @@ def _seed_table(scenarios: list[dict[str, Any]]) -> str:
     titles = list(dict.fromkeys(entry["title"] for each in events for entry in each["entries"]))
     if not titles:
         return ""
-    lines = [f"| rows a side | rows out | {' | '.join(titles)} |", "| ---: " * (len(titles) + 2) + "|"]
+    lines = ["Measurements in the hour before each event, on Spark, single runs:", ""]
+    lines += [f"| rows a side | rows out | {' | '.join(titles)} |", "| ---: " * (len(titles) + 2) + "|"]
     for each in events:
         entries = {entry["title"]: entry for entry in each["entries"]}
         cells = [_seconds(entries.get(title)) for title in titles]

@@ -9,23 +9,24 @@ from typing import Any
 from juncture_benchmarks.report import versions
 
 _PREFACE = """
-What would an as-of join of tables be like that no test can hold? The tables are simulated: how often each of their keys
-comes, and when. Rows drawn from that are what the driver's sample would be; the same code as in a join places them,
-finds the cuts between partitions and chooses the algorithm; and the rows that fall between cuts are counted from the
-whole distribution, so that the sizes of partitions are exact.
+This page simulates as-of joins of tables that are too large for any test. Each simulated table has a distribution of
+keys and times.
 
-`benchmarks/scale.py` makes this page, on one core, in a few minutes. No join runs: the cost is the planner's estimate.
+- Rows drawn from the distribution replace the driver's sample.
+- The code of real joins assigns these rows, finds the cuts between partitions, and chooses the algorithm.
+- The rows between cuts are computed from the whole distribution, so the sizes of partitions are exact.
+
+No join runs: the cost is the planner's estimate. `benchmarks/scale.py` writes this page on one core in a few minutes.
 """
 
 _NOTES = """
-- **Largest**: the rows of the largest partition beside those of the median one. What is over one is
-  chance, as partitions are cut by about 200 sampled rows of each side, and cuts that move by up to a tenth of a
-  partition to fall between two keys.
-- **Crosses cuts**: the carryover, at most. Each task sends the last row that it has of a divided key to each
-  partition of it further on. It is as much as this only if every file has rows of every part of the key; where files
-  are in order of time, it is next to nothing.
-- **Driver**: by how much the driver's process grows: the sample, where its rows lie, and the cuts.
-- **Sent**: what tells a task where rows go and which parts of files there are. Spark sends it to each executor once.
+- **Largest** is the size of the largest partition divided by the median size. It exceeds one because partitions are cut
+  by about 200 sampled rows of each side. Cuts also move by up to a tenth of a partition to fall between two keys.
+- **Crosses cuts** is an upper bound of the carryover. Each task sends its last row of a divided key to each later
+  partition of this key. The bound is reached only if every file has rows of all parts of the key. With files in time
+  order, the carryover is close to zero.
+- **Driver** is the growth of the driver's process: the sample, its positions and the cuts.
+- **Sent** is the size of the routing information for tasks. Spark sends it to each executor once.
 """
 
 
@@ -49,12 +50,12 @@ def write_page(path: Path, results: Mapping[str, Any]) -> None:
     beside = results["article"]
     parts += [
         _NOTES.strip(),
-        f"""## Beside an article's cluster
+        f"""## Comparison with an article
 
-The article "Efficient Range-Joins With Spark 2.0" joins 100M rows with 100M in 438 s, on a cluster of four machines of
-four cores. For an as-of join of that size on sixteen cores, with a million keys, the planner chooses
-`{beside["algorithm"]}`, and expects {beside["cost_s"]:.0f} s. Its join is another one, and estimates rank algorithms
-rather than foretell times: it says which order of magnitude to expect, and no more.""",
+The article "Efficient Range-Joins With Spark 2.0" joins 100M by 100M rows in 438 s, on four machines of four cores. For
+an as-of join of that size on sixteen cores with a million keys, the planner chooses `{beside["algorithm"]}` and
+estimates {beside["cost_s"]:.0f} s. The article's join is a different one, and estimates only rank algorithms, so this
+compares orders of magnitude.""",
         f"{results['date'][:10]}. {versions(dict(results))}.",
     ]
     path.write_text("\n\n".join(parts) + "\n")

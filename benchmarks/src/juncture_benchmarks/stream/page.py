@@ -16,21 +16,22 @@ from juncture_benchmarks.stream.measure import ASOF, LONG
 __all__ = ["stream_table", "write_stream_page"]
 
 _PREFACE = f"""
-The experiment of "General-purpose Stream Joins via Pruning Symmetric Hash Joins" (Synnada, 2023): two tables of a key
-at random, `k`, and a number that grows, `a`, joined by
+This is the experiment of "General-purpose Stream Joins via Pruning Symmetric Hash Joins" (Synnada, 2023). Two tables
+have a random key `k` and an increasing number `a`. They are joined batch by batch by
 
     {CONDITION}
 
-batch by batch. DataFusion's `SymmetricHashJoinExec` prunes what it holds, as ours does; its `HashJoinExec` joins whole
-tables. Figures are microseconds of **CPU time for a batch** that comes, medians of several runs after one to warm up
-(the hash join, which is slow with few keys, is run once more). Everyone has one thread, and gives Arrow batches. Our
-rows come from batches in memory, by `join.run`, which gathers small ones; DataFusion reads streams from CSV files only,
-so what reading them alone takes is measured too, and taken off. All answers are compared by sums over their rows.
+- DataFusion's `SymmetricHashJoinExec` prunes its state, like Juncture. Its `HashJoinExec` joins whole tables.
+- Figures are microseconds of **CPU time per batch**: medians of several runs after one warm-up run. The hash join has
+  one run, because it is slow with few keys.
+- Each contestant has one thread and returns Arrow batches. Juncture joins batches in memory with `join.run`, which
+  combines small batches. DataFusion reads streams only from CSV files, so the time of reading alone is subtracted.
+- All results are compared by sums over their rows.
 """
 
 
 def stream_table(result: Mapping[str, Any]) -> str:
-    """Return what came of a scenario, in Markdown."""
+    """Return the results of a scenario, in Markdown."""
     if result["name"] == LONG:
         return _long(result["measured"])
     if result["name"] == ASOF:
@@ -77,7 +78,7 @@ def write_stream_page(path: Path, results: Path) -> list[Path]:
 
 
 def _times(result: Mapping[str, Any]) -> dict[str, float]:
-    """Return what each contestant with a right answer took for a batch, in microseconds."""
+    """Return the microseconds per batch of each contestant with a correct result."""
     return {each["contestant"]: each["median"]["batch_us"] for each in result["entries"] if each["status"] == "ok"}
 
 
@@ -87,24 +88,30 @@ def _ratio(result: Mapping[str, Any], other: str = "symmetric") -> float | None:
 
 
 def _sums(grid: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many times as fast as DataFusion's symmetric join ours is, at the least and at the most."""
+    """Return the least and greatest ratio of speeds of Juncture and DataFusion's symmetric join."""
     lines = ["| keys | least | most |", "| ---: | ---: | ---: |"]
     for keys in dict.fromkeys(each["facts"]["keys"] for each in grid):
         found = [ratio for each in grid if each["facts"]["keys"] == keys and (ratio := _ratio(each)) is not None]
         if found:
             lines.append(f"| {keys:,} | {min(found):.1f} | {max(found):,.0f} |")
-    head = "How many times as fast as DataFusion's symmetric join ours is, over all sizes of batches and tables:"
+    head = "Juncture's speed as a multiple of DataFusion's symmetric join, over all sizes of batches and tables:"
     return f"{head}\n\n" + "\n".join(lines)
 
 
 def _grid_table(grid: Sequence[Mapping[str, Any]]) -> str:
+    """Return the figures of the largest tables. The plot and the summary above cover all sizes."""
+    largest = max((each["facts"]["rows"] for each in grid), default=0)
     lines = [
-        "| keys | batch | rows a side | Juncture | SymmetricHashJoinExec | HashJoinExec | times as fast |",
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+        f"Tables of {largest:,} rows a side:",
+        "",
+        "| keys | batch | Juncture | SymmetricHashJoinExec | HashJoinExec | times as fast |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for each in grid:
+        if each["facts"]["rows"] < largest:
+            continue
         facts, entries = each["facts"], {entry["contestant"]: entry for entry in each["entries"]}
-        shown = [f"{facts['keys']:,}", f"{facts['batch_rows']:,}", f"{facts['rows']:,}"]
+        shown = [f"{facts['keys']:,}", f"{facts['batch_rows']:,}"]
         shown += [_time(entries[name]) if name in entries else "" for name in ("juncture", "symmetric", "hash")]
         ratio = _ratio(each)
         lines.append(f"| {' | '.join(shown)} | {'' if ratio is None else f'{ratio:,.1f}'} |")
@@ -120,34 +127,35 @@ def _time(entry: Mapping[str, Any]) -> str:
 
 
 def _long(measured: Mapping[str, Any]) -> str:
-    """Return how fast a long join is, and that it stays as it is."""
+    """Return the speed of a long join, and its state at the start, in the middle and at the end."""
     speed = measured["rows"] / measured["cpu_s"] / 1e6
-    rates = f"{speed:.1f} million rows of either side a second of CPU time"
+    rates = f"{speed:.1f} million rows of each side per second of CPU time"
     lines = [
-        f"{rates}: {measured['rows']:,} in, and {measured['given']:,} out.",
+        f"{rates}: {measured['rows']:,} rows in, and {measured['given']:,} rows out.",
         "",
         "| part of the rows | CPU time | state, rows | state | memory of the process |",
         "| ---: | ---: | ---: | ---: | ---: |",
     ]
     parts = measured["parts"]
-    for number, part in enumerate(parts, 1):
+    for number in sorted({1, len(parts) // 2, len(parts)}):
+        part = parts[number - 1]
         lines.append(
             f"| {number / len(parts):.0%} | {part['cpu_s']:.2f} s | {part['state_rows']:,} | "
             f"{part['state_bytes'] / 1e6:.2f} MB | {part['memory_bytes'] / 1e6:,.0f} MB |"
         )
     grown = parts[-1]["memory_bytes"] / parts[0]["memory_bytes"] - 1
-    lines += ["", f"From the first tenth to the last, memory grew by {grown:.1%} (the rows themselves lie in it)."]
+    lines += ["", f"From the first tenth to the last, memory grew by {grown:.1%}. It includes the rows of both tables."]
     return "\n".join(lines)
 
 
 def _asof(measured: Mapping[str, Any]) -> str:
-    """Return how long an as-of join takes by batches, beside that of tables."""
+    """Return the time of an as-of join by batches, and of the same join of tables."""
     costs = measured["costs"]
     ratios = {name: costs["stream"][name] / costs["batch"][name] for name in ("seconds", "cpu_s")}
     same = "are equal" if measured["is_equal"] else "**differ**"
     return "\n".join(
         [
-            f"{measured['rows']:,} rows of both sides, sorted by time, in memory; the answers {same}.",
+            f"{measured['rows']:,} rows of both sides, sorted by time, in memory. The results {same}.",
             "",
             "| | time | CPU time |",
             "| --- | ---: | ---: |",
@@ -170,7 +178,7 @@ def _circumstances(results: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _write_plot(path: Path, grid: Sequence[Mapping[str, Any]]) -> None:
-    """Draw what a batch takes, for each number of keys and size of batches, of the largest tables."""
+    """Draw the time per batch for each number of keys and batch size, for the largest tables."""
     alt, vl_convert = charting()
     largest = max((each["facts"]["rows"] for each in grid), default=0)
     rows = [

@@ -13,12 +13,14 @@ from juncture_benchmarks.report import hardware, versions
 __all__ = ["write_stream_spark_page"]
 
 _PREFACE = """
-Two streams of Parquet files, one file of each side in a micro-batch, joined on two cores and thrown away (the `noop`
-sink, behind a count and a sum by which the answer is compared with the join of the same files as tables). Rows are of
-both sides together: a time with a disorder of up to half a second, a key (text), a number and a value, 25 rows of each
-side for each key in a micro-batch. Speed and CPU time (of the JVM and all Python workers) are over the micro-batches
-measured, after those that warm up. Settings are those that
-[Streams on Spark in production](../../operations/streams.md) recommends, for all alike.
+Two streams of Parquet files are joined on two cores. Each micro-batch reads one file of each side. The `noop` sink
+receives the rows. A count and a sum are compared with the join of the same files as tables.
+
+- Rows have a time with a disorder of up to half a second, a text key, a number and a value. Each micro-batch has 25
+  rows per key on each side.
+- Row counts are the sum of both sides. Speed and CPU time exclude the first micro-batches. CPU time includes the JVM
+  and all Python workers.
+- All contestants use the settings of [Streams on Spark in production](../../operations/streams.md).
 """
 
 _ANSWERS = {True: "yes", False: "no"}
@@ -62,7 +64,7 @@ def _table(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _flat(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Say of ours what was held at the start and at the end, and where the time of a micro-batch goes."""
+    """Return the state and memory of Juncture at the start and at the end, and the phases of a micro-batch."""
     ours = next((each for each in entries if each["title"] == "Juncture"), None)
     if ours is None:
         return ""
@@ -70,8 +72,8 @@ def _flat(entries: Sequence[Mapping[str, Any]]) -> str:
     parts = {name: value for name, value in ours["durations_ms"].items() if name != "triggerExecution"}
     spent = ", ".join(f"{name} {value:,.0f} ms" for name, value in sorted(parts.items(), key=lambda each: -each[1]))
     return (
-        f"Of ours, from the first micro-batch measured to the last: state {first / 1e6:.2f} to {last / 1e6:.2f} MB, "
-        f"memory of all processes {before:,} to {after:,} MB. A micro-batch at the median: {spent}."
+        f"Juncture, from the first measured micro-batch to the last: state {first / 1e6:.2f} to {last / 1e6:.2f} MB, "
+        f"memory of all processes {before:,} to {after:,} MB. Median micro-batch: {spent}."
     )
 
 
@@ -88,12 +90,12 @@ def _ratio(section: str, kept: Mapping[str, Mapping[str, Any]]) -> str:
         for figure in ("rows_per_second", "rows_per_cpu_second")
     )
     rounds = len(kept["native"]["rounds_rows_per_second"])
-    counted = f"medians of {rounds} rounds, in turn and back again, after one that warms up"
-    return f"Ours takes {times:.2f} times as long, and {cpu:.2f} times the CPU time: {counted}."
+    counted = f"medians of {rounds} rounds in both orders, after one warm-up round"
+    return f"Juncture takes {times:.2f} times as long, and {cpu:.2f} times the CPU time: {counted}."
 
 
 def _circumstances(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Say when and on what contestants were measured, and how busy the machine was with other work."""
+    """Return when and on which machine contestants were measured, and its load."""
     dates = " and ".join(sorted({each["date"][:10] for each in entries}))
     loads = [each["load_average"] for each in entries]
     newest = dict(max(entries, key=lambda each: str(each["date"])))
