@@ -50,8 +50,8 @@ FILTER = "d_year = 2001 AND i_current_price > 5"
 PAGE = """# A pipeline of five joins, measured
 
 `store_sales` of TPC-DS at scale 1 (2,880,404 rows) is joined with its day, item, shop, customer and promotion,
-filtered, and written as Parquet: {rows:,} rows. A pipeline in a TOML file is compared with a handwritten Spark SQL query. Both
-read the same files in one session, take turns, and return the same rows.
+filtered, and written as Parquet: {rows:,} rows. A pipeline in a TOML file is compared with a handwritten Spark SQL
+query. Both read the same files in one session, take turns, and return the same rows.
 
 {table}
 

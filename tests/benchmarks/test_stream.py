@@ -39,5 +39,6 @@ def test_results_become_a_page(tmp_path, monkeypatch):
     paths = write_stream_page(tmp_path / "stream.md", tmp_path)
     text = paths[0].read_text()
     assert all(stream_table(each).splitlines()[0] in text for each in results[1:])
-    assert "| 8 | 128 | 8,192 |" in text
+    assert "Tables of 8,192 rows a side:" in text
+    assert "| 8 | 128 |" in text
     assert paths[1].read_text().startswith("<svg")
