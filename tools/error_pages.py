@@ -1,7 +1,7 @@
 """A hook of MkDocs: one page for each named error, from the catalogue in ``docs/reference/errors/*.toml``.
 
-Each table of a catalogue file is named as an error is, and has these keys: ``error`` (the class), ``cause``, ``fix``
-and, where one helps, ``example``: Python that goes wrong, and what to write instead.
+Each table of a catalogue has the name of an error and these keys: ``error`` (the class), ``cause``, ``fix`` and,
+optionally, ``example``: the corrected Python code.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from typing import Any, TypedDict
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 FOLDER = "reference/errors"
 INDEX = f"{FOLDER}/index.md"
 
 
 class Entry(TypedDict, total=False):
-    """What the catalogue has of an error."""
+    """The entry of an error in the catalogue."""
 
     error: str
     cause: str
@@ -42,18 +43,27 @@ def page(name: str, entry: Entry) -> str:
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Put the pages into the menu, below the page that lists the classes."""
+    """Add the pages to the menu, below the page of the classes."""
     names = catalogue(Path(config.docs_dir))
     pages: list[Any] = [INDEX, *({name: f"{FOLDER}/{name}.md"} for name in names)]
     _replace(config.nav, pages)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Add the pages, and leave the catalogue out of the site."""
+    """Add the pages to the site, and remove the catalogue from it."""
     for each in [each for each in files if each.src_uri.startswith(FOLDER) and each.src_uri.endswith(".toml")]:
         files.remove(each)
     for name, entry in catalogue(Path(config.docs_dir)).items():
         files.append(File.generated(config, f"{FOLDER}/{name}.md", content=page(name, entry)))
+
+
+def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, **_: object) -> str:
+    """Append a table of all named errors to the page of the classes."""
+    if page.file.src_uri != INDEX:
+        return markdown
+    entries = catalogue(Path(config.docs_dir))
+    rows = [f"| [{name}]({name}.md) | {' '.join(entry['cause'].split())} |" for name, entry in entries.items()]
+    return "\n".join([markdown, "## Names", "", "| name | cause |", "| --- | --- |", *rows, ""])
 
 
 def _replace(nav: Any, pages: list[Any]) -> None:
