@@ -1,7 +1,7 @@
 # `make demo` and `make test` need only Python 3.11 or newer and Java 17 or newer. They install everything else into
 # .venv, and again whenever pyproject.toml or constraints.txt changes.
 
-.PHONY: help demo demo-stream demo-changes test test-all fuzz types lint format bench docs package clean java
+.PHONY: help demo demo-stream demo-changes test test-all fuzz types lint format bench docs docs-look package clean java
 
 help:
 	@echo 'make demo          join a year of flights to the weather, on Spark'
@@ -16,6 +16,7 @@ help:
 	@echo 'make format        format the code and repair its style'
 	@echo 'make bench         run the small as-of benchmark against other libraries'
 	@echo 'make docs          build the documentation as a site, in site/'
+	@echo 'make docs-look     open every page of the site in Chromium: nothing may be cut off or overlap'
 	@echo 'make package       build the wheel and the source distribution in dist/, and check them'
 	@echo 'make clean         remove the environment, caches and outputs'
 
@@ -52,6 +53,7 @@ lint: .venv/lint.installed
 	.venv/bin/mypy
 	.venv/bin/basedpyright
 	.venv/bin/lint-imports
+	.venv/bin/python tools/prose.py
 
 format: .venv/lint.installed
 	.venv/bin/ruff check --fix
@@ -63,6 +65,10 @@ bench: java .venv/bench.installed
 # Warnings are errors: a broken link or anchor, or a page that is not in the menu.
 docs: .venv/docs.installed
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict
+
+# Opens every page in Chromium, as wide as a desk and as a phone.
+docs-look: .venv/docs.installed .venv/test.installed
+	NO_MKDOCS_2_WARNING=1 .venv/bin/pytest --all tests/docs/test_look.py
 
 package: .venv/package.installed
 	.venv/bin/python -m build --outdir dist
