@@ -111,7 +111,7 @@ def measured(tables: Path, folder: Path, runs: int, memory: str) -> dict[str, di
         hand = str(folder / "hand")
         ways: dict[str, Callable[[], object]] = {
             "by hand": lambda: session.sql(by_hand(tables)).write.mode("overwrite").parquet(hand),
-            "pipeline": lambda: jn.Pipeline.from_toml(folder / "juncture.toml").run(session, again=True),
+            "pipeline": lambda: jn.Pipeline.from_toml(folder / "juncture.toml").run(session, force=True),
         }
         taken: dict[str, dict[str, list[float]]] = {name: {"wall": [], "cpu": []} for name in ways}
         for number in range(runs + WARMING):

@@ -1,4 +1,4 @@
-"""``python -m type_table``, with the folder of the tests on the path: writes docs/reference/types.md anew."""
+"""``python -m type_table``, with the folder of the tests on the path: writes docs/reference/types.md."""
 
 from __future__ import annotations
 
@@ -13,5 +13,7 @@ from type_table.spark import IN_SQL, Spark
 if __name__ == "__main__":
     session = session_for_tests()
     libraries = (ARROW, ARROW_NESTED, PANDAS, PANDAS_ARROW, POLARS, Spark(session, IN_SQL))
-    PAGE.write_text(page([section(each.name, outcomes(each)) for each in libraries]), encoding="utf-8")
+    notes: list[str] = []
+    sections = [section(each.name, outcomes(each), notes) for each in libraries]
+    PAGE.write_text(page(sections, notes), encoding="utf-8")
     session.stop()

@@ -1,4 +1,4 @@
-"""The page on types, in Markdown: a table for each library, where equal types share a row, and its errors below."""
+"""The page on types, in Markdown: a table for each library, where equal types share a row, and their errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from type_table.outcomes import Outcome
 from type_table.roles import ROLES
 
-__all__ = ["PAGE", "PREFACE", "page", "section"]
+__all__ = ["ERRORS", "PAGE", "PREFACE", "page", "section"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "types.md"
 
@@ -17,7 +17,7 @@ PREFACE = """\
 # Types
 
 The tables list what a column of each type can be in a join. ✓ means that the type works in this role.
-A number stands for the error below the table. It is raised before any row is read.
+A number stands for an [error](#errors), which is raised before any row is read.
 
 | role | meaning |
 | --- | --- |
@@ -37,6 +37,9 @@ Both sides have the same type here. [Semantics](semantics.md#types) lists which 
 A test tries every cell. `make types` writes this page.
 """
 
+ERRORS = "## Errors\n\nPlaceholders (…) stand for the side and the type of a column.\n\n"
+"""The start of the last section."""
+
 _VARYING = (
     (r"\b(left|right) (?=(\w+ )?column ')", "… "),
     (
@@ -51,22 +54,24 @@ _HEADINGS = {"`l.x = r.x`": "`=`", "`l.x < r.x`": "`<`", "`min`, `max`": "`min`"
 """Short headings of roles, so that the table fits a page."""
 
 
-def page(sections: Sequence[str]) -> str:
-    """Return the page with these sections."""
-    return "\n".join([PREFACE, *sections])
+def page(sections: Sequence[str], notes: Sequence[str]) -> str:
+    """Return the page with these sections, and the errors that their cells refer to."""
+    numbered = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
+    return "\n".join([PREFACE, *sections, ERRORS + numbered])
 
 
-def section(name: str, outcomes: Mapping[str, Sequence[Outcome]]) -> str:
-    """Return a library's part of the page. Types with the same outcome in each role share a row."""
-    notes: list[str] = []
+def section(name: str, outcomes: Mapping[str, Sequence[Outcome]], notes: list[str]) -> str:
+    """Return a library's part of the page, and add its new errors to the notes.
+
+    Types with the same outcome in each role share a row.
+    """
     rows: dict[str, list[str]] = {}
     for type_name, row in outcomes.items():
         rows.setdefault(" | ".join(_cell(each, notes) for each in row), []).append(f"`{type_name}`")
     lines = [f"| {', '.join(types)} | {cells} |" for cells, types in rows.items()]
     head = [f"| types | {' | '.join(_HEADINGS.get(role.name, role.name) for role in ROLES)} |"]
     head.append(f"| --- |{' --- |' * len(ROLES)}")
-    numbered = [f"{number}. {note}" for number, note in enumerate(notes, 1)]
-    return "\n\n".join([f"## {name}", "\n".join([*head, *lines]), "\n".join(numbered)]) + "\n"
+    return "\n\n".join([f"## {name}", "\n".join([*head, *lines])]) + "\n"
 
 
 def _cell(outcome: Outcome, notes: list[str]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from type_table.arrow import ARROW, ARROW_NESTED
 from type_table.in_process import InProcess
 from type_table.outcomes import Library, outcomes
-from type_table.page import PAGE, PREFACE, page, section
+from type_table.page import ERRORS, PAGE, PREFACE, page, section
 from type_table.pandas import PANDAS, PANDAS_ARROW
 from type_table.polars import POLARS
 from type_table.spark import IN_SQL, THROUGH_ARROW, Spark
@@ -18,14 +18,23 @@ IN_PROCESS = (ARROW, ARROW_NESTED, PANDAS, PANDAS_ARROW, POLARS)
 
 
 def check(library: Library) -> None:
-    """Assert that the page says what becomes of the types of a library."""
-    assert section(library.name, outcomes(library)) == shown()[library.name], "`make types` writes the page anew"
+    """Assert that the page has the outcomes of the types of a library."""
+    notes = shown_notes()
+    assert section(library.name, outcomes(library), notes) == shown()[library.name], "`make types` writes the page"
+    assert notes == shown_notes(), "`make types` writes the page"
 
 
 def shown() -> dict[str, str]:
     """Return the sections of the page by their titles."""
-    parts = PAGE.read_text(encoding="utf-8").removeprefix(PREFACE).split("\n## ")
-    return {part.partition("\n")[0]: f"## {part}" for part in parts if part}
+    body = PAGE.read_text(encoding="utf-8").removeprefix(PREFACE).partition(ERRORS)[0]
+    parts = body.rstrip("\n").split("\n## ")
+    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in parts if part}
+
+
+def shown_notes() -> list[str]:
+    """Return the errors on the page, in order."""
+    lines = PAGE.read_text(encoding="utf-8").partition(ERRORS)[2].splitlines()
+    return [line.partition(". ")[2] for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -61,4 +70,4 @@ def test_on_spark(spark, way: str):
 def test_the_page_has_nothing_else():
     sections = shown()
     assert list(sections) == [*(library.name for library in IN_PROCESS), "Spark"]
-    assert page(list(sections.values())) == PAGE.read_text(encoding="utf-8")
+    assert page(list(sections.values()), shown_notes()) == PAGE.read_text(encoding="utf-8")

@@ -54,7 +54,7 @@ def markdown_table(scenario: dict[str, Any]) -> str:
     | --- | ---: | ---: | ---: |
     | **Juncture** | 2.00 s | 3.00 GB | 1.5 |
     """
-    entries = sorted(scenario["entries"], key=_order)
+    entries = sorted((each for each in scenario["entries"] if not _is_refused(each)), key=_order)
     on_spark = any(each.get("median", {}).get("java_peak_bytes") for each in entries)
     runs = max((len(each["runs"]) for each in entries), default=0)
     times = ["time, single run"] if runs <= 1 else [f"median of {runs} runs", "range"]
@@ -63,6 +63,11 @@ def markdown_table(scenario: dict[str, Any]) -> str:
     rows = (_cells(each, columns=len(heads), has_range=runs > 1, is_limited=is_limited) for each in entries)
     lines = [f"| | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
     return "\n".join([*lines, *(f"| {' | '.join(cells)} |" for cells in rows)])
+
+
+def _is_refused(entry: dict[str, Any]) -> bool:
+    """Return whether the planner excluded the algorithm of an entry."""
+    return "PlanError" in entry["reason"] and "cannot run this join" in entry["reason"]
 
 
 def _order(entry: dict[str, Any]) -> tuple[bool, float]:

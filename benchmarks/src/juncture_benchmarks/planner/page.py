@@ -16,6 +16,7 @@ from juncture_benchmarks.report import OURS, PEER, hardware, versions
 __all__ = ["planner_table", "verdict", "write_planner_page"]
 
 _SLOWEST_DRAWN = 10
+_SHOWN_RATIO = 1.1
 _FLOOR_S = 0.05
 """Smaller differences between medians are noise."""
 
@@ -145,12 +146,15 @@ def _sums(verdicts: Sequence[Verdict]) -> str:
 
 
 def _table(judged: Sequence[tuple[dict[str, Any], Verdict]]) -> str:
-    """Return a table of all workloads."""
+    """Return a table of the workloads in which another algorithm was clearly faster."""
+    shown = [(result, found) for result, found in judged if found.ratio > _SHOWN_RATIO]
     lines = [
+        f"Choices within {_SHOWN_RATIO:g} times the fastest: {len(judged) - len(shown)} of {len(judged)}. The others:",
+        "",
         "| workload | rows | chosen | its time | fastest | its time | ratio | others |",
         "| --- | --- | --- | ---: | --- | ---: | ---: | --- |",
     ]
-    for result, found in judged:
+    for result, found in shown:
         facts = result["facts"]
         rows = f"{facts['left_rows']:,} by {facts['right_rows']:,}" + (
             f", {facts['memory']}" if facts["memory"] else ""
