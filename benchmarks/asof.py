@@ -1,4 +1,4 @@
-"""Measures as-of joins, ours and the peers', in one run: ``python benchmarks/asof.py --scale small``.
+"""Measures as-of joins of Juncture and other libraries in one run: ``python benchmarks/asof.py --scale small``.
 
 Results go to ``benchmarks/results/asof-<scale>.json``; ``--render`` makes the page and the plot in
 ``docs/how-it-works/benchmarks`` from all of them, and measures nothing.

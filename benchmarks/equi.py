@@ -1,4 +1,4 @@
-"""Measures equality joins, ours and the peers', in one run: ``python benchmarks/equi.py --scenarios local-limited``.
+"""Measures equality joins of Juncture and other libraries: ``python benchmarks/equi.py --scenarios local-limited``.
 
 Results go to ``benchmarks/results/equi-<scale>.json``; ``--render`` makes the page and the plot in
 ``docs/how-it-works/benchmarks`` from those of the full scale, and measures nothing.

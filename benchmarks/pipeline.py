@@ -78,7 +78,7 @@ def pipeline_text(tables: Path) -> str:
         )
         left = f"with_{name}"
     parts.append(f'[steps.sold]\nfrom = "{left}"\nfilter = "{FILTER}"\nselect = {json.dumps(WANTED)}\n')
-    parts.append('[sinks.sold]\nfrom = "sold"\npath = "ours"\nmode = "overwrite"\n')
+    parts.append('[sinks.sold]\nfrom = "sold"\npath = "output"\nmode = "overwrite"\n')
     return "\n".join(parts)
 
 
@@ -121,7 +121,7 @@ def measured(tables: Path, folder: Path, runs: int, memory: str) -> dict[str, di
                 if number >= WARMING:
                     taken[name]["wall"].append(round(time.perf_counter() - began, 3))
                     taken[name]["cpu"].append(round(tree_cpu_s(os.getpid()) - before, 2))
-        assert sold(folder / "ours").equals(sold(folder / "hand")), "the two have different rows"
+        assert sold(folder / "output").equals(sold(folder / "hand")), "the two have different rows"
         return taken
     finally:
         session.stop()
@@ -161,7 +161,7 @@ def main() -> None:
     before = load_average()
     try:
         taken = measured(options.tables, folder, options.runs, options.memory)
-        rows = pq.read_table(folder / "ours").num_rows
+        rows = pq.read_table(folder / "output").num_rows
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for name, each in taken.items():

@@ -1,4 +1,4 @@
-"""Measures range and overlap joins, ours and the peers', in one run: ``python benchmarks/range.py --scenarios local``.
+"""Measures range and overlap joins of Juncture and other libraries: ``python benchmarks/range.py --scenarios local``.
 
 Results go to ``benchmarks/results/range-<scale>.json``; ``--render`` makes the page and the plot in
 ``docs/how-it-works/benchmarks`` from those of the full scale, and measures nothing.

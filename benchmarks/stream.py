@@ -1,4 +1,4 @@
-"""Measures joins of streams, ours and DataFusion's, in one run: ``python benchmarks/stream.py``.
+"""Measures joins of streams by Juncture and DataFusion in one run: ``python benchmarks/stream.py``.
 
 Results go to ``benchmarks/results/stream.json``; ``--render`` makes the page and the plot in
 ``docs/how-it-works/benchmarks`` from them, and measures nothing.

@@ -1,4 +1,4 @@
-"""Measures joins of two streams on Spark, ours and what users write: ``python benchmarks/stream_spark.py``.
+"""Measures joins of two streams on Spark, by Juncture and handwritten: ``python benchmarks/stream_spark.py``.
 
 Results go to ``benchmarks/results/stream-spark.json``, and the page in ``docs/how-it-works/benchmarks`` is made of
 them; ``--render`` does only that.

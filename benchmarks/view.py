@@ -53,7 +53,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 class Changing:
-    """Store sales of which some are replaced, in the view and then in DuckDB."""
+    """Replace some store sales, in the view and then in DuckDB."""
 
     def __init__(self, tables: dict[str, Any], connection: Any) -> None:
         import numpy as np

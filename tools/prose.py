@@ -1,7 +1,7 @@
-"""Check the prose of the project: no retired word in documentation, docstrings, comments or messages.
+"""Check the prose of the project: no retired phrase in documentation, docstrings, comments or messages.
 
 ``python tools/prose.py [PATH ...]`` prints each finding as ``file:line: phrase``, and exits with 1 if there is one.
-Code in Markdown is not prose, nor are names in Python.
+Code in Markdown and names in Python are not checked.
 """
 
 from __future__ import annotations
@@ -14,42 +14,65 @@ from collections.abc import Iterator
 from pathlib import Path
 
 RETIRED = (
+    # Subjects and clauses that take a second reading.
     "nobody",
     "whoever",
+    "who wants",
+    "what (has|have|had|wants?) no",
+    "what (it|they) says? of",
     "likewise",
     "nothing but",
     "of which",
     "so many",
-    "ours",
-    "theirs",
+    "for ever",
+    "lest",
+    "whence",
+    "the very (same|time|row|value|moment)",
+    "as (they|it) lies?",
+    "(it|they) lies? (in|on|at|there)",
+    "as (it|they) (is|are) said",
+    "to \\w+ it is nothing",
+    "and no longer(?=[.;])",
+    # Verbs that have a technical one: report, validate, return, keep, break ties, repair.
     "tells?",
     "told",
-    "settle[sd]?",
-    "asked for",
-    "asks? for",
-    "come by",
+    "telling",
+    "ask(s|ed|ing)? for",
+    "settl(e|es|ed|ing)",
+    "com(e|es|ing) by",
+    "came (by|of)",
     "comes? of it",
-    "held against",
-    "holds? (it|them|one) against",
+    "h(old|olds|eld|olding) (\\w+ ){0,3}against",
     "had (its|their) say",
-    "what (has|have) no",
-    "who wants",
-    "as (they|it) lies?",
-    "as (it|they) (is|are) said",
     "is said to",
     "said to be",
-    "mend(s|ed)?",
+    "it is said",
+    "mend(s|ed|ing)?",
     "foresaw",
+    "made use of",
+    "makes? nothing of",
+    "dies in between",
+    "takes? no part",
+    "waits for itself",
+    "a caller's word",
+    # Left and right, build and probe have no owners.
+    "ours",
+    "theirs",
+    "of (its|their|our) own accord",
 )
 """Words and phrases for which the style has a plainer one, as regular expressions."""
 
-_PHRASE = re.compile(rf"\b(?:{'|'.join(RETIRED)})\b", re.IGNORECASE)
+_PHRASE = re.compile(rf"\b(?:{'|'.join(RETIRED)})(?!\w)", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`|\{[^{}]*\}")
-_DEFAULT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "src", "benchmarks", "examples")
+_WORD = re.compile(r"[rbfu]*([\"'])[\w:./-]*\1", re.IGNORECASE)
+_NAMES = re.compile(r"\s*\w+(, \w+)*")
+"""The line of a docstring that names arguments or attributes."""
+_DEFAULT = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "src", "benchmarks", "examples", "tools")
+_OWN = Path(__file__).name
 
 
 def lines_of_markdown(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a page that are no code."""
+    """Yield the numbered lines of a page without code."""
     fenced = False
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
@@ -58,21 +81,28 @@ def lines_of_markdown(text: str) -> Iterator[tuple[int, str]]:
             yield number, _CODE.sub("", line)
 
 
+def lines_of_toml(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines of a catalogue of errors."""
+    for number, line in enumerate(text.splitlines(), 1):
+        yield number, _CODE.sub("", line)
+
+
 def lines_of_python(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of comments, docstrings and other texts."""
+    """Yield the numbered lines of comments, docstrings and messages. Strings of one word are keys, not prose."""
     parts = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in parts:
+        if token.type in parts and not _WORD.fullmatch(token.string):
             for offset, line in enumerate(token.string.splitlines()):
-                if not line.lstrip().startswith((">>>", "... ")):
+                if not line.lstrip().startswith((">>>", "... ")) and not _NAMES.fullmatch(line):
                     yield token.start[0] + offset, _CODE.sub("", line)
 
 
+LINES = {".md": lines_of_markdown, ".py": lines_of_python, ".toml": lines_of_toml}
+
+
 def findings(path: Path) -> Iterator[str]:
-    """Yield what is found in a file."""
-    text = path.read_text(encoding="utf-8")
-    lines = lines_of_python(text) if path.suffix == ".py" else lines_of_markdown(text)
-    for number, line in lines:
+    """Yield the retired phrases of a file."""
+    for number, line in LINES[path.suffix](path.read_text(encoding="utf-8")):
         for phrase in _PHRASE.finditer(line):
             yield f"{path}:{number}: {phrase[0]}"
 
@@ -81,7 +111,8 @@ def main(arguments: list[str]) -> int:
     """Check the files named, or all, and return the exit code."""
     roots = [Path(each) for each in arguments or _DEFAULT if Path(each).exists()]
     files = [file for root in roots for file in ([root] if root.is_file() else sorted(root.rglob("*")))]
-    retired = [each for file in files if file.suffix in (".md", ".py") and file.is_file() for each in findings(file)]
+    checked = (file for file in files if file.suffix in LINES and file.is_file() and file.name != _OWN)
+    retired = [each for file in checked for each in findings(file)]
     print(*retired, sep="\n" if retired else "")
     return 1 if retired else 0
 

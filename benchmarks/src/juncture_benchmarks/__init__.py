@@ -1,1 +1,1 @@
-"""Benchmarks: ours and the peers on the same data in one run, answers checked, each run in a process of its own."""
+"""Benchmarks of Juncture and other libraries on the same data. Results are checked, and each run has a new process."""

@@ -52,7 +52,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A benchmark: what it has to be told, and what it does with that.
+    """A benchmark and its options.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Benchmark:
     scales
         The sizes that there are, the usual one first, with what each means.
     published
-        Those of which results stand in the page.
+        The scales with results on the page.
     scenarios
         Returns the names of a scale's scenarios, in the order in which they run. Each begins with its engine.
     run

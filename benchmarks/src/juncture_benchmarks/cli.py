@@ -1,4 +1,4 @@
-"""`juncture bench`: ours beside the peers that are installed, on the same data in one run."""
+"""`juncture bench`: Juncture and the installed other libraries on the same data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ def _command(benchmark: Benchmark) -> Callable[..., None]:
             list[str] | None,
             typer.Option(metavar="NAME", help="Contestant, such as juncture, polars or duckdb; may be repeated."),
         ] = None,
-        repeat: Annotated[int, typer.Option(metavar="COUNT", help="Times round, of which the medians are shown.")] = 3,
+        repeat: Annotated[
+            int, typer.Option(metavar="COUNT", help="Number of runs. The result shows their medians.")
+        ] = 3,
         timeout_s: Annotated[float, typer.Option(metavar="SECONDS", help="When a single run is stopped.")] = 600.0,
         output: Annotated[
             Path | None, typer.Option("--output", "-o", metavar="PATH", help="Where to save all figures, as JSON.")

@@ -100,7 +100,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What came of one run.
+    """The result of one run.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ def _checked(scenario: Scenario, contestant: Contestant, run: Run) -> Run:
 
 
 def _one_line(run: Run) -> str:
-    """Say in a line what came of a run."""
+    """Return a line about the result of a run."""
     if run.status != "ok":
         return f"{run.status} ({run.reason})"
     return f"{run.measured['seconds']:.2f} s, {run.measured['peak_bytes'] / 1e9:.2f} GB"

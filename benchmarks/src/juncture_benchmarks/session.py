@@ -46,7 +46,7 @@ def bench_session(settings: Mapping[str, str] | None = None) -> SparkSession:
 
 
 def observed_answer(joined: DataFrame, ids: tuple[str, str]) -> Answer:
-    """Run a query to its end, throw the rows away one by one, and return what tells them.
+    """Run a query to its end, discard the rows, and return a checksum of them.
 
     Parameters
     ----------

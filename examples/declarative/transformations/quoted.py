@@ -13,7 +13,7 @@ NOON = datetime.datetime(2026, 1, 5, 12, tzinfo=datetime.UTC)
 
 
 def moments(every_s: int, count: int) -> pyspark.sql.DataFrame:
-    """Return moments that are so many seconds apart, each with a symbol."""
+    """Return rows with a symbol, a number of seconds apart."""
     rows = spark.range(count).selectExpr(f"timestamp_seconds({NOON.timestamp()} + {every_s} * id) AS ts", "id")
     return rows.selectExpr("ts", "IF(id % 2 = 0, 'a', 'b') AS symbol", "CAST(id AS DOUBLE) AS value")
 

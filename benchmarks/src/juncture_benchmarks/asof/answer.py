@@ -214,7 +214,7 @@ def _floats(column: pa.Array) -> Floats:
 
 
 def _mix(x: Hashes) -> Hashes:
-    """Scramble 64-bit integers so that sums of them tell sets of rows apart.
+    """Scramble 64-bit integers so that sums of them differ for different sets of rows.
 
     The finalizer of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
     """

@@ -22,4 +22,4 @@ ASOF = Benchmark(
     run=run_prepared(make_scenario),
     page=write_asof_page,
 )
-"""Ours and the peers', in one run."""
+"""As-of joins of Juncture and other libraries."""

@@ -1,4 +1,4 @@
-"""The as-of join in-process: ours and the peers', each written as its own documentation advises.
+"""The as-of join in-process, by Juncture and other libraries, each as its documentation advises.
 
 Every function opens the Parquet files of both tables and returns the joined table, whole and in memory, in the
 engine's own form: ``ts``, ``entity``, ``val`` and the match as ``ts_right`` and ``val_right``.

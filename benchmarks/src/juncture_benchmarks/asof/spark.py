@@ -1,4 +1,4 @@
-"""The as-of join on Spark: ours by each algorithm, and what a Spark user has otherwise.
+"""The as-of join on Spark, by each algorithm of Juncture, and as Spark users write it.
 
 Every run has a session of its own, which has done the whole join once before the clock starts. That first result is
 written to Parquet and checked; the timed one goes to Spark's ``noop`` sink.

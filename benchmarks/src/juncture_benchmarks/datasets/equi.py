@@ -19,7 +19,7 @@ __all__ = ["KEY_DIGITS", "EquiTables", "KeyKind", "key_texts", "write_keyed"]
 KeyKind = Literal["text", "integer"]
 
 KEY_DIGITS = 9
-"""Keys are a ``u`` and so many digits."""
+"""Digits of a text key, after a ``u``."""
 
 _FORMAT = 1
 _HOT_KEY = 0
@@ -144,7 +144,7 @@ def _scattered(numbers: Ints, count: int) -> Ints:
 
 
 def key_texts(keys: Ints) -> pa.Array:
-    """Return keys as text: a ``u`` and so many digits."""
+    """Return keys as text: a ``u`` and digits."""
     width = KEY_DIGITS + 1
     letters = np.full((len(keys), width), ord("u"), np.uint8)
     for place in range(KEY_DIGITS):

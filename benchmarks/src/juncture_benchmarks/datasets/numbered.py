@@ -34,7 +34,7 @@ class Layout:
     rows_per_file, row_group_rows
         How the rows are cut.
     coded
-        The columns of which files keep the distinct values apart.
+        The columns with dictionaries in the files.
     """
 
     schemas: tuple[pa.Schema, pa.Schema]

@@ -17,4 +17,4 @@ EQUI = Benchmark(
     run=run_prepared(make_scenario),
     page=write_equi_page,
 )
-"""Ours and the peers', in one run."""
+"""Equality joins of Juncture and other libraries."""

@@ -1,7 +1,7 @@
-"""Equality joins in-process: ours and the peers', each written as its own documentation advises.
+"""Equality joins in-process, by Juncture and other libraries, each as its documentation advises.
 
 Every function opens the Parquet files of both tables. It returns the answer whole and in memory, in the engine's own
-form: the left columns, then the right ones with ``_right``. Under a limit it returns batches, as they are asked for.
+form: the left columns, then the right ones with ``_right``. With a memory limit it yields batches.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def duckdb_limited(task: Task) -> Iterator[pa.RecordBatch]:
 
 
 def polars_streaming(task: Task) -> Iterator[pa.RecordBatch]:
-    """Join with Polars' streaming engine, which nobody can tell how much memory to use."""
+    """Join with Polars' streaming engine, which has no memory limit."""
     import polars as pl
 
     left, right = (pl.scan_parquet(f"{side}/*.parquet") for side in (task.left, task.right))

@@ -12,7 +12,7 @@ __all__ = ["write_equi_page"]
 
 _PREFACE = """
 Two tables are joined by a text key of ten characters, or by a 64-bit integer. The smaller table has each of its keys
-once. The larger table has random keys, half of which exist in the smaller table. Neither table is sorted.
+once. The larger table has random keys, and the smaller table has half of them. Neither table is sorted.
 
 - Joins read Parquet files. Results are Arrow tables in memory. With a memory limit, results are batches whose rows are
   summed. On Spark, rows are observed and discarded.

@@ -1,4 +1,4 @@
-"""Equality joins on Spark: ours, and Spark's own join without a word to it.
+"""Equality joins on Spark, by Juncture, and by Spark without hints.
 
 Every run has a session of its own, which has done a small join before the clock starts. The result goes to Spark's
 ``noop`` sink, and on its way there it is observed: its rows are counted, and their weights summed.

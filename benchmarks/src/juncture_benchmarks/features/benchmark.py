@@ -21,4 +21,4 @@ FEATURES = Benchmark(
     run=run_prepared(make_scenario),
     page=write_features_page,
 )
-"""Ours in one pass, our single joins in a row, and the peers', in one run."""
+"""Juncture in one pass, Juncture by single joins, and other libraries."""

@@ -1,4 +1,4 @@
-"""Ten joins to one spine in-process: ours in one pass and one after the other, and the peers'.
+"""Ten joins to one spine in-process: by Juncture in one pass and one after the other, and by other libraries.
 
 Every function opens the Parquet files of all tables, and returns the answer whole and in memory, in the engine's own
 form.

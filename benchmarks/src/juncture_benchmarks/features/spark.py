@@ -1,4 +1,4 @@
-"""Ten joins to one spine on Spark: ours in one pass and one after the other, and as Spark's users write them.
+"""Ten joins to one spine on Spark: by Juncture in one pass and one after the other, and as Spark users write them.
 
 Every run has a session of its own, which has joined tiny tables before the clock starts. The result goes to Spark's
 ``noop`` sink, and on its way there it is observed: its rows are counted, and the values of each
@@ -121,7 +121,7 @@ def _union_and_window(left: DataFrame, right: DataFrame, table: Table, session: 
 
 
 def observed(frame: DataFrame) -> Answer:
-    """Run a query to its end, throw the rows away one by one, and return what tells them."""
+    """Run a query to its end, discard the rows, and return a checksum of them."""
     from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 

@@ -1,6 +1,6 @@
 """The workloads of the planner's benchmark.
 
-Each has at least two algorithms that apply, and is long enough to tell them apart.
+Each has at least two algorithms that apply, and is long enough to compare them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _near_in_process() -> list[Workload]:
 
 
 def _unique(count: int, *, is_text: bool = True, keys: int = 0) -> Rows:
-    """Return rows of which each has another key, out of twice as many as there are rows, or of so many."""
+    """Return rows with distinct keys, from twice as many keys as rows or from a given number."""
     return Rows(count=count, keys=keys or 2 * count, is_unique=True, is_text=is_text)
 
 

@@ -23,13 +23,13 @@ AUTO = "auto"
 """The contestant that takes what the planner chooses, planning included."""
 
 SLOW = 5.0
-"""What takes so many times as long as the best so far is stopped: it can be neither the fastest nor the choice."""
+"""A run is stopped at this multiple of the best time so far, because it can be neither the fastest nor the choice."""
 
 _LIMIT_LEAST_S = {"local": 1.0, "spark": 5.0}
 """No run is stopped before that: a first one may still have something to compile."""
 
 NEAR = 2.0
-"""What took more than so many times as long as the best is not run again."""
+"""A contestant beyond this multiple of the best time is not run again."""
 
 ENOUGH_S = {"local": 1.0, "spark": 3.0}
 """Runs are repeated until they have taken so long together, so that medians of short ones are stable."""
@@ -38,7 +38,7 @@ _TURNS_MOST = 9
 
 
 def run_workloads(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
-    """Measure some workloads, and yield what came of each."""
+    """Measure some workloads, and yield their results."""
     chosen = [each for each in workloads() if each.name in names]
     options.data.mkdir(parents=True, exist_ok=True)
     for engine in get_args(Engine):
@@ -120,16 +120,16 @@ class _Contest:
             taken_s = [sum(run.measured["seconds"] for run in self._runs[name]) for name in near]
             if turn >= repeat and min(taken_s, default=ENOUGH_S[self._engine]) >= ENOUGH_S[self._engine]:
                 return
-            # Back and forth, so that nobody always follows the same one.
+            # Alternate the order, so that no contestant always follows the same one.
             for name in near if turn % 2 == 0 else reversed(near):
                 self._run(name, self._job.limit_s)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return what came of each contestant."""
+        """Return the result of each contestant."""
         return [self._entry(name, runs) for name, runs in self._runs.items()]
 
     def lines(self) -> Iterator[str]:
-        """Say in a line each what came of the contestants."""
+        """Announce the result of each contestant in a line."""
         for entry in self.entries():
             seconds = f"{entry['median']['seconds']:.3f} s" if "median" in entry else entry["reason"]
             yield f"{entry['contestant']}: {entry['status']}, {seconds}, {len(entry['runs'])} runs"

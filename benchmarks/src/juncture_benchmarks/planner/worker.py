@@ -143,7 +143,7 @@ class Worker:
 
 
 def _serve(connection: Connection, engine: Engine) -> None:
-    """Run the jobs that come in, and send back what came of each."""
+    """Run incoming jobs, and send back their results."""
     join = _join_in_process if engine == "local" else on_spark(bench_session())
     connection.send("ready")
     while True:

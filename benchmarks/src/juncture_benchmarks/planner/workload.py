@@ -111,7 +111,7 @@ class Workload:
     spec
         The join.
     shown
-        Two columns of integers of its output, which tell rows apart.
+        Two integer columns of its output that identify rows.
     memory
         What an in-process join may hold; None for what there is.
     as_frames

@@ -100,7 +100,7 @@ def _steady(name: str, sales: int, memory: int | None) -> dict[str, Any]:
 
 
 def of_block_rows(rows: int, sales: int) -> dict[str, Any]:
-    """Return what a join takes whose blocks have so many rows, with a quarter of the memory."""
+    """Return the cost of a join with blocks of a number of rows, in a quarter of the memory."""
     with multiprocessing.get_context("spawn").Pool(1, _have_blocks_of, (rows,)) as pool:
         populated = pool.apply(_measured, ("larger-populate", sales))
         found = pool.apply(_steady, ("equality", sales, quarter_bytes(sales)))

@@ -21,7 +21,7 @@ __all__ = ["GROUPS", "Way", "all_ways", "quarter_bytes", "tables"]
 SMALL_MEMTABLE = 2 << 20
 
 _STATE_BYTES = 55
-"""What a sale and its share of the customers take in memory, about: the budgets are so many times less."""
+"""Approximate memory of a sale and its share of the customers, in bytes."""
 
 Run = Callable[[pa.Table, pa.Table, Path], int]
 
@@ -65,7 +65,7 @@ def tables(sales: int) -> tuple[pa.Table, pa.Table]:
 
 
 def all_ways(sales: int) -> dict[str, Way]:
-    """Return all ways by name, for so many sales."""
+    """Return all methods by name, for a number of sales."""
     quarter = quarter_bytes(sales)
     ways = [
         *_row_by_row("fits", "", Layout(), "RocksDB's own memtables (64 MB)"),
@@ -88,7 +88,7 @@ def all_ways(sales: int) -> dict[str, Way]:
 
 
 def quarter_bytes(sales: int) -> int:
-    """Return a quarter of the memory that the state of so many sales takes, or the least there may be."""
+    """Return a quarter of the memory of the state of a number of sales, or the minimum."""
     return max(sales * _STATE_BYTES // 4, LEAST_MEMORY_BYTES)
 
 

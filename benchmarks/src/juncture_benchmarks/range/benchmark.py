@@ -17,4 +17,4 @@ RANGE = Benchmark(
     run=run_prepared(make_scenario),
     page=write_range_page,
 )
-"""Ours and the peers', in one run."""
+"""Range and overlap joins of Juncture and other libraries."""

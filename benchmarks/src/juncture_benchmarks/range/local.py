@@ -1,4 +1,4 @@
-"""Range and overlap joins in-process: ours and the peers', each written as its own documentation advises.
+"""Range and overlap joins in-process, by Juncture and other libraries, each as its documentation advises.
 
 Every function opens the Parquet files of both tables and returns the result, whole and in memory, in the engine's own
 form: the left columns, then the right ones with ``_right``; or ``id``, ``count``, ``mean`` and ``max``.

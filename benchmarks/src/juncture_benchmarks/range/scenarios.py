@@ -27,7 +27,7 @@ _SEED_ROWS = {
 _NAIVE_ROWS_MAX = 80_000
 """Its cost grows with the square of the rows: with the next size it would pass ten minutes."""
 _COMPARED_ROWS_MAX = 1_000_000
-"""Beyond so many rows, billions of matches take all others minutes too."""
+"""Beyond this number of rows, billions of matches take minutes with every algorithm."""
 _HOUR_US = 3_600_000_000
 _SPACING = 100
 """Points and starts are so far apart, on average."""
@@ -46,11 +46,11 @@ class _Workload:
     rows
         Rows of each of the two tables.
     write
-        Makes the tables in a folder, with so many rows.
+        Makes the tables in a folder, with a number of rows.
     window
         The window, for `Task`.
     contestants
-        Names of who takes part in-process; on Spark, algorithms of ours and names of peers.
+        Names of contestants in-process; on Spark, algorithms of Juncture and names of other methods.
     """
 
     name: str

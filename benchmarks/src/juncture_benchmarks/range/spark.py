@@ -1,4 +1,4 @@
-"""Range and overlap joins on Spark: ours by each algorithm, and what a Spark user has otherwise.
+"""Range and overlap joins on Spark, by each algorithm of Juncture, and as Spark users write them.
 
 Every run has a session of its own, which has done a small join of the same kind before the clock starts. The result
 goes to Spark's ``noop`` sink, and on its way there it is observed: its rows are counted, and their weights summed.

@@ -51,7 +51,7 @@ class Outcome:
     sampled_rows, driver_bytes
         The rows that the driver gets to see, and by how much they and the cuts made its process grow.
     stage_bytes
-        What tells one task of a stage where rows go and which files there are.
+        The routing information of one task of a stage.
     """
 
     shape: str
@@ -78,7 +78,7 @@ def simulate(shape: str, rows: int, executors: int) -> dict[str, Any]:
     rows
         Of each side.
     executors
-        How many there are, each with so many cores and so much memory for a task as this module names.
+        The number of executors, with the cores and task memory that this module defines.
 
     Notes
     -----
@@ -163,7 +163,7 @@ def _learnt(known: SideStats, sampled: SampledRanges) -> SideStats:
 
 
 def _shares(rows: int) -> list[tuple[Unit, ...]]:
-    """Return what tasks are told of the files of a side: one for each hundred row groups."""
+    """Return the files of a side as tasks receive them: one for each hundred row groups."""
     groups = -(-rows // _ROW_GROUP_ROWS)
     return [
         (Unit(f"/warehouse/table/part-{group // 100:05}.parquet", (group % 100,), bytes(32)),)

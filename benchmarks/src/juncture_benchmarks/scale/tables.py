@@ -20,7 +20,7 @@ DAY = 86_400_000_000
 """How far apart the first and the last row are, in microseconds."""
 _BURSTS = 20
 _BURST_SHARE = 0.9
-"""The share of the rows that come in bursts, each of which takes a ten-thousandth of the day."""
+"""The share of the rows in bursts. A burst takes a ten-thousandth of the day."""
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def even_keys() -> Floats:
 
 
 def zipf_keys() -> Floats:
-    """Return the shares of a million keys, the n-th of which comes as often as the first, over n."""
+    """Return the shares of a million keys by Zipf's law."""
     shares = 1 / np.arange(1, _KEYS + 1, dtype=np.float64)
     shares /= shares.sum()
     return shares
 
 
 def one_hot_key() -> Floats:
-    """Return the shares of a million keys, of which one has half of the rows."""
+    """Return the shares of a million keys. One key has half of the rows."""
     shares = np.full(_KEYS, 0.5 / (_KEYS - 1))
     shares[0] = 0.5
     return shares

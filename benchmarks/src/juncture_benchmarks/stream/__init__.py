@@ -1,1 +1,1 @@
-"""The benchmark of joins of streams: ours beside DataFusion's, long ones, and as-of joins beside the batch join."""
+"""The benchmark of joins of streams: Juncture and DataFusion, long joins, and as-of joins of streams and tables."""

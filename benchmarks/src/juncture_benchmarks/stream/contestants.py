@@ -1,4 +1,4 @@
-"""Who joins two streams in this process, on one thread each: ours, and both joins of DataFusion."""
+"""Joins of two streams in this process, with one thread each: Juncture, and both joins of DataFusion."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def scenario_names(_scale: str) -> list[str]:
 
 
 def run_scenarios(names: Sequence[str], options: Options) -> Iterator[dict[str, Any]]:
-    """Measure some scenarios, and yield what came of each."""
+    """Measure some scenarios, and yield their results."""
     chosen = [cell for cell in cells() if cell.name in names]
     measured = in_process(measure_cell, *((cell, options.repeat) for cell in chosen))
     for cell, entries in zip(chosen, measured, strict=True):

@@ -122,7 +122,7 @@ def _watched(frame: DataFrame, checkpoint: Path) -> tuple[list[Any], list[_Sampl
 
 
 def _state(progress: Any) -> int:
-    """Return how many bytes of state a micro-batch left: of rows where it is told, or else of Spark's stores."""
+    """Return the bytes of state after a micro-batch: of rows if reported, else of Spark's stores."""
     told = [metrics.asDict().get("state_bytes") for metrics in progress["observedMetrics"].values()]
     held = [each for each in told if each is not None]
     return int(sum(held)) if held else sum(int(each["memoryUsedBytes"]) for each in progress["stateOperators"])

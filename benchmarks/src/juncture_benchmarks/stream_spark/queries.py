@@ -102,7 +102,7 @@ def _joined(_key: Any, frames: Iterable[pd.DataFrame], state: Any) -> Iterator[p
 
 
 def _in_window(session: SparkSession, workload: Workload) -> DataFrame:
-    """Return a left join with all right rows of a window, of which the last one is kept of each left row."""
+    """Return a left join with all right rows of a window that keeps the last one per left row."""
     from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
     band = f"k = rk AND rts >= ts - INTERVAL {_BEHIND} SECONDS AND rts <= ts"

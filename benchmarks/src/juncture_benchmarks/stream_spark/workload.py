@@ -79,7 +79,7 @@ class Workload:
         )
 
     def _last(self, target: Path) -> pa.Table:
-        """Return a row beyond all others, with a key that is nobody's."""
+        """Return a row beyond all others, with a key that matches no row."""
         schema = pq.read_schema(target / "0000.parquet")
         last = pa.array([self._start(self.batches + _BEYOND)], pa.timestamp("us", "UTC"))
         rest = (pa.nulls(1, field.type) for field in list(schema)[2:])
