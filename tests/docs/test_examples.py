@@ -1,4 +1,4 @@
-"""What the documentation shows is what happens, and what it names is there."""
+"""Examples of the documentation print what it shows, and its names and links exist."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import ast
 import doctest
 import pkgutil
 import re
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import juncture as jn
 
@@ -40,12 +43,38 @@ def test_examples_give_what_the_page_says(page: Path) -> None:
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
+def installed_with(package: str, extras: frozenset[str] = frozenset(), known: set | None = None) -> set[str]:
+    """Return the names of all packages that an installation of a package contains."""
+    known = set() if known is None else known
+    if (package, extras) not in known:
+        known.add((package, extras))
+        for text in requires(package) or ():
+            each = Requirement(text)
+            if each.marker is None or any(each.marker.evaluate({"extra": extra}) for extra in extras or [""]):
+                installed_with(canonicalize_name(each.name), frozenset(each.extras), known)
+    return {name for name, _ in known}
+
+
 def test_the_first_example_of_the_readme_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example, output = re.search(r"^```python\n(.*?)^```\s+^```\n(.*?)^```", readme, re.MULTILINE | re.DOTALL).groups()
-    assert "pandas" not in example  # not a direct dependency
+    imported = {match[1] for match in re.finditer(r"^import (\w+)", example, re.MULTILINE)}
+    assert imported == {"pandas", "juncture"}
+    assert imported <= installed_with("juncture")  # without any extra
     exec(example, {})
     assert capsys.readouterr().out == output
+
+
+def test_the_readme_names_pages_that_exist() -> None:
+    for file in ("README.md", "CONTRIBUTING.md"):
+        for link in re.findall(r"\]\(((?:docs|CONTRIBUTING|LICENSE)[^)#]*)", (ROOT / file).read_text(encoding="utf-8")):
+            assert (ROOT / link).exists(), link
+
+
+def test_paths_for_contributors_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`([\w.-]+/[\w./-]*)`", text):
+        assert path == "dist/" or any((root / path).exists() for root in (ROOT, ROOT / "src" / "juncture")), path
 
 
 @pytest.mark.parametrize(
