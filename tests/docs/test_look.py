@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
+@cache
 def measures(site: Path, width: int) -> dict[str, Shown]:
     """Return the measures of all pages."""
     pages = sorted(str(page.relative_to(site)) for page in site.rglob("index.html"))

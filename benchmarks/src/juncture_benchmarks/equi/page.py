@@ -16,8 +16,7 @@ once. The larger table has random keys, and the smaller table has half of them. 
 
 - Joins read Parquet files. Results are Arrow tables in memory. With a memory limit, results are batches whose rows are
   summed. On Spark, rows are observed and discarded.
-- Each run has a new process, which first joins tables of a hundredth of the size. Times exclude imports and
-  compilation.
+- Each run has a new process, which first joins tables of 1% of the size. Times exclude imports and compilation.
 - Contestants take turns. Every result is compared with a NumPy computation. Wrong results have no time.
 - Peak memory counts all resident pages of the process. *Before* is the part that libraries and compiled code used
   before the join.
