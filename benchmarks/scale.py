@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--executors", type=int, default=1_000)
     options = parser.parse_args()
     outcomes = []
-    # Each in a process of its own, since how far memory grew is known of a whole process.
+    # Each simulation has a new process, because memory growth is measured for a whole process.
     with get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for rows in ROWS:
             for shape in SHAPES:

@@ -28,7 +28,7 @@ from typing import Any
 
 TABLES = ("store_sales", "catalog_sales", "web_sales", "customer", "date_dim")
 OF_PIPELINE = ("item", "store", "promotion")
-"""What the pipeline of benchmarks/pipeline.py reads besides."""
+"""Further tables that benchmarks/pipeline.py reads."""
 BETWEEN = 8
 """Epochs between two runs of DuckDB's query."""
 QUERY = Path(__file__).parents[1] / "tests" / "incremental" / "view" / "query4.sql"

@@ -1,4 +1,4 @@
-"""What a benchmark is, and the function that runs any of them, scenario by scenario."""
+"""Benchmarks, and the function that runs them, scenario by scenario."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ __all__ = ["Benchmark", "Engine", "Options", "Prepare", "run_benchmark", "run_pr
 Engine = Literal["local", "spark"]
 
 Result = dict[str, Any]
-"""What was measured in a scenario, as `juncture_benchmarks.harness.run_scenario` returns it."""
+"""The measures of a scenario, as `juncture_benchmarks.harness.run_scenario` returns them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """How to run scenarios.
+    """Options of a run.
 
     Attributes
     ----------
     scale
         The size of the tables.
     repeat
-        How many times round.
+        Number of rounds.
     only
         Names of contestants, if not all of them are to run.
     data
-        Where the generated tables are kept and found again.
+        Folder of the generated tables, which later runs reuse.
     limits
-        When a run is stopped.
+        Limits of a run.
     announce
         Called with a line of text whenever something has been done.
     note
-        What a reader of the results should know of the circumstances.
+        A note on the circumstances for readers of the results.
     """
 
     scale: str
@@ -59,7 +59,7 @@ class Benchmark:
     name
         Its name on the command line, and of its files.
     title
-        What it measures, at the end of a sentence.
+        Its subject, for the end of a sentence.
     scales
         The sizes that there are, the usual one first, with what each means.
     published
@@ -147,16 +147,16 @@ def run_benchmark(
     scenarios
         Names of scenarios, or what they begin with up to a dash, if not all of them are to run.
     data
-        Where the generated tables are kept and found again; by default in the user's cache folder.
+        Folder of the generated tables, which later runs reuse; by default in the user's cache folder.
     limits
-        When a run is stopped; by default after ten minutes or at 90 percent of the memory that is free.
+        Limits of a run; by default ten minutes and 90 percent of the free memory.
     finished
         Called with what was measured in a scenario as soon as it is there.
 
     Returns
     -------
     list of dict
-        What was measured in each scenario.
+        The measures of each scenario.
 
     Raises
     ------

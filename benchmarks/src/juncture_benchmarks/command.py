@@ -1,4 +1,4 @@
-"""What the scripts in ``benchmarks/`` do: measure, save the results, and make a page of them."""
+"""The command of the scripts in ``benchmarks/``: measure, save the results, and write a page of them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def main(benchmark: Benchmark, description: str | None, folder: Path) -> None:
     benchmark
         Which.
     description
-        What the script says of itself.
+        The docstring of the script.
     folder
-        Where it lies: results go into ``results`` there, pages into ``docs/how-it-works/benchmarks`` beside it.
+        Its folder: results go into ``results``, and pages into ``docs/how-it-works/benchmarks`` beside it.
     """
     chosen = _arguments(benchmark, description)
     results = folder / "results"

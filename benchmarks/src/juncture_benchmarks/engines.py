@@ -29,7 +29,7 @@ def engine_contestant(
     trial
         The function that makes its trial, as ``module:function``.
     task, tiny
-        What it has to do.
+        The task.
     """
     title, package, _ = engines[name]
     return Contestant(

@@ -39,7 +39,7 @@ class Contestant:
     title
         Its name in tables.
     package
-        What has to be installed for it.
+        The package that it needs.
     ours
         Whether it is Juncture.
     trial, arguments
@@ -65,9 +65,9 @@ class Scenario:
     facts
         Its sizes, and whatever else a reader of the results needs, as plain data.
     contestants
-        Who takes part, in order.
+        The contestants, in order.
     check
-        Says what is wrong with a contestant's answer, or None.
+        Returns the error in a contestant's result, or None.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Scenario:
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """When a run is stopped.
+    """Limits of a run.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Limits:
 
     @staticmethod
     def of_this_machine(timeout_s: float = 600.0) -> Limits:
-        """Leave a tenth of the memory that is free now."""
+        """Return limits that leave a tenth of the free memory."""
         return Limits(timeout_s=timeout_s, memory_bytes=int(available_bytes() * 0.9))
 
 
@@ -123,9 +123,9 @@ def run_once(contestant: Contestant, limits: Limits) -> Run:
     Parameters
     ----------
     contestant
-        Who runs.
+        The contestant.
     limits
-        When to stop it.
+        Limits of the run.
 
     Returns
     -------
@@ -190,15 +190,15 @@ def run_scenario(
     Parameters
     ----------
     scenario
-        What to run.
+        The scenario.
     repeat
-        How many times round.
+        Number of rounds.
     limits
-        When a run is stopped.
+        Limits of a run.
     announce
         Called with a line of text after each run.
     note
-        What a reader should know of the circumstances.
+        A note on the circumstances for readers of the results.
 
     Returns
     -------
@@ -276,14 +276,14 @@ def _entry(contestant: Contestant, runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def only_named(scenario: Scenario, names: Collection[str]) -> Scenario:
-    """Leave out all contestants but the named ones; a name such as ``juncture-frames`` names all that begin so."""
+    """Keep only the named contestants. A name such as ``juncture-frames`` selects all with this prefix."""
     if not names:
         return scenario
     return replace(scenario, contestants=tuple(each for each in scenario.contestants if is_named(each.name, names)))
 
 
 def is_named(name: str, names: Collection[str]) -> bool:
-    """Whether one of some names is a name itself, or what it begins with up to a dash.
+    """Return whether one of some names is a name, or its prefix up to a dash.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a benchmark ran on: the machine and the versions of everything that took part."""
+"""The machine of a benchmark, and the versions of all software."""
 
 from __future__ import annotations
 

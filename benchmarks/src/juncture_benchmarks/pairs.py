@@ -1,4 +1,4 @@
-"""What an engine's matches were, boiled down to a few numbers that can be compared.
+"""Matches of an engine, reduced to a few comparable numbers.
 
 Every row has two weights between 1 and ten thousand, and every pair of rows that match the products of them. Sums of
 these products no order of rows changes, but a single wrong, missing or repeated pair does.
@@ -30,7 +30,7 @@ class Answer:
     Attributes
     ----------
     rows
-        How many rows there are. For aggregates, how many left rows have a match.
+        Number of rows. For aggregates, number of left rows with a match.
     sums
         Sums over the rows: of products of weights; for aggregates of the left weight with the count, the sum and the
         greatest of its values.
@@ -40,7 +40,7 @@ class Answer:
     sums: tuple[int, ...]
 
     def difference(self, found: Answer) -> str | None:
-        """Say how an answer differs from this one, or None."""
+        """Return the difference of a result from this one, or None."""
         wrong = [name for name in ("rows", "sums") if getattr(self, name) != getattr(found, name)]
         if not wrong:
             return None

@@ -1,6 +1,6 @@
-"""What a process and its descendants use: memory and processor time, read from ``/proc``.
+"""Memory and processor time of a process and its descendants, read from ``/proc``.
 
-Where there is no ``/proc`` (macOS), a process knows its own peak only and its descendants count as nothing.
+Without ``/proc`` (macOS), only the peak of the process itself is known, and descendants count as zero.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Stat:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a process tree used while it was watched.
+    """Resources that a process tree used while it was watched.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["BATCH_BYTES", "bench_session", "observed_answer"]
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
-"""How many bytes Spark hands to Python at once; unless it is the greatest number, it adds them up row by row."""
+"""Bytes that Spark sends to Python at once. Spark measures every row, except with the greatest number."""
 
 _SETTINGS = {
     "spark.driver.memory": "8g",
@@ -33,7 +33,7 @@ def bench_session(settings: Mapping[str, str] | None = None) -> SparkSession:
     Parameters
     ----------
     settings
-        What a workload needs besides.
+        Further settings of a workload.
     """
     # Workers would take the `python3` of the PATH otherwise.
     os.environ["PYSPARK_PYTHON"] = sys.executable

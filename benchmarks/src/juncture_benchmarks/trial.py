@@ -1,4 +1,4 @@
-"""What one timed run is made of, and the process that it has to itself.
+"""A timed run, and its process.
 
 ``python -m juncture_benchmarks.trial JOB RESULT`` reads a job (the name of a function that makes a `Trial`, and its
 arguments), runs the trial once and writes what happened.
@@ -38,7 +38,7 @@ def measure(trial: Trial) -> dict[str, Any]:
     Parameters
     ----------
     trial
-        What to run.
+        The trial.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What the right answer is, and what an engine's answer was, boiled down to a few numbers that can be compared.
+"""Correct and actual results of as-of joins, reduced to a few comparable numbers.
 
 The right answer is found by NumPy alone, by sorting and searching integers, so that it owes nothing to any contestant.
 An answer is boiled down to sums of row hashes, which no order of rows changes: a single wrong, missing or repeated row
@@ -41,7 +41,7 @@ class Answer:
     Attributes
     ----------
     rows, matched
-        How many rows there are, and how many of them have a match.
+        Number of rows, and of rows with a match.
     times
         Hash of every row: the left row and the time that it was matched with, or that it was not.
     untied_values
@@ -57,14 +57,14 @@ class Answer:
     values: str
 
     def difference(self, found: Answer, *, ties_decided: bool) -> str | None:
-        """Say how an answer differs from this one, or None.
+        """Return the difference of a result from this one, or None.
 
         Parameters
         ----------
         found
             The answer in question.
         ties_decided
-            Whether it promises the greatest value among tied rows.
+            Whether it guarantees the greatest value among tied rows.
         """
         names = ["rows", "matched", "times", "untied_values", *(["values"] if ties_decided else [])]
         wrong = [name for name in names if getattr(self, name) != getattr(found, name)]

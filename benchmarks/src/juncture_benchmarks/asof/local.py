@@ -20,7 +20,7 @@ from juncture_benchmarks.harness import Contestant
 
 @dataclass(frozen=True)
 class Task:
-    """What to join: two folders of Parquet files, and the key's column, if there is one."""
+    """Inputs of a join: two folders of Parquet files, and the key column, if any."""
 
     left: str
     right: str

@@ -38,14 +38,14 @@ _BURST_WIDTHS_MS = (10e3, 1_000e3)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AsofTables(TablePair):
-    """Where a generated pair of tables lies, and how it was made.
+    """Folder and properties of a generated pair of tables.
 
     Attributes
     ----------
     entities, zipf, keys
         As given to `write_asof`.
     rows_per_file, row_group_rows
-        How the rows are cut into files and row groups.
+        Files and row groups.
     """
 
     entities: int
@@ -93,11 +93,11 @@ def write_asof(
     Parameters
     ----------
     folder
-        Where to write. A folder that an earlier call finished with the same arguments is kept as it is.
+        The folder. If an earlier call with the same arguments finished it, it is reused.
     left_rows, right_rows
         Rows of each table. `SCALES` names three sizes.
     entities
-        How many distinct entities there are, at most 30,000.
+        Number of distinct entities, at most 30,000.
     zipf
         Exponent of the entities' frequencies: entity ``i`` has a share proportional to ``(i + 1) ** -zipf``.
     keys
@@ -106,7 +106,7 @@ def write_asof(
     seed
         The same seed gives the same rows, whatever the number of threads (under one version of NumPy).
     rows_per_file, row_group_rows
-        How the rows are cut into files and row groups.
+        Files and row groups.
     threads
         Files written at once; by default one per core.
 

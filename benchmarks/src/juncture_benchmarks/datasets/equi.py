@@ -28,7 +28,7 @@ _KEY_TYPES: dict[KeyKind, pa.DataType] = {"text": pa.string(), "integer": pa.int
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EquiTables(TablePair):
-    """Where a generated pair of tables lies, and how it was made.
+    """Folder and properties of a generated pair of tables.
 
     Attributes
     ----------
@@ -75,11 +75,11 @@ def write_keyed(
     Parameters
     ----------
     folder
-        Where to write. A folder that an earlier call finished with the same arguments is kept as it is.
+        The folder. If an earlier call with the same arguments finished it, it is reused.
     left_rows, right_rows
         Rows of each table.
     keys
-        How many keys there are; at least as many as the smaller table has rows.
+        Number of keys; at least the number of rows of the smaller table.
     hot_share
         Which share of the larger table's rows have one and the same key, which the smaller table has too, from 0 to 1.
     key_kind

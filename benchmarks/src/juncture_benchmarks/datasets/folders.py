@@ -26,7 +26,7 @@ WriteFile = Callable[[Path, int, int, int], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TablePair:
-    """Where a generated pair of tables lies, and how it was made.
+    """Folder and properties of a generated pair of tables.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ def check_counts(values: Mapping[str, int], *, least: int) -> None:
 
 
 def _is_finished(folder: Path, manifest: Mapping[str, Any], maker: str) -> bool:
-    """Whether the folder already holds exactly these tables; any other content is an error."""
+    """Return whether the folder already has exactly these tables; raise an error for any other content."""
     if not folder.exists():
         return False
     try:

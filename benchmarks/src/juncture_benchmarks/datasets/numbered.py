@@ -25,14 +25,14 @@ Columns = Callable[[int, Random, Ints], list[Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What is in the files of a pair of tables.
+    """Contents of the files of a pair of tables.
 
     Attributes
     ----------
     schemas
         The columns of both tables.
     rows_per_file, row_group_rows
-        How the rows are cut.
+        Files and row groups.
     coded
         The columns with dictionaries in the files.
     """
@@ -57,11 +57,11 @@ def write_numbered(
     Parameters
     ----------
     tables
-        Where to write, how many rows, and the seed.
+        Folder, number of rows, and seed.
     manifest, maker, threads
         As for `juncture_benchmarks.datasets.folders.write_folder`.
     layout, columns
-        What to write.
+        Contents of the files.
 
     Raises
     ------

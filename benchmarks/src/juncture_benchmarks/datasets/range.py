@@ -45,14 +45,14 @@ Shape = Literal["events", "points", "intervals"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RangeTables(TablePair):
-    """Where a generated pair of tables lies, and how it was made.
+    """Folder and properties of a generated pair of tables.
 
     Attributes
     ----------
     shape
         ``"events"``, ``"points"`` or ``"intervals"``: which function made them.
     settings
-        What else was given to it.
+        Further arguments.
     """
 
     shape: Shape
@@ -83,7 +83,7 @@ def write_events(
     Parameters
     ----------
     folder
-        Where to write. A folder that an earlier call finished with the same arguments is kept as it is.
+        The folder. If an earlier call with the same arguments finished it, it is reused.
     left_rows, right_rows
         Rows of each table.
     seed
@@ -149,9 +149,9 @@ def write_points(
     folder, left_rows, right_rows, seed, threads
         As for `write_events`.
     span
-        How long the line is.
+        Length of the line.
     stretch
-        How long the hot stretch is, if there is one.
+        Length of the hot stretch, if any.
     hot_share
         The share of rows in it.
 
@@ -216,7 +216,7 @@ def write_intervals(
     folder, left_rows, right_rows, seed, threads
         As for `write_events`.
     span
-        How long the line is.
+        Length of the line.
     length
         The mean length of the intervals; each has from half to one and a half of it.
     long_share

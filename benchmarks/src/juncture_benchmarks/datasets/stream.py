@@ -8,7 +8,7 @@ import pyarrow as pa
 __all__ = ["growing_table"]
 
 _BACK_SHARE = 0.3
-"""How many of the rows have the number of the one before."""
+"""Share of rows with the number of the previous row."""
 
 
 def growing_table(rows: int, keys: int, seed: int) -> pa.Table:

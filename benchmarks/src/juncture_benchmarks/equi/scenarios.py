@@ -21,10 +21,10 @@ _SPARK_ROWS: dict[str, tuple[int, int]] = {"full": (5_000_000, 50_000_000), "tin
 """The same on Spark: neither is small enough to be sent everywhere."""
 
 _HOT_SHARE = 0.5
-"""How many of the larger table's rows have one key, where one is hot."""
+"""Share of the larger table's rows in the hot key."""
 
 _LIMITS: dict[str, int] = {"full": 0, "tiny": 64_000_000}
-"""What the limited scenario may hold; without a figure, a tenth of the data."""
+"""Memory limit of the limited scenario; by default a tenth of the data."""
 
 _ROW_BYTES = 30
 """Of keys, numbers and values in memory."""

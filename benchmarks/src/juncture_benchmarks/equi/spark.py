@@ -58,7 +58,7 @@ class SparkTrial:
         return observed_answer(joined(self._name, self._task, self._session), IDS)
 
     def answer(self, result: Answer) -> dict[str, Any]:
-        """Say what was observed, and end the session."""
+        """Return the observed values, and end the session."""
         self._session.stop()
         return asdict(result)
 

@@ -1,4 +1,4 @@
-"""What a run has to join, and what the right answer is."""
+"""The join of a run, and its correct result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Task:
     left, right
         The folders.
     memory_bytes
-        How much may be held, the rows going by as they come; without a limit, the answer is to be a whole table.
+        Memory limit, with results in batches; without a limit, the result is a table.
     """
 
     left: str

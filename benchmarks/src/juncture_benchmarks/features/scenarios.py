@@ -20,7 +20,7 @@ _ROWS: dict[str, tuple[int, int]] = {
 """Rows of the spine, and of each table."""
 
 _TINY = 100
-"""How much smaller the tables are that engines warm up on."""
+"""Divisor of the table sizes for warm-up."""
 
 
 def scenario_names(_: str = "full") -> list[str]:

@@ -1,4 +1,4 @@
-"""What a run has to join, and what the right answer is."""
+"""The joins of a run, and their correct result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 TIMES = 1 << 30
 """Times are below this."""
 WINDOW = TIMES // 100
-"""How far a window looks back."""
+"""Length of a window."""
 
 _ROW_GROUP = 250_000
 _FORMAT = 1
@@ -51,7 +51,7 @@ TABLES = (
     *(Table(f"lookup{number}", "lookup", key) for number, key in enumerate(("user", "item", "shop"))),
 )
 _ROWS_PER_KEY = {"user": 20, "item": 100, "shop": 1_000}
-"""How many rows of a table have a key."""
+"""Number of rows of a table per key."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +61,7 @@ class Task:
     Attributes
     ----------
     folder
-        Where ``spine.parquet`` and the tables lie, each a file of its name.
+        Folder of ``spine.parquet`` and a Parquet file per table.
     """
 
     folder: str

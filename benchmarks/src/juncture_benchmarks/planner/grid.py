@@ -20,10 +20,10 @@ __all__ = ["workloads"]
 
 _LEFT_ONLY = ("id", "id")
 _FAR = 1 << 40
-"""How long a line is on which hardly any two rows have one place."""
+"""Length of a line on which few rows share a position."""
 _OVERLAP = Overlap(left_interval=("at", "stop"), right_interval=("at", "stop"))
 _SPACING = 100
-"""How far rows are apart on a line where windows and intervals meet some."""
+"""Distance of rows on a line on which windows and intervals have some matches."""
 _K, _M = 1_000, 1_000_000
 
 

@@ -34,7 +34,7 @@ __all__ = ["Job", "Worker", "on_spark"]
 
 _POLL_S = 0.25
 _GRACE_S = 15.0
-"""How long Spark may take to stop by itself."""
+"""Seconds for Spark to stop by itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Job:
     algorithm
         The algorithm, or ``"auto"``.
     limit_s
-        When to stop it.
+        Limits of a run.
     """
 
     left: str
@@ -69,9 +69,9 @@ class Worker:
     Parameters
     ----------
     engine
-        Where the jobs run.
+        The engine.
     memory_bytes
-        How much its processes may hold together.
+        Limit of the memory of all its processes.
     """
 
     def __init__(self, engine: Engine, memory_bytes: int) -> None:
@@ -129,7 +129,7 @@ class Worker:
             self._process = context.Process(target=_serve, args=(theirs, self._engine), daemon=True)
             self._process.start()
             theirs.close()
-            # Says that it is ready.
+            # Reports that it is ready.
             self._connection.recv()
         return self._connection
 

@@ -1,4 +1,4 @@
-"""What a workload of the planner's benchmark is: two generated tables, and a join of them."""
+"""A workload of the planner's benchmark: two generated tables, and a join of them."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ class Rows:
     Attributes
     ----------
     count
-        How many there are.
+        Number of rows.
     keys
-        How many values ``key`` has, each as likely as any other; 0 for no such column.
+        Number of values of ``key``, equally likely; 0 for no such column.
     first_key
         The least of them.
     is_unique
-        Whether each key occurs once at most. There have to be as many of them as rows.
+        Whether keys are unique. There must be at least as many keys as rows.
     is_text
-        Whether keys are text, ten characters long, rather than integers.
+        Whether keys are text of ten characters rather than integers.
     hot_share
         Which share of the rows have the least key.
     span
         ``at`` is an integer from 0 up to this; 0 for no such column.
     is_sorted
-        Whether rows come in the order of ``at``.
+        Whether rows are sorted by ``at``.
     length
-        How far ``stop`` is behind ``at``, on average; 0 for no such column.
+        Mean distance of ``stop`` from ``at``; 0 for no such column.
     """
 
     count: int
@@ -105,7 +105,7 @@ class Workload:
     name
         Its name, which begins with the engine.
     title
-        What is special about it.
+        Its special property, in words.
     left, right
         The tables.
     spec
@@ -113,7 +113,7 @@ class Workload:
     shown
         Two integer columns of its output that identify rows.
     memory
-        What an in-process join may hold; None for what there is.
+        Memory limit of an in-process join, or None.
     as_frames
         On Spark, whether it is given DataFrames that have been filtered, rather than paths.
     """
@@ -129,7 +129,7 @@ class Workload:
 
     @property
     def engine(self) -> Engine:
-        """Where it runs."""
+        """The engine."""
         return "local" if self.name.startswith("local-") else "spark"
 
     def tiny(self) -> Workload:

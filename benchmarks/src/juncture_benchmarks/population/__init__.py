@@ -1,1 +1,1 @@
-"""How long a join of changing tables takes to be filled, row by row, by sorted batches, and as a batch join."""
+"""Time to populate a join of changing tables: row by row, by sorted batches, and as a batch join."""

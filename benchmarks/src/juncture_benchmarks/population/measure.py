@@ -46,7 +46,7 @@ def measured(name: str, sales: int) -> dict[str, Any]:
 def _measured(name: str, sales: int) -> dict[str, Any]:
     ours, theirs = tables(sales)
     with _folder() as folder:
-        # What compiles and loads does so before.
+        # Compilation and imports happen before the measurement.
         (folder / "first").mkdir()
         all_ways(_FEW)[name].run(ours.slice(0, _FEW), theirs.slice(0, _FEW // 10), folder / "first")
         before = peak_memory_bytes()

@@ -34,7 +34,7 @@ def write_page(path: Path, results: Mapping[str, Any]) -> None:
     path
         Where.
     results
-        What was measured, as the script keeps it.
+        The measures, as the script stores them.
     """
     sales = int(results["sales"])
     parts = ["# Population, measured", _PREFACE.strip()]

@@ -23,20 +23,20 @@ _KEY_BYTES = 8
 
 @dataclass(frozen=True)
 class Layout:
-    """How RocksDB keeps one side.
+    """Options of RocksDB for one side.
 
     Attributes
     ----------
     memtable_bytes
-        How large tables in memory become before they are written.
+        Size at which tables in memory are written.
     cache_bytes
-        How many bytes of blocks are kept in memory, None for RocksDB's own choice.
+        Bytes of the block cache; None for RocksDB's default.
     is_direct
-        Whether reads and writes go past the system's own cache of files.
+        Whether reads and writes bypass the page cache.
     has_hashed_memtable
-        Whether rows in memory are in hashed skip lists (HashSkipList) rather than one (SkipList).
+        Whether tables in memory are hashed skip lists (HashSkipList) instead of one (SkipList).
     block_bytes
-        How large blocks are on disk.
+        Size of blocks on disk.
     """
 
     memtable_bytes: int = 64 << 20
@@ -109,13 +109,13 @@ def symmetric(
     sales, customers
         The rows.
     folder
-        Where databases are made.
+        Folder of the databases.
     is_sorted
-        Whether the rows of each batch are put in the order of their keys first.
+        Whether the rows of each batch are sorted by key first.
     trick
-        Whether sales are no longer compacted once all customers are there.
+        Whether compaction of sales stops once all customers are stored.
     of_sales, of_customers
-        How each side is kept.
+        Options of each side.
     """
     ours, theirs = _Side(folder / "sales", of_sales or Layout()), _Side(folder / "customers", of_customers or Layout())
     pairs, step = 0, BATCH_ROWS // 5

@@ -41,7 +41,7 @@ class Way:
     name, title
         Its name on the command line, and in tables.
     group
-        What it is compared with.
+        The group of methods that are compared.
     run
         Does it, and returns how many pairs there are.
     is_ours

@@ -1,4 +1,4 @@
-"""What the right answer is, and what an engine's aggregates were, boiled down to a few numbers that can be compared.
+"""Correct and actual aggregates, reduced to a few comparable numbers.
 
 The right sums (see `juncture_benchmarks.pairs`) are found by NumPy alone, by sorting and searching integers and by
 running sums, without ever making the pairs: so they owe nothing to any contestant, and billions of pairs take no longer

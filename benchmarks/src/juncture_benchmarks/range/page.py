@@ -51,7 +51,7 @@ _COMPARED = (
         (f"{SEED_SCENARIO}-50000", "naive"),
     ),
 )
-"""What is compared with what: a description, and scenario and contestant of both."""
+"""Comparisons: a description, and scenario and contestant of both sides."""
 
 Medians = Mapping[tuple[str, str], Mapping[str, float]]
 

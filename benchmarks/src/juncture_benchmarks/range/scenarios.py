@@ -18,7 +18,7 @@ from juncture_benchmarks.range.task import Task
 __all__ = ["SEED_SCENARIO", "make_scenario", "scenario_names"]
 
 SEED_SCENARIO = "spark-seed"
-"""What the names of the scenarios with the events of every ten seconds begin with."""
+"""Prefix of the names of the scenarios with events every ten seconds."""
 
 _SEED_ROWS = {
     "full": (10_000, 20_000, 50_000, 80_000, 100_000, 130_000, 200_000, 500_000, 10**6, 2 * 10**6, 5 * 10**6, 10**7),
@@ -42,7 +42,7 @@ class _Workload:
     name
         Its name, and that of the folder of its tables.
     title
-        What it is in words, without its sizes.
+        Its description without sizes.
     rows
         Rows of each of the two tables.
     write

@@ -93,7 +93,7 @@ class SparkTrial:
         return observed_answer(self._join(self._task, self._algorithm), self._task.joined_ids)
 
     def answer(self, result: Answer) -> dict[str, Any]:
-        """Say what was observed, and end the session."""
+        """Return the observed values, and end the session."""
         self._session.stop()
         return {**asdict(result), "chosen": self._chosen} if self._chosen else asdict(result)
 

@@ -1,4 +1,4 @@
-"""What a run has to join, as plain data that a process can be given."""
+"""The join of a run, as plain data for a process."""
 
 from __future__ import annotations
 

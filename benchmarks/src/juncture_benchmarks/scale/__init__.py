@@ -1,1 +1,1 @@
-"""How partitions, carryover and the planner do for tables far too large to have: simulated from their histograms."""
+"""Partitions, carryover and planning of tables that are too large to store, simulated from their histograms."""

@@ -38,7 +38,7 @@ def write_page(path: Path, results: Mapping[str, Any]) -> None:
     path
         Where.
     results
-        What was found, as the script keeps it.
+        The results, as the script stores them.
     """
     parts = ["# Billions of rows, simulated", _PREFACE.strip()]
     for rows in sorted({each["rows"] for each in results["outcomes"]})[-1:]:

@@ -1,4 +1,4 @@
-"""What a join of two simulated tables would be like: its partitions, what crosses cuts, the driver, the choice."""
+"""A simulated join of two tables: its partitions, carryover, driver memory and chosen algorithm."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _ROW_GROUP_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found for one pair of tables.
+    """The results for one pair of tables.
 
     Attributes
     ----------
     shape, rows
-        What keys and times are like, and the rows of each side.
+        Distribution of keys and times, and the rows of each side.
     algorithm, cost_s
-        What the planner chose, and what it should take.
+        The planner's choice, and its estimated cost.
     partitions, largest, split_keys
-        How many partitions ``range`` makes, what the largest weighs beside the median, and how many keys are cut.
+        Number of partitions of ``range``, ratio of the largest to the median, and number of keys that are cut.
     carryover_rows, carryover_bytes
         The most that crosses cuts, were the rows of every key in every file.
     sampled_rows, driver_bytes
@@ -82,7 +82,7 @@ def simulate(shape: str, rows: int, executors: int) -> dict[str, Any]:
 
     Notes
     -----
-    How much the process grows is right only in a process of its own.
+    The growth of the process is correct only in a new process.
     """
     resources = Resources(cores=CORES_PER_EXECUTOR * executors, memory_bytes=TASK_BYTES)
     make_keys, make_clock = SHAPES[shape]

@@ -17,7 +17,7 @@ Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 
 DAY = 86_400_000_000
-"""How far apart the first and the last row are, in microseconds."""
+"""Distance of the first and the last row, in microseconds."""
 _BURSTS = 20
 _BURST_SHARE = 0.9
 """The share of the rows in bursts. A burst takes a ten-thousandth of the day."""
@@ -25,7 +25,7 @@ _BURST_SHARE = 0.9
 
 @dataclass(frozen=True)
 class Clock:
-    """When rows come.
+    """Distribution of times.
 
     Attributes
     ----------
@@ -66,11 +66,11 @@ class Table:
     Attributes
     ----------
     rows
-        How many there are.
+        Number of rows.
     keys
         The share of the rows that each key has, by the key's number. None where the join has no key.
     clock
-        When they come.
+        Distribution of times.
     """
 
     rows: int
@@ -136,4 +136,4 @@ SHAPES: dict[str, tuple[Callable[[], Floats | None], Callable[[], Clock]]] = {
     "no key, 90% of the rows in bursts": (lambda: None, in_bursts),
     "Zipf, 90% of the rows in bursts": (zipf_keys, in_bursts),
 }
-"""What the keys of both sides are like, and when their rows come."""
+"""Distributions of keys and times of both sides."""

@@ -28,9 +28,9 @@ class Sides:
     left, right
         The tables.
     batch_rows
-        How many rows come at once.
+        Number of rows per batch.
     folder
-        Where they lie as CSV, ``left.csv`` and ``right.csv``.
+        Folder of ``left.csv`` and ``right.csv``.
     """
 
     left: pa.Table
@@ -47,7 +47,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Contestant:
-    """What joins two streams.
+    """A contestant that joins two streams.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Contestant:
     scan
         The same for what only reads both sides, where that is part of the join; None where rows are in memory.
     is_quadratic
-        Whether its time grows with the square of the rows, so that it is run once.
+        Whether its time is quadratic in the rows. Then it runs once.
     """
 
     name: str

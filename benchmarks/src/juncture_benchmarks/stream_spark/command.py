@@ -20,7 +20,7 @@ _LOCAL_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.providerClass": _ROCKS,
-    # What docs/operations/streams.md recommends, for every contestant.
+    # Settings that docs/operations/streams.md recommends, for every contestant.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.checkpointFileManagerClass": _LOCAL_FILES,
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
@@ -49,7 +49,7 @@ def _measure(results: Path, names: list[str], rounds: int) -> None:
         "load_average": load_average(),
     }
     session = bench_session(SETTINGS)
-    # Those over the same files run in turn.
+    # Contestants with the same files alternate.
     for files in dict.fromkeys(_files(name) for name in names):
         alike = [name for name in names if _files(name) == files]
         for name, figures in measured(session, alike, rounds).items():

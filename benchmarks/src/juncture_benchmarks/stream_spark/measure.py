@@ -27,11 +27,11 @@ def measured(session: SparkSession, names: Sequence[str], rounds: int) -> dict[s
     Parameters
     ----------
     session
-        Where they run.
+        The session.
     names
         Which ones.
     rounds
-        How many times round; of several, the first one is not measured.
+        Number of rounds. With several, the first one is not measured.
     """
     figures: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as work:
@@ -97,7 +97,7 @@ def _typical(progress: Sequence[Any], name: str) -> float:
 
 @dataclass(frozen=True)
 class _Sample:
-    """What all processes had used when a micro-batch was the last to end."""
+    """Resources of all processes at the end of a micro-batch."""
 
     batch: int
     memory_bytes: int

@@ -17,7 +17,7 @@ __all__ = ["CONTESTANTS", "SECTIONS", "Contestant", "spec_of"]
 
 _OUTPUT = "ts timestamp, k string, left_id long, left_value double, right_id long, right_value double"
 _BEHIND = 60
-"""How many seconds the join with a window looks back: a micro-batch's span, in which each key has some right rows."""
+"""Seconds of the window: the span of a micro-batch, in which each key has some right rows."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Contestant:
     rows, keys
         Of the workload: rows of a micro-batch, of both sides together. Rows for each key are the same for all.
     batches
-        How many micro-batches are measured, and how many come before.
+        Number of measured micro-batches, and of warm-up micro-batches before.
     """
 
     title: str
@@ -133,7 +133,7 @@ def _with_watermarks(session: SparkSession, workload: Workload, band: str) -> Da
 
 
 SECTIONS = {"asof": "As-of join, final, left", "native": "Range join of one second, left, by Spark's own operator"}
-"""What is joined, by the name of a section."""
+"""Titles of sections."""
 
 CONTESTANTS = {
     "juncture": Contestant("Juncture", "asof", _ours("asof"), 500_000, 10_000, (20, 20)),
@@ -146,4 +146,4 @@ CONTESTANTS = {
     "native": Contestant("Juncture", "native", _ours("native"), 40_000, 2_000, (3, 4)),
     "by-hand": Contestant("written by hand", "native", _by_hand, 40_000, 2_000, (3, 4)),
 }
-"""What is measured, by name."""
+"""Queries by name."""

@@ -20,23 +20,23 @@ LAST_KEY = "the end"
 """The key of the rows that let all others go: Spark's own joins see no row without one."""
 _SECOND = 1_000_000
 _SECONDS = 60
-"""How much time a micro-batch spans."""
+"""Time span of a micro-batch."""
 _BEYOND = 10
-"""How many spans the last rows are beyond all others: more than any window, of several operators in turn."""
+"""Spans between the last rows and all others: more than any window, also of several operators in sequence."""
 _FIRST = 1_700_000_000
-"""When the first file appeared, and its first row was: Spark takes rows at the beginning of time for late ones."""
+"""Time of the first file and row. Spark treats rows at the beginning of time as late."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What the streams hold.
+    """Sizes and location of the streams.
 
     Attributes
     ----------
     folder
-        Where the files are.
+        Folder of the files.
     batches, rows, keys
-        How many micro-batches, rows in each of both sides together, and keys.
+        Number of micro-batches, of rows of both sides in each, and of keys.
     """
 
     folder: Path
