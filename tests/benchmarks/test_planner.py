@@ -110,6 +110,7 @@ def test_a_run_from_tables_to_page(tmp_path, monkeypatch):
     monkeypatch.setattr("juncture_benchmarks.planner.benchmark.workloads", lambda: [workload(), many])
     monkeypatch.setattr("juncture_benchmarks.planner.page.workloads", lambda: [workload(), many])
     monkeypatch.setattr(measure, "ENOUGH_S", {"local": 0.0, "spark": 0.0})
+    monkeypatch.setattr("juncture_benchmarks.planner.page._SHOWN_RATIO", 0.0)
     said = []
     results = run_benchmark(PLANNER, repeat=1, data=tmp_path / "data", limits=LIMITS, announce=said.append)
     assert [each["name"] for each in results] == ["local-one", "local-two"]
@@ -122,6 +123,7 @@ def test_a_run_from_tables_to_page(tmp_path, monkeypatch):
         save_results(tmp_path / "planner.json", results)
         page, plot = write_planner_page(tmp_path / "docs" / "planner.md", tmp_path)
         assert "| `local-two` two | 500 by 500 | " in page.read_text()
+        assert "Choices within 0 times the fastest: 0 of 2." in page.read_text()
         assert plot.read_text().startswith("<svg")
 
 
