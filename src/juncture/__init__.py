@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from juncture.streams.page import stream_page
     from juncture.streams.progress import StreamProgress
 
-# What is logged is shown to those who ask for it.
+# Applications configure a handler to see the log.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 __version__ = "0.2.0"

@@ -3,13 +3,13 @@
 ::
 
     JunctureError
-    ├── SpecError     the question itself is wrong: an argument, its value or their combination
-    ├── SchemaError   the question does not fit these tables: a missing column, types that do not compare
-    ├── PlanError     the question is right, but cannot be run this way: an algorithm or engine that does not serve
-    ├── DataError     the data break a promise: a truncated file, a tie where ties are errors
-    └── StateError    what the join keeps while it runs is lost or has no room: a full spill disk
+    ├── SpecError     an argument has a wrong value, or arguments exclude each other
+    ├── SchemaError   the arguments do not fit the tables: a missing column, types that do not compare
+    ├── PlanError     the join is valid but cannot run this way: an unsuitable algorithm, engine or input
+    ├── DataError     the rows are invalid: a damaged file, a tie with ties='error'
+    └── StateError    state or spilled rows cannot be read or written: a full disk, a lost slot
 
-Each message names the argument, the column and its type, says what was expected, and how to mend it.
+Each message names the argument, column or file with its type, says what was expected, and what to do.
 ``SpecError`` and ``SchemaError`` are also ``ValueError``, so that code written for pandas or Polars keeps working.
 """
 
@@ -46,9 +46,9 @@ class JunctureError(Exception):
 
     Examples
     --------
-    >>> error = SpecError("how='outer' is unknown. Did you mean 'full'?", name="JN-VALUE-UNKNOWN")
+    >>> error = SpecError("how='outer' is unknown. Did you mean 'full'?", name="JN-ARGUMENT-VALUE")
     >>> error
-    SpecError("[JN-VALUE-UNKNOWN] how='outer' is unknown. Did you mean 'full'?")
+    SpecError("[JN-ARGUMENT-VALUE] how='outer' is unknown. Did you mean 'full'?")
     >>> error.within("In table 'weather'").message
     "In table 'weather': how='outer' is unknown. Did you mean 'full'?"
     """
@@ -148,7 +148,7 @@ def _rebuild(kind: type[AnyError], message: str, name: str) -> AnyError:
 
 
 def _on_a_screen(message: str) -> str:
-    """Return a message without its middle, where it is long: what is wrong comes first, and how to mend it last."""
+    """Return a message without its middle, where it is long: what is wrong comes first, and what to do last."""
     lines = message.split("\n")
     if len(lines) > _SCREEN_LINES:
         half = _SCREEN_LINES // 2

@@ -295,9 +295,9 @@ def test_paths_that_lead_to_no_file(tmp_path, left_path, spark_or_none, name):
 
 
 def test_a_file_that_is_not_parquet(tmp_path, left_path, spark_or_none):
-    path = tmp_path / "right.csv"
+    path = tmp_path / "right.parquet"
     path.write_text("ts,robot_id,angle\n1,a,10.0\n")
-    files_fail(jn.DataError, "right.csv", left=left_path, right=path, session=spark_or_none)
+    files_fail(jn.DataError, "right.parquet", left=left_path, right=path, session=spark_or_none)
 
 
 def test_an_output_folder_that_exists(tmp_path, left_path):

@@ -11,6 +11,7 @@ import pytest
 
 import juncture as jn
 from juncture import testing as reference
+from juncture.inputs import Files
 from juncture.runtime.zone_maps import extent_of
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide
@@ -116,6 +117,6 @@ def test_right_rows_that_are_kept_are_read(spark, files, how):
 
 
 def test_ends_of_files(spark, files, tmp_path):
-    assert FileSide.of(spark, [files[1]], 2).ends("on").to_pylist() == [0, 99]
+    assert FileSide.of(spark, Files.of(files[1]), 2).ends("on").to_pylist() == [0, 99]
     pq.write_table(pa.table({"on": [1]}), tmp_path / "a.parquet", write_statistics=False)
-    assert FileSide.of(spark, [str(tmp_path / "a.parquet")], 2).ends("on") is None
+    assert FileSide.of(spark, Files.of(tmp_path / "a.parquet"), 2).ends("on") is None

@@ -175,7 +175,7 @@ def test_a_process_that_dies_gives_each_change_once(folder, monkeypatch, place):
     with pipeline.follow() as followers:
         follower = followers["shown"]
         follower.start()
-        target = follower._sink if place == "sink" else follower._kept._store
+        target = follower._sink if place == "sink" else follower._query._store
         monkeypatch.setattr(target, "write" if place == "sink" else "commit", die)
         with pytest.raises(DiedError):
             follower.step(0)

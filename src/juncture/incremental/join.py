@@ -456,7 +456,7 @@ class ChangeJoin:
             again = "Populate a new one" if self._state is None else "Close it and open its folder again"
             raise StateError(
                 f"The join is incomplete in memory, because an error interrupted an epoch. {again} with jn.changes(…).",
-                name="JN-STATE-CLOSED",
+                name="JN-STATE-INCOMPLETE",
             )
         if self._closed:
             raise PlanError("The join is closed. Open it again with jn.changes(…).", name="JN-STATE-CLOSED")

@@ -113,8 +113,8 @@ def _is_extent(extent: object) -> bool:
 class Stats:
     """What is known of both inputs.
 
-    What a caller gives is not gathered again. It may be wrong: a join is then slower, not wrong, since what is held in
-    memory on a caller's word is counted before.
+    Figures that a caller passes are not gathered again. If they are wrong, a join may be slower, but its result is
+    right: user-supplied statistics alone never cause a table to be buffered.
 
     Raises
     ------

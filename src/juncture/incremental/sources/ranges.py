@@ -17,7 +17,7 @@ import pyarrow as pa
 from psycopg import sql
 from psycopg.pq import abc
 
-from juncture.errors import DataError, PlanError
+from juncture.errors import DataError, StateError
 from juncture.incremental.postgres.catalog import ensure_publication
 from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
 from juncture.incremental.postgres.pgoutput import Decoder, Gathered, batch_of, change_schema, commit_place
@@ -122,7 +122,7 @@ class RangedSource(PostgresSource):
         """Allow the server to discard the log up to an offset."""
         slot = self._unused(self.slot)
         if slot is None:
-            raise PlanError(
+            raise StateError(
                 f"Slot {self.slot!r} no longer exists, so later changes are lost. Start the query with a new "
                 "checkpoint, output and slot.",
                 name="JN-SLOT-LOST",

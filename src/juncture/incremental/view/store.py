@@ -229,6 +229,6 @@ def _opened(folder: Path, kind: str) -> Any:
             raise StateError(
                 f"Folder {str(folder)!r}: its {kind} is open in another process, or twice in this one. Close the other "
                 "one first.",
-                name="JN-STATE-LOCKED",
+                name="JN-STATE-IN-USE",
             ) from error
         raise StateError(damaged(kind, folder, error), name="JN-STATE-DAMAGED") from error

@@ -278,7 +278,7 @@ class View:
         if self._epoch:
             raise PlanError(
                 f"populate(…) needs a new view, but this one has {self._epoch:,} epochs. Pass changes to apply(…).",
-                name="JN-ALREADY-POPULATED",
+                name="JN-STATE-NOT-EMPTY",
             )
         self.check_open()
         tables_by_source = {self._source(name): each for name, each in tables.items() if each is not None}
@@ -453,7 +453,7 @@ class View:
             again = "Populate a new one" if self._store is None else "Close it and open its folder again"
             raise StateError(
                 f"The view is incomplete in memory: an error interrupted an epoch. {again} with jn.view(…).",
-                name="JN-STATE-CLOSED",
+                name="JN-STATE-INCOMPLETE",
             )
         if self._closed:
             raise PlanError("The view is closed. Open it again with jn.view(…).", name="JN-STATE-CLOSED")

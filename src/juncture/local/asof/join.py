@@ -115,7 +115,7 @@ def find(
         As for `execute`. Which rows the join keeps does not matter, except that ``semi`` and ``anti`` need one
         match, whichever.
     count_ties
-        Whether to count the ties instead of settling them.
+        Whether to count the ties instead of breaking them.
     skip_parts
         Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
     prepared

@@ -124,7 +124,7 @@ class Search:
     context
         What the join may use.
     count_ties
-        Whether to count ties instead of settling them.
+        Whether to count ties instead of breaking them.
     skip_parts
         Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
     keep_codes
