@@ -324,7 +324,7 @@ def test_a_value_without_a_place_in_an_order_does_not_fill_a_key():
     left = pd.DataFrame({"k": pd.Categorical(["b", "a"], ["b", "a"], ordered=True)})
     right = pd.DataFrame({"k": pd.Categorical(["c"])})
     with pytest.raises(
-        jn.DataError, match=r"left column 'k' is an ordered category without 'c'.*Add it to the categories"
+        jn.DataError, match=r"left column 'k' is an ordered category without 'c'.*Add 'c' to the categories"
     ):
         jn.join(left, right, on="k", how="full")
 

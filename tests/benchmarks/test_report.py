@@ -44,7 +44,7 @@ FAILED = {"title": "Slow", "ours": False, "status": "not finished", "reason": "s
 
 def test_rows_are_ordered_by_time_and_failures_come_last():
     assert markdown_table(scenario(FAILED, entry("Peer", 4.0), entry("Juncture", 1.5, ours=True))).splitlines() == [
-        "| | median of 2 runs | range | peak memory | cores busy |",
+        "| | median of 2 runs | least to most | peak memory | cores busy |",
         "| --- | ---: | ---: | ---: | ---: |",
         "| **Juncture** | 1.50 s | 1.50 to 2.50 s | 2.00 GB | 2.0 |",
         "| Peer | 4.00 s | 4.00 to 5.00 s | 2.00 GB | 2.0 |",
@@ -57,7 +57,7 @@ def test_on_spark_java_and_workers_are_told_apart_and_the_choice_is_named():
     forced = entry("Juncture, frames, hash", 2.0, ours=True, java_bytes=1.5e9, answer={"chosen": "hash"})
     _, _, first, second = markdown_table(scenario(chosen, forced)).splitlines()
     assert first.startswith("| **Juncture, frames, auto** → hash | 1.00 s |")
-    assert "| 2.00 GB (1.50 + 0.50) |" in first
+    assert "| 2.00 GB (1.00 + 1.50 + 0.50) |" in first
     assert second.startswith("| **Juncture, frames, hash** | 2.00 s |")
 
 

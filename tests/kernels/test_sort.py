@@ -15,10 +15,10 @@ def test_passes_over_two_slices_sort_stably(codes, cut):
     given_codes, rows = codes.copy(), np.arange(len(codes), dtype=np.int32)
     slices = [slice(0, min(cut, len(codes))), slice(min(cut, len(codes)), len(codes))]
     for shift in range(0, 64, 8):
-        counts = np.empty((2, sort.DIGITS), np.int64)
+        counts = np.empty((2, sort.RADIX), np.int64)
         for number, part in enumerate(slices):
             sort.count_digits(codes[part], shift, counts[number])
-        offsets = (np.cumsum(counts.T.ravel()) - counts.T.ravel()).reshape(sort.DIGITS, 2).T.copy()
+        offsets = (np.cumsum(counts.T.ravel()) - counts.T.ravel()).reshape(sort.RADIX, 2).T.copy()
         moved, moved_rows = np.empty_like(codes), np.empty_like(rows)
         for number, part in enumerate(slices):
             sort.move_by_digit(codes[part], rows[part], shift, offsets[number], moved, moved_rows)

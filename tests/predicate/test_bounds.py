@@ -204,7 +204,7 @@ def test_narrow_types_limit_what_is_left(condition, data_type, expected):
         ({"predicate": "l.a > 3", "l": {"a": (5, 1)}}, SpecError, "Pass a lower end that is not above the upper end"),
         ({"predicate": "l.a > 3", "l": {"a": (1, "x")}}, SpecError, "ends of two types, BIGINT and STRING"),
         ({"predicate": "l.a > 3", "l": {"a": (float("nan"), 1.0)}}, SpecError, "NaN"),
-        ({"predicate": "l.a > 3", "l": {"a": (object(), 1)}}, SpecError, "has the end <object"),
+        ({"predicate": "l.a > 3", "l": {"a": (object(), 1)}}, SpecError, "has the bound <object"),
         (
             {"predicate": "l.a > 3", "l": {"aa": (1, 2)}},
             SchemaError,

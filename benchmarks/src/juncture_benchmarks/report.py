@@ -57,8 +57,8 @@ def markdown_table(scenario: dict[str, Any]) -> str:
     entries = sorted((each for each in scenario["entries"] if not _is_refused(each)), key=_order)
     on_spark = any(each.get("median", {}).get("java_peak_bytes") for each in entries)
     runs = max((len(each["runs"]) for each in entries), default=0)
-    times = ["time, single run"] if runs <= 1 else [f"median of {runs} runs", "range"]
-    heads = [*times, "peak memory (Java + Python workers)" if on_spark else "peak memory", "cores busy"]
+    times = ["time, single run"] if runs <= 1 else [f"median of {runs} runs", "least to most"]
+    heads = [*times, "peak memory (driver + Java + Python workers)" if on_spark else "peak memory", "cores busy"]
     is_limited = "memory_bytes" in scenario.get("facts", {})
     rows = (_cells(each, columns=len(heads), has_range=runs > 1, is_limited=is_limited) for each in entries)
     lines = [f"| | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
@@ -85,7 +85,8 @@ def _cells(entry: dict[str, Any], *, columns: int, has_range: bool, is_limited: 
     median, seconds = entry["median"], [run["seconds"] for run in entry["runs"]]
     memory = f"{median['peak_bytes'] / 1e9:.2f} GB"
     if median["java_peak_bytes"]:
-        memory += f" ({median['java_peak_bytes'] / 1e9:.2f} + {median['worker_peak_bytes'] / 1e9:.2f})"
+        parts = (median[f"{part}_peak_bytes"] / 1e9 for part in ("own", "java", "worker"))
+        memory += f" ({' + '.join(f'{gigabytes:.2f}' for gigabytes in parts)})"
     if is_limited:
         memory += f" ({median['before_bytes'] / 1e9:.2f} before)"
     spread = [f"{min(seconds):.2f} to {max(seconds):.2f} s"] if has_range else []

@@ -2,7 +2,7 @@
 
 A tuple is a struct of parts that are compared lexicographically. The codes of its parts are packed into 64 bits, each
 with the range between its least and its greatest code. If that is too much, ranks among the distinct values replace the
-codes.
+codes. A `StepCoder` returns codes with distances, such as microseconds; a `RankCoder` returns ranks of distinct values.
 """
 
 from __future__ import annotations
@@ -22,47 +22,47 @@ Read = Callable[[], Iterable[pa.Array]]
 """Returns all values of both sides at each call."""
 
 _ROOM = 2**63 - 1
-"""Number of available codes."""
+"""Number of available codes of a tuple."""
 
 
 @dataclass(frozen=True)
-class _Places:
-    """Dense ranks of codes, from zero on: `span` ranks from the code `least`.
+class _Ranks:
+    """A mapping of codes to the ranks 0 to `count` - 1, in the same order.
 
-    `distinct` has the codes of all ranks, ascending; None if they are consecutive.
+    `distinct` has the code of each rank, ascending. If it is None, the codes are consecutive and start at `least`.
     """
 
     least: int
-    span: int
+    count: int
     distinct: Ints | None = None
 
     @classmethod
-    def among(cls, codes: Iterable[Ints]) -> _Places:
+    def among(cls, codes: Iterable[Ints]) -> _Ranks:
         """Return the ranks of codes among the distinct ones."""
         distinct = _distinct(np.concatenate([np.zeros(0, np.int64), *map(_distinct, codes)]))
         return cls(0, max(len(distinct), 1), distinct)
 
     def of(self, codes: Ints) -> Ints:
-        """Return the ranks of known codes; ranks of others are undefined."""
+        """Return the ranks of codes of this mapping; ranks of other codes are undefined."""
         if self.distinct is None:
             return codes - np.int64(self.least)
         # Look codes up in sorted order, for cache locality.
         order = np.argsort(codes)
-        places = np.empty(len(codes), np.int64)
-        places[order] = np.searchsorted(self.distinct, codes[order])
-        return places
+        ranks = np.empty(len(codes), np.int64)
+        ranks[order] = np.searchsorted(self.distinct, codes[order])
+        return ranks
 
 
 @dataclass(frozen=True)
 class _Part:
     """A part of the tuples: the coder of its values and their ranks.
 
-    `before` has the ranks of the combined codes of all parts before it; None if these codes are ranks themselves.
+    `before` ranks the packed codes of all earlier parts. If it is None, these codes are packed without ranking.
     """
 
     coder: StepCoder | RankCoder
-    places: _Places
-    before: _Places | None
+    ranks: _Ranks
+    before: _Ranks | None
 
 
 @dataclass(frozen=True)
@@ -76,32 +76,35 @@ class TupleCoder:
     def of(cls, domain: Domain, types: Sequence[pa.DataType], read: Read) -> TupleCoder:
         """Return the coder of all tuples of two columns, whose types are structs; `read` returns their values.
 
-        The values are read once, and again for each part whose codes do not fit. The distinct values of that part, or
-        of the parts before it, are then in memory.
+        The values are read once, and again for each part whose codes do not fit in the rest of the 64 bits. The
+        distinct values of that part, or of the parts before it, are then in memory.
         """
+        # Number of codes that are left for the next parts.
         coder, room = cls(domain, ()), _ROOM
-        for place, (part, least, greatest) in enumerate(_measured(domain, types, read)):
-            places, before = _Places(least, max(greatest - least + 1, 1)), None
-            if _ROOM >= places.span > room:
-                before = _Places.among(_usable(coder, read()))
-                room = _ROOM // before.span
-            if places.span > room:
-                places = _Places.among(_usable(part, _part(read, place)))
-            if places.span > room:
-                before = _Places.among(_usable(coder, read()))
-                room = _ROOM // before.span
-            coder, room = cls(domain, (*coder.parts, _Part(part, places, before))), room // places.span
+        for index, (part_coder, least, greatest) in enumerate(_measured(domain, types, read)):
+            ranks, before = _Ranks(least, max(greatest - least + 1, 1)), None
+            # The cheapest first: rank the earlier parts if this part alone fits, otherwise or in addition this part,
+            # and finally the earlier parts beside the ranked part.
+            if _ROOM >= ranks.count > room:
+                before = _Ranks.among(_usable(coder, read()))
+                room = _ROOM // before.count
+            if ranks.count > room:
+                ranks = _Ranks.among(_usable(part_coder, _part(read, index)))
+            if ranks.count > room:
+                before = _Ranks.among(_usable(coder, read()))
+                room = _ROOM // before.count
+            coder, room = cls(domain, (*coder.parts, _Part(part_coder, ranks, before))), room // ranks.count
         return coder
 
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one (no part is null or NaN); None if all have."""
         codes, valid = np.zeros(len(array), np.int64), None
         for part, column in zip(self.parts, plain(array).flatten(), strict=False):
-            own, there = part.coder.encode(column)
-            if there is not None:
-                valid = there if valid is None else valid & there
+            part_codes, part_valid = part.coder.encode(column)
+            if part_valid is not None:
+                valid = part_valid if valid is None else valid & part_valid
             codes = codes if part.before is None else part.before.of(codes)
-            codes = codes * np.int64(part.places.span) + part.places.of(own)
+            codes = codes * np.int64(part.ranks.count) + part.ranks.of(part_codes)
         return codes, valid
 
 
@@ -111,29 +114,30 @@ OrderCoder = StepCoder | RankCoder | TupleCoder
 def _measured(
     domain: Domain, types: Sequence[pa.DataType], read: Read
 ) -> Iterator[tuple[StepCoder | RankCoder, int, int]]:
-    """Yield the coder of each part with its least and greatest code; the latter is less if there are no values."""
+    """Yield the coder of each part with its least and greatest code, or with 0 and -1 if there are no values."""
     coders = [
-        None if part.is_ranked else StepCoder.between(part, [each.field(place).type for each in types])
-        for place, part in enumerate(domain.parts)
+        None if part.is_ranked else StepCoder.between(part, [each.field(index).type for each in types])
+        for index, part in enumerate(domain.parts)
     ]
     ends: list[list[int]] = [[] for _ in coders]
     for array in read():
-        for place, column in enumerate(plain(array).flatten()):
-            coder = coders[place]
+        for index, column in enumerate(plain(array).flatten()):
+            coder = coders[index]
             try:
-                ends[place] += [] if coder is None else _ends(coder, column)
+                ends[index] += [] if coder is None else _ends(coder, column)
             except TooWideError:
-                coders[place] = None
-    for place, coder in enumerate(coders):
+                # A value has no 64-bit code, such as a wide decimal, so the part is ranked.
+                coders[index] = None
+    for index, coder in enumerate(coders):
         if coder is not None:
-            yield coder, min(ends[place], default=0), max(ends[place], default=-1)
+            yield coder, min(ends[index], default=0), max(ends[index], default=-1)
         else:
-            ranks = RankCoder.of(domain.parts[place], _part(read, place))
-            yield ranks, 0, len(ranks.values) - 1
+            ranked = RankCoder.of(domain.parts[index], _part(read, index))
+            yield ranked, 0, len(ranked.values) - 1
 
 
 def _ends(coder: StepCoder, column: pa.Array) -> list[int]:
-    """Return the least and the greatest code of some values, or None."""
+    """Return the least and the greatest code of some values; an empty list if no value has a code."""
     [codes] = _usable(coder, [column])
     return [int(codes.min()), int(codes.max())] if len(codes) else []
 
@@ -146,10 +150,10 @@ def _distinct(codes: Ints) -> Ints:
     return codes[is_new]
 
 
-def _part(read: Read, place: int) -> Iterator[pa.Array]:
+def _part(read: Read, index: int) -> Iterator[pa.Array]:
     """Yield the values of a part."""
     for array in read():
-        yield plain(array).flatten()[place]
+        yield plain(array).flatten()[index]
 
 
 def _usable(coder: StepCoder | RankCoder | TupleCoder, columns: Iterable[pa.Array]) -> Iterator[Ints]:

@@ -376,7 +376,7 @@ class ChangeJoin:
         row = int(np.flatnonzero(missing)[0])
         raise DataError(
             f"The {side} changes delete a row that does not exist ({int(missing.sum()):,} in all): "
-            f"{delta.batch.slice(row, 1).to_pylist()[0]}. The epoch was not applied. Correct the changes, or pass "
+            f"{delta.batch.slice(row, 1).to_pylist()[0]}. These changes were not applied. Correct them, or pass "
             "unmatched_deletes='count' to skip and count such deletes.",
             name="JN-DELETE-UNMATCHED",
         )

@@ -292,8 +292,8 @@ def _as_categories(column: pa.ChunkedArray, dtype: pd.CategoricalDtype, name: st
     added = [value for value in values.categories if value not in dtype.categories]
     if added and dtype.ordered:
         raise DataError(
-            f"The left column {name!r} is an ordered category without {added[0]!r}, the value of an unmatched right "
-            "row. Add it to the categories, or make the category unordered.",
+            f"The left column {name!r} is an ordered category without {added[0]!r}, but the result also has the "
+            f"keys of unmatched right rows in it. Add {added[0]!r} to the categories, or make the category unordered.",
             name="JN-LIBRARY-VALUE",
         )
     categories = dtype.categories.append(pd.Index(added, dtype=values.categories.dtype)) if added else dtype.categories

@@ -12,17 +12,18 @@ import numpy as np
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, WordsOut
 from juncture.kernels.compiled import compiled
 
-DIGITS = 256
-"""Values of a digit: as many output streams as the caches can handle."""
+RADIX = 256
+"""Number of values of a digit. `move_by_digit` writes to one place per value, and the caches can handle this many."""
 
 
 @compiled
 def pack(keys: Codes, on: Ints, rows: Codes, least: int, bits: int, codes: WordsOut) -> None:
     """Pack key and value of a slice of rows into codes that sort alike.
 
-    ``bits`` hold a value minus ``least``; keys must fit in the rest.
+    ``keys`` and ``on`` are indexed by the row numbers in ``rows``. The low ``bits`` of a code have the value minus
+    ``least``; keys must fit in the rest.
     """
-    # With one key there may be no bits left, but then its code is zero.
+    # Values may need all 64 bits if there is a single key, which is 0: any shift keeps it 0.
     shift = np.uint64(min(bits, 63))
     for i in range(len(rows)):
         row = np.uint64(rows[i])
@@ -39,10 +40,10 @@ def unpack(codes: Words, least: int, bits: int, on: IntsOut) -> None:
 
 @compiled
 def count_digits(codes: Words, shift: int, counts: IntsOut) -> None:
-    """Count each value of the digit at bit ``shift`` in a slice of codes (``counts``, out: `DIGITS` counts)."""
+    """Count each value of the digit at bit ``shift`` in a slice of codes (``counts``, out: `RADIX` counts)."""
     counts[:] = 0
     for i in range(len(codes)):
-        counts[np.int64((codes[i] >> np.uint64(shift)) & np.uint64(DIGITS - 1))] += 1
+        counts[np.int64((codes[i] >> np.uint64(shift)) & np.uint64(RADIX - 1))] += 1
 
 
 @compiled
@@ -55,7 +56,7 @@ def move_by_digit(
     output.
     """
     for i in range(len(codes)):
-        digit = np.int64((codes[i] >> np.uint64(shift)) & np.uint64(DIGITS - 1))
+        digit = np.int64((codes[i] >> np.uint64(shift)) & np.uint64(RADIX - 1))
         place = offsets[digit]
         offsets[digit] = place + 1
         out_codes[place] = codes[i]
@@ -75,7 +76,7 @@ def is_ascending(codes: Words) -> bool:
 
 @compiled
 def mark_runs(on: Ints, starts: Ints, ends: CodesOut) -> int:
-    """Write the end of each position's run of equal values in sorted groups; return the values in runs of several."""
+    """Write the end of each position's run of equal values in sorted groups; return the number of repeated values."""
     repeated = 0
     for group in range(len(starts) - 1):
         end = starts[group + 1]

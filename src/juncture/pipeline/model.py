@@ -22,7 +22,7 @@ SourceFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "icebe
 SinkFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres"]
 
 SOURCE_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres")
-KEPT_FORMATS = ("delta", "iceberg", "jdbc")
+SPARK_ONLY_FORMATS = ("delta", "iceberg", "jdbc")
 """Formats that only Spark reads and writes, with additional packages."""
 
 MANY, INTERPOLATE = "many", "interpolate"

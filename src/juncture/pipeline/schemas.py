@@ -13,7 +13,7 @@ from juncture.files.found import paths_of
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import (
-    KEPT_FORMATS,
+    SPARK_ONLY_FORMATS,
     Check,
     Derived,
     DistanceLimits,
@@ -281,7 +281,7 @@ def _inputs(looking: _Looking) -> list[Path]:
         given = resolved(source, looking.folder)
         for path in given.paths:
             try:
-                is_table = format_name(given) in KEPT_FORMATS
+                is_table = format_name(given) in SPARK_ONLY_FORMATS
                 files += [] if "://" in path else [Path(path)] if is_table else paths_of(path, "path")
             except JunctureError:
                 continue

@@ -11,7 +11,7 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import format_of
 from juncture.files.output import check_target
-from juncture.pipeline.model import KEPT_FORMATS, File, SinkSection
+from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection
 from juncture.pipeline.postgres import check_options
 from juncture.planner.decision import Engine
 
@@ -26,12 +26,12 @@ def sink_format(sink: SinkSection) -> str:
 
 
 def is_here(sink: SinkSection) -> bool:
-    """Return whether a sink is a local or shared file or folder."""
-    return sink.path is not None and "://" not in sink.path and sink.format not in KEPT_FORMATS
+    """Return whether a sink is a file or folder of the file system, local or mounted, and no URI or table."""
+    return sink.path is not None and "://" not in sink.path and sink.format not in SPARK_ONLY_FORMATS
 
 
 def sink_place(sink: SinkSection, folder: Path) -> Path:
-    """Return the path of a sink, relative to the pipeline's folder."""
+    """Return the path of a sink. Relative paths start at the pipeline's folder."""
     return folder / Path(sink.path or "").expanduser()
 
 
@@ -64,7 +64,7 @@ def check_sink(
         raise SpecError(
             f'The sink has {given}. Expected one of them, such as path = "joined.parquet".', name="JN-ARGUMENT-CONFLICT"
         )
-    if engine == "local" and name != "postgres" and (sink.table is not None or name in KEPT_FORMATS):
+    if engine == "local" and name != "postgres" and (sink.table is not None or name in SPARK_ONLY_FORMATS):
         raise SpecError(
             f"table= and format={name!r} are written by Spark only. Run the pipeline on Spark, or write Parquet to a "
             "path.",
@@ -94,7 +94,8 @@ def _check_uris(sink: SinkSection, engine: Engine, *, of_changes: bool) -> None:
         )
     if sink.checkpoint is not None and "://" in sink.checkpoint:
         raise SpecError(
-            f"checkpoint={sink.checkpoint!r} is a URI. Expected a local or shared folder.", name="JN-ARGUMENT-VALUE"
+            f"checkpoint={sink.checkpoint!r} is a URI. Expected a folder, on this machine or mounted.",
+            name="JN-ARGUMENT-VALUE",
         )
 
 
@@ -107,8 +108,8 @@ def _check_postgres(sink: SinkSection, schema: pa.Schema | None, engine: Engine,
         )
     if not of_changes:
         raise SpecError(
-            "format='postgres' needs a maintained run. Run with --changes --engine local, or write files in a batch "
-            "run.",
+            "format='postgres' is written with --changes only. Run with --changes --engine local, or write files in "
+            "a run without it.",
             name="JN-ARGUMENT-CONFLICT",
         )
     if not sink.keys:
@@ -145,8 +146,8 @@ def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:
     _check_names(sink, schema, sink.partitions, "partition_by")
     if sink.partitions and len(sink.partitions) == len(schema.names):
         raise SchemaError(
-            f"partition_by names all columns of {sink.from_!r}. Expected fewer, because files contain the other "
-            "columns. Remove one.",
+            f"partition_by names all columns of {sink.from_!r}. Expected at least one other column, because "
+            "files contain only the other columns. Remove one.",
             name="JN-PARTITION-COLUMNS",
         )
     for column in sink.partitions:

@@ -15,7 +15,7 @@ from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import sampled_schema
 from juncture.files.text.types import as_text
 from juncture.inputs import Files
-from juncture.pipeline.model import KEPT_FORMATS, SourceSection
+from juncture.pipeline.model import SPARK_ONLY_FORMATS, SourceSection
 from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
 from juncture.runtime.partitions import partitions_of
@@ -82,7 +82,7 @@ def check_place(source: SourceSection, engine: Engine) -> None:
                 "--changes.",
                 name="JN-ARGUMENT-CONFLICT",
             )
-    if engine == "local" and (name == "table" or name in KEPT_FORMATS):
+    if engine == "local" and (name == "table" or name in SPARK_ONLY_FORMATS):
         what = "Spark tables" if name == "table" else f"format={name!r}"
         raise SpecError(
             f"table= and format= name {what}, which this process cannot read. Run the pipeline on Spark, or use "
@@ -110,7 +110,7 @@ def check_place(source: SourceSection, engine: Engine) -> None:
 
 def check_there(source: SourceSection, folder: Path) -> None:
     """Refuse a missing file or folder, by its path as written."""
-    for path in source.paths if source.format not in KEPT_FORMATS else ():
+    for path in source.paths if source.format not in SPARK_ONLY_FORMATS else ():
         if "://" not in path and WILDCARDS.isdisjoint(path) and not (folder / Path(path).expanduser()).exists():
             raise DataError(
                 f"path={path!r} does not exist. Expected a file, folder or glob, relative to the pipeline's folder "

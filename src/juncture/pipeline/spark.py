@@ -28,7 +28,7 @@ from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.model import (
-    KEPT_FORMATS,
+    SPARK_ONLY_FORMATS,
     Derived,
     File,
     InterpolateStep,
@@ -272,7 +272,7 @@ class SparkEngine(Engine):
                 return self._postgres(source)
             if source.table is not None:
                 return self._session.read.options(**options).table(source.table)
-            if form in KEPT_FORMATS:
+            if form in SPARK_ONLY_FORMATS:
                 frame = self._session.read.format(form).options(**options).load(*source.paths)
                 # Spark Connect resolves the format when columns are read, not before.
                 _ = frame.schema
@@ -308,7 +308,7 @@ class SparkEngine(Engine):
         reader = self._session.readStream.options(**options)
         if source.table is not None:
             return reader.table(source.table)
-        if form in KEPT_FORMATS:
+        if form in SPARK_ONLY_FORMATS:
             return reader.format(form).load(*source.paths)
         if len(source.paths) != 1:
             raise PlanError(

@@ -13,7 +13,7 @@ from juncture import __version__
 from juncture.errors import JunctureError
 from juncture.files.found import paths_of
 from juncture.pipeline.graph import needed_for
-from juncture.pipeline.model import KEPT_FORMATS, File, SinkSection, SourceSection
+from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection, SourceSection
 from juncture.pipeline.places import placed
 from juncture.pipeline.sinks import is_here, sink_place
 from juncture.pipeline.sources import format_name, resolved
@@ -92,7 +92,7 @@ def _inputs(source: SourceSection) -> list[list[Any]] | None:
     if not source.paths or any("://" in path for path in source.paths):
         return None
     try:
-        if format_name(source) in KEPT_FORMATS:
+        if format_name(source) in SPARK_ONLY_FORMATS:
             return [status for path in source.paths for status in _files(Path(path))]
         return [_status(file) for path in source.paths for file in paths_of(path, "path")]
     except JunctureError:

@@ -177,7 +177,7 @@ def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 
         return codes, rows
     bits = int(codes.max()).bit_length()
     parts = slices(len(codes), context.threads.count, least=_SLICE_LEAST)
-    counts = np.empty((len(parts), kernels.DIGITS), np.int64)
+    counts = np.empty((len(parts), kernels.RADIX), np.int64)
     other_codes, other_rows = np.empty_like(codes), np.empty_like(rows)
     for shift in range(first_bit, bits, _DIGIT_BITS):
 
@@ -189,7 +189,7 @@ def _sorted(codes: Words, rows: Rows, context: JoinContext, *, first_bit: int = 
             continue
         # An item follows all items with smaller digits, and items with its digit in earlier slices.
         before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
-        offsets = np.ascontiguousarray(before.reshape(kernels.DIGITS, len(parts)).T)
+        offsets = np.ascontiguousarray(before.reshape(kernels.RADIX, len(parts)).T)
 
         def move(
             number: int,

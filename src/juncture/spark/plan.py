@@ -20,7 +20,7 @@ from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
 from juncture.spark.inequality.plan import InequalityPlanning
 from juncture.spark.input.computed import computed_sides
-from juncture.spark.input.files import FileSide, in_sql
+from juncture.spark.input.files import FileSide, as_frames
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
 from juncture.spark.planning import Planning, PlanRequest
@@ -77,9 +77,11 @@ def plan(
     check_types(join, left_side.spark_schema, right_side.spark_schema)
     join, *sides = typed_sides(join, left_side, right_side)
     request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
+    # With some aggregates, a join runs as another kind.
     planning = PLANNINGS[spec.joined_as](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
+    # These sides still have the null types that `typed_sides` replaced, and the result gets them back.
     query = Query(given_back(built.frame, join, left_side, right_side))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
@@ -100,7 +102,7 @@ def plan(
 
 @spark_errors()
 def _match_report(join: ResolvedAsof, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
-    join, left_side, right_side = in_sql(join, left, right)
+    join, left_side, right_side = as_frames(join, left, right)
     return match_report(join, left_side.frame, right_side.frame, _joined)
 
 
@@ -134,12 +136,12 @@ class Query:
 
 
 def _schema_given(table: Any, side: SparkSide) -> pa.Schema:
-    """Return the schema of a table as passed: files may have encodings that Spark lacks."""
+    """Return the schema of a table as the user passed it: files may have encodings that Spark lacks."""
     return side.given_schema if isinstance(side, FileSide) and not is_spark_frame(table) else side.schema
 
 
 def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:
-    """Return the join resolved against the schemas of tasks, after validating it against the schemas passed."""
+    """Validate a join against the user's schemas (`given`); resolve it against those of Spark's rows (`schemas`)."""
     join: Resolved = spec.resolve(*given)
     return join if given == schemas else spec.resolve(*schemas)
 
@@ -148,8 +150,8 @@ def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Reso
     """Return a join and its inputs, with columns of the null type cast to the type that the join assumes."""
     if (join.left_schema, join.right_schema) == (left.schema, right.schema):
         return join, left, right
-    # Tasks that read files do not cast.
-    join, left_side, right_side = in_sql(join, left, right)
+    # Tasks that read files cannot cast, but DataFrames can.
+    join, left_side, right_side = as_frames(join, left, right)
     return join, left_side.typed(join.left_schema), right_side.typed(join.right_schema)
 
 

@@ -49,7 +49,7 @@ class SampledRanges:
     """The key ranges of sampled rows that can match, the number of sampled rows, and the rows each stands for."""
 
     ranges: KeyRanges
-    picked: int
+    sampled_rows: int
     weight: float
 
 
@@ -165,7 +165,7 @@ class Statistics:
         *,
         coded: Mapping[Side, Sequence[str]] | None = None,
     ) -> dict[Side, list[pa.Table]]:
-        """Return sampled rows of both sides, already counted, for balancing partitions, in one job.
+        """Return sampled rows of both sides, for balancing partitions, in one job. Call `count` before.
 
         Columns in `coded` may be dictionaries.
         """

@@ -195,7 +195,7 @@ class Asof(OrderedSpec):
     Raises
     ------
     SpecError
-        If an argument is invalid for all tables.
+        If an argument is invalid whatever the tables are.
 
     Notes
     -----

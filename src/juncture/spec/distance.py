@@ -30,7 +30,7 @@ def freeze_distance(argument: str, value: object) -> Distance | None:
         return None
     if isinstance(distance, Fraction):
         raise SpecError(
-            f"{argument}={value!r} has no exact decimal representation. Pass a Decimal with the digits that you need.",
+            f"{argument}={value!r} is a fraction that no decimal equals. Pass a Decimal with the digits that you need.",
             name="JN-DISTANCE-VALUE",
         )
     if isinstance(distance, bool) or not isinstance(distance, int | float | Decimal | TimeLength | str):

@@ -77,7 +77,7 @@ class Equi(Spec):
     Raises
     ------
     SpecError
-        If an argument is invalid for all tables.
+        If an argument is invalid whatever the tables are.
 
     Notes
     -----

@@ -22,7 +22,7 @@ BEFORE, AFTER = "juncture:before:", "juncture:after:"
 
 
 @dataclass(frozen=True)
-class Lines:
+class InterpolatedColumns:
     """The columns to interpolate between the rows before and after.
 
     ``kept`` are the left columns. ``columns`` are pairs of a right column and the output name of its values.
@@ -71,6 +71,7 @@ class Interpolation:
                 name="JN-ARGUMENT-VALUE",
             )
         before, after = (
+            # The right `on` is the other end of the line, so it must remain a column.
             Asof(direction=direction, tolerance=each, coalesce=False, **shared)  # type: ignore[arg-type]
             for direction, each in (("backward", sides[0]), ("forward", sides[1]))
         )
@@ -91,7 +92,7 @@ class Interpolation:
             "the row after": Right(right, self.after, {name: AFTER + name for name in wanted}),
         }
 
-    def resolve(self, left: pa.Schema, right: pa.Schema) -> Lines:
+    def resolve(self, left: pa.Schema, right: pa.Schema) -> InterpolatedColumns:
         """Validate the interpolation against two schemas."""
         on, right_on = map(str, self.before.on_pair())
         check_columns(right, self.columns, argument="columns", side="right")
@@ -118,4 +119,4 @@ class Interpolation:
                 )
             named.append((name, output))
         domain = common_domain(left.field(on), right.field(right_on))
-        return Lines(tuple(left.names), on, right_on, domain, tuple(named))
+        return InterpolatedColumns(tuple(left.names), on, right_on, domain, tuple(named))

@@ -129,7 +129,7 @@ class Overlap(AggregatingSpec):
     Raises
     ------
     SpecError
-        If an argument is invalid for all tables.
+        If an argument is invalid whatever the tables are.
 
     Notes
     -----

@@ -157,7 +157,7 @@ class Range(OrderedSpec, AggregatingSpec):
     Raises
     ------
     SpecError
-        If an argument is invalid for all tables.
+        If an argument is invalid whatever the tables are.
 
     Notes
     -----
@@ -204,7 +204,7 @@ class Range(OrderedSpec, AggregatingSpec):
         self._check_windows()
 
     def _check_windows(self) -> None:
-        """Raise SpecError for windows that are invalid for all tables."""
+        """Raise SpecError for windows that are invalid whatever the tables are."""
         if self.windows is None:
             _check_window(self.lower, self.upper)
             return
@@ -334,7 +334,7 @@ def _around(windows: Sequence[tuple[Bound | None, Bound | None]]) -> tuple[Bound
 
 
 def _check_window(lower: Distance | None, upper: Distance | None) -> None:
-    """Raise SpecError for ends that are invalid for all tables. Texts are validated with the schemas."""
+    """Raise SpecError for ends that are invalid whatever the tables are. Texts are validated with the schemas."""
     if _is_open(lower, -math.inf) and _is_open(upper, math.inf):
         raise _has_no_end(lower, upper)
     if isinstance(lower, TimeLength) and isinstance(upper, TimeLength):

@@ -41,7 +41,8 @@ class ResolvedWhere(ResolvedInequality):
 
         condition = condition_of(self.predicate, self.shape)
         if self.nulls_equal and condition.equalities:
-            # In one table of keys, nulls are equal for all columns or for none.
+            # Nulls are equal in ``by``, but not in `=` of the predicate. One hash table supports one rule for all its
+            # keys, so the equalities of the predicate are checked on pairs (`exact=False`) and are no keys.
             return replace(condition, equalities=(), exact=False)
         return condition
 
@@ -86,7 +87,7 @@ class Where(AggregatingSpec):
     Raises
     ------
     SpecError
-        If an argument is invalid for all tables.
+        If an argument is invalid whatever the tables are.
 
     Notes
     -----
@@ -146,10 +147,12 @@ class Where(AggregatingSpec):
         columns = ComputedColumns(left, right)
         by = columns.pairs(self.by_pairs(), "by")
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        # In unmatched right rows, the left key columns are filled with the right keys.
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         return self._resolved(columns.left, columns.right, by)
 
     def _over(self, join: ResolvedWhere, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
+        """Return the same join for other schemas, such as those of the columns that a task reads."""
         return self._resolved(left, right, join.by_pairs)
 
     def _resolved(self, left: pa.Schema, right: pa.Schema, equal: Sequence[tuple[str, str]]) -> ResolvedWhere:
@@ -192,10 +195,11 @@ def resolved_where(
 ) -> ResolvedWhere:
     """Return a join by equal columns and a predicate, all of them validated.
 
-    ``by`` has the left and the right columns that must be equal; in the schemas, compared columns have their typed
-    form.
+    ``by`` has the left and the right columns that must be equal. In the schemas, compared columns of the null type have
+    the type of the other side.
     """
     how = aggregate_how(spec.how, spec.agg)
+    # They order the matches of a left row for aggregates such as "first" and "list".
     tie_columns = tuple(name for name in own_columns(right).names if name not in by[1])
     pairs = list(zip(*by, strict=True))
     return ResolvedWhere(

@@ -36,7 +36,7 @@ __all__ = ["Run", "judge", "run_in_process"]
 Run = Callable[[Case, Spec, Any, Any], Any]
 """Runs the join of a case, given its spec and its two inputs."""
 
-_NO_ROOM = ("the coarsest unit of Polars", "of an unmatched right row", "of unmatched right rows")
+_NO_ROOM = ("the coarsest unit of Polars", "of unmatched right rows")
 """What errors say where the values of an answer do not fit the types of the left table's library."""
 
 _LEFT_ROWS_ONLY = ("inner", "left", "semi", "anti")

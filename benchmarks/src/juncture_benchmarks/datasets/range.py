@@ -220,7 +220,7 @@ def write_intervals(
     length
         The mean length of the intervals; each has from half to one and a half of it.
     long_share
-        The share of intervals that cover the whole line, evenly among the rows of both tables.
+        The share of intervals that cover the whole range of values, evenly among the rows of both tables.
 
     Returns
     -------

@@ -16,20 +16,20 @@ _PREFACE = """
 Two tables are joined by a window or by overlapping intervals. Joins read Parquet files. In-process results are Arrow
 tables in memory. On Spark, the `noop` sink receives every row.
 
-- Each run has a new process, which first joins two small tables in the same way. Times exclude imports, compilation and
-  the start of the session.
-- Contestants take turns. Every result is compared with a NumPy computation. Wrong results have no time.
-- Peak memory counts the resident pages of all processes, including Java's heap and Python workers.
+- Each run has a new process, which first joins two small tables. Times exclude imports, compilation and Spark's start.
+- Contestants take turns. Every result is compared with a NumPy computation. A wrong result would have no time.
+- Peak memory counts the resident pages of all processes. The parts in parentheses may peak at different times. With
+  `auto`, the small join starts Python workers, even if the chosen algorithm does not need them.
+- *Range* and *bucket* are [algorithms of Juncture](../windows.md#on-spark) on Spark.
 
 **Events** are the tables of the article "Efficient Range-Joins With Spark 2.0": an event and a measurement every ten
-seconds. The join matches each event with the measurements of the hour before it, about 360. The naive query has only
-the condition, and runs only if it needs less than ten minutes. *Bins and a double join* is the article's method.
+seconds. Each event matches the measurements of the hour before it, about 360. *Bins and a double join* is the article's
+method: Spark joins rows by their hour, and each measurement is repeated for the next hour.
 
-**Points** are unsorted integers. **Intervals** have unsorted starts, and lengths around a mean. Two skewed cases have
-about as many matches as the even cases:
-
-- *Half of all rows in one bin*: half of the left and half of the right rows share one bin, but do not match.
-- *0.1% over the whole line*: each of these intervals overlaps all others.
+**Points** are unsorted integers. A left point matches the right points in the window below it, or around it in the band
+join. **Intervals** have unsorted starts, and match if they overlap. Two skewed cases have about as many matches as the
+even cases. *Half of all rows in one bin*: these left and right points are close together, but do not match. *0.1% of
+them over all values*: each of these intervals overlaps all others.
 """
 
 _COMPARED = (
@@ -38,15 +38,18 @@ _COMPARED = (
     ("Aggregates, with `agg=` against join then group", ("local-agg", "juncture-agg"), ("local-agg", "juncture-group")),
     *(
         (
-            f"{place}, {skewed} against even {shape}",
+            f"{place}, {shape}, {title} against even",
             (f"{engine}-skew-{shape}-{skewed}", ours),
             (f"{engine}-skew-{shape}-even", ours),
         )
         for engine, place, ours in (("local", "In-process", "juncture"), ("spark", "Spark", "juncture-auto"))
-        for shape, skewed in (("points", "hot"), ("intervals", "long"))
+        for shape, skewed, title in (
+            ("points", "hot", "half of all rows in one bin"),
+            ("intervals", "long", "0.1% of them over all values"),
+        )
     ),
     (
-        "Spark, Juncture at 1,000,000 rows against naive at 50,000",
+        "Spark, Juncture at 1,000,000 rows against the condition alone at 50,000",
         (f"{SEED_SCENARIO}-1000000", "juncture-auto"),
         (f"{SEED_SCENARIO}-50000", "naive"),
     ),
@@ -91,7 +94,8 @@ def _comparisons(scenarios: list[dict[str, Any]]) -> str:
         for title, ours, theirs in _COMPARED
         if ours in medians and theirs in medians
     ]
-    head = ["Ratios of medians:", "", "| | time | peak memory |", "| --- | ---: | ---: |"]
+    title = "Time and memory of the first, divided by those of the second:"
+    head = [title, "", "| | time | peak memory |", "| --- | ---: | ---: |"]
     return "\n".join([*head, *lines]) if lines else ""
 
 
@@ -105,7 +109,10 @@ def _seed_table(scenarios: list[dict[str, Any]]) -> str:
     titles = list(dict.fromkeys(entry["title"] for each in events for entry in each["entries"]))
     if not titles:
         return ""
-    lines = ["Measurements in the hour before each event, on Spark, single runs:", ""]
+    lines = [
+        "Events on Spark, single runs. *The condition alone* ends before ten minutes, and all but *auto* at 1M rows:",
+        "",
+    ]
     lines += [f"| rows a side | rows out | {' | '.join(titles)} |", "| ---: " * (len(titles) + 2) + "|"]
     for each in events:
         entries = {entry["title"]: entry for entry in each["entries"]}

@@ -25,12 +25,12 @@ _SEED_ROWS = {
     "tiny": (500, 1_000),
 }
 _NAIVE_ROWS_MAX = 80_000
-"""Its cost grows with the square of the rows: with the next size it would pass ten minutes."""
+"""The cost of the naive query grows with the square of the rows: the next size would take more than ten minutes."""
 _COMPARED_ROWS_MAX = 1_000_000
 """Beyond this number of rows, billions of matches take minutes with every algorithm."""
 _HOUR_US = 3_600_000_000
 _SPACING = 100
-"""Points and starts are so far apart, on average."""
+"""Average distance between neighbouring points, and between neighbouring starts of intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ def _seed(rows: int) -> _Workload:
     naive = ("naive",) if rows <= _NAIVE_ROWS_MAX else ()
     return _Workload(
         name=f"{SEED_SCENARIO}-{rows}",
-        title="measurements of the hour before each event, one of each every ten seconds",
+        title="events and the measurements of the hour before",
         rows=rows,
         write=lambda folder, rows: write_events(folder, left_rows=rows, right_rows=rows),
         window={"lower": -_HOUR_US, "upper": 0, "closed": "right"},
@@ -126,8 +126,8 @@ def _skewed(engine: str, points: int, matches: int, intervals: int, contestants:
     """Return an even and a skewed case of points and of intervals, which have about as many matches.
 
     Half of the right points are out of reach of all left ones, so the window is twice as long where points are hot.
-    Intervals that cover the whole line overlap all, which brings many matches: in the even case, all intervals are so
-    much longer instead.
+    An interval over all values overlaps all others, which adds many matches. In the even case, all intervals are longer
+    instead.
     """
     long = intervals // 1_000
     hot = _look_back(2 * matches)
@@ -158,7 +158,7 @@ def _skewed(engine: str, points: int, matches: int, intervals: int, contestants:
         ),
         _Workload(
             name=f"{engine}-skew-intervals-long",
-            title="intervals, 0.1% of them over the whole line, about as many matches",
+            title="intervals, 0.1% of them over all values, about as many matches",
             rows=intervals,
             write=partial(_intervals, matches=1, long_share=0.001),
             window={},

@@ -27,7 +27,7 @@ _UNCHANGED = b"\x00unchanged"
 
 
 @dataclass
-class Gathered:
+class TableChanges:
     """Changes of one table in the order of the log. ``is_truncated`` deletes all earlier rows first."""
 
     rows: list[_Row] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Gathered:
         self.weights.clear()
         self.is_truncated = True
 
-    def add(self, later: Gathered) -> None:
+    def add(self, later: TableChanges) -> None:
         """Append later changes."""
         if later.is_truncated:
             self.truncate()
@@ -53,10 +53,10 @@ class Decoder:
 
     def __init__(self, tables: Mapping[str, PostgresTable]) -> None:
         self._tables = {table.oid: table for table in tables.values()}
-        self._gathered: dict[str, Gathered] = {}
+        self._gathered: dict[str, TableChanges] = {}
         self.in_transaction = False
 
-    def taken(self) -> dict[str, Gathered]:
+    def taken(self) -> dict[str, TableChanges]:
         """Return and clear the changes of the transaction that has just ended, by table."""
         taken, self._gathered = self._gathered, {}
         return taken
@@ -85,8 +85,8 @@ class Decoder:
             self._truncate(message)
         return None
 
-    def _of(self, table: PostgresTable) -> Gathered:
-        return self._gathered.setdefault(table.name, Gathered())
+    def _of(self, table: PostgresTable) -> TableChanges:
+        return self._gathered.setdefault(table.name, TableChanges())
 
     def _add(self, table: PostgresTable, row: _Row, weight: int) -> None:
         gathered = self._of(table)
@@ -215,7 +215,7 @@ def columns_of(table: PostgresTable, texts: list[pa.Array]) -> list[pa.Array]:
     return columns
 
 
-def batch_of(table: PostgresTable, gathered: Gathered) -> pa.RecordBatch:
+def batch_of(table: PostgresTable, gathered: TableChanges) -> pa.RecordBatch:
     """Return changes of a table as a change batch."""
     columns = zip(*gathered.rows, strict=True) if gathered.rows else [()] * len(table.columns)
     texts = [pa.array(list(column), pa.string()) for column in columns]

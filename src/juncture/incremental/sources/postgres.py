@@ -1,8 +1,11 @@
 """PostgreSQL as a source: a snapshot of its tables, then the changes of each transaction, without gap or overlap.
 
 The slot is created first, with a snapshot of the tables at its first position. While the tables are read, its name is
-``…_new``: if the process stops in the meantime, this name shows that the slot is unused. It is renamed after the rows
-were committed.
+``…_new``: if the process stops in the meantime, this name shows that the slot is unused. `start` is called after the
+rows were committed to the state. It copies the slot to its final name, and drops ``…_new``.
+
+A position in the log is an LSN (log sequence number), here an integer. An offset is an LSN with the IDs of the server,
+the slot and the tables.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from psycopg import sql
 from juncture.errors import JunctureError, PlanError, SpecError, StateError
 from juncture.incremental.postgres.catalog import PostgresTable, check_server, ensure_publication, find_tables
 from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
-from juncture.incremental.postgres.pgoutput import Decoder, Gathered, batch_of, columns_of
+from juncture.incremental.postgres.pgoutput import Decoder, TableChanges, batch_of, columns_of
 from juncture.incremental.postgres.replication import LogStream, SlotStatus, create_slot, in_use, slot_status
 from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
 from juncture.spec.size import format_size
@@ -33,8 +36,8 @@ _SLOT_STAYS = (
     "followed again."
 )
 _SLOT_KEEPS = (
-    "The server keeps %s of its log for the slot %r, from which no process reads. Follow with the slot, or drop it: "
-    "SELECT pg_drop_replication_slot(%r)."
+    "The server keeps %s of its log for the slot %r, from which no process reads. Run the join that reads from it, or "
+    "drop the slot: SELECT pg_drop_replication_slot(%r)."
 )
 
 _NEW = "_new"
@@ -44,9 +47,9 @@ _IN_USE_S = 5.0
 _KEPT_BYTES_MOST = 1 << 30
 """Warn if the server retains more log than this for an unused slot."""
 _IDLE_BYTES = 16 << 20
-"""After this much log of other tables, an epoch without changes lets the server discard it."""
+"""After this much log of other tables, an empty epoch is returned, so that the server may discard this log."""
 _LINGER_S = 0.005
-"""How long an epoch waits for the next message: a busy server sends more slowly than it is read."""
+"""How long to wait for the next message before an epoch ends: this source reads faster than a busy server sends."""
 _BLOCK_BYTES = 1 << 20
 
 
@@ -74,7 +77,7 @@ class PostgresSource:
         self._dsn, self.slot, self.publication = dsn, slot, publication or slot
         self._stream: LogStream | None = None
         self._problem: JunctureError | None = None
-        self._place = 0
+        self._lsn = 0
         self._is_closed = self._is_published = False
         self._connection = connected(dsn)
         try:
@@ -149,8 +152,9 @@ class PostgresSource:
         with self._asking("read the tables"):
             if self.status() is not None:
                 raise PlanError(
-                    f"Slot {self.slot!r} exists already, but the state is empty. Open the state of the slot, pass "
-                    f"another name as slot=, or drop the slot: SELECT pg_drop_replication_slot('{self.slot}').",
+                    f"Slot {self.slot!r} exists already, but the state is empty. Open the state folder "
+                    "that was populated from this slot, pass another name as slot=, or drop the slot: "
+                    f"SELECT pg_drop_replication_slot('{self.slot}').",
                     name="JN-SLOT-EXISTS",
                 )
             self._ensure_publication()
@@ -163,15 +167,15 @@ class PostgresSource:
         """Create the slot, and read the tables at its first position."""
         replication = replicating(self._dsn)
         try:
-            made = create_slot(replication, new)
+            slot = create_slot(replication, new)
             # The snapshot is valid until the next command on the exporting connection.
             with connected(self._dsn, autocommit=False) as connection:
                 connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(made.snapshot))
+                connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(slot.snapshot))
                 tables = {name: copied(connection, table, read) for name, table in self._tables.items()}
         finally:
             replication.finish()
-        return Snapshot(tables, self._offset(made.place))
+        return Snapshot(tables, self._offset(slot.place))
 
     def start(self, offset: Any) -> None:
         """Resume from an offset, also after an error.
@@ -190,14 +194,14 @@ class PostgresSource:
         """
         self._check_open()
         self._end_stream()
-        place = self._place_of(offset)
+        lsn = self._lsn_of(offset)
         with self._asking(f"resume the slot {self.slot!r}"):
-            self._take_slot(place)
+            self._take_slot(lsn)
             self._ensure_publication()
         self._decoder = Decoder(self._tables)
         self._problem = None
-        self._place = place
-        self._stream = LogStream(self._dsn, self.slot, self.publication, place)
+        self._lsn = lsn
+        self._stream = LogStream(self._dsn, self.slot, self.publication, lsn)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
         """Return the changes of whole transactions.
@@ -239,7 +243,7 @@ class PostgresSource:
     def _next(self, stream: LogStream, rows: int, timeout_s: float) -> SourceEpoch | None:
         if self._problem is not None:
             raise self._problem
-        gathered: dict[str, Gathered] = {}
+        gathered: dict[str, TableChanges] = {}
         transactions, count = 0, 0
         until = time.monotonic() + timeout_s
         while count < rows:
@@ -257,26 +261,26 @@ class PostgresSource:
                 break
             if end is None:
                 continue
-            self._place = end
-            taken = self._decoder.taken()
-            transactions += bool(taken)
-            for name, changes in taken.items():
+            self._lsn = end
+            committed = self._decoder.taken()
+            transactions += bool(committed)
+            for name, changes in committed.items():
                 count += len(changes.rows) + changes.is_truncated
-                gathered.setdefault(name, Gathered()).add(changes)
+                gathered.setdefault(name, TableChanges()).add(changes)
         return self._epoch(gathered, transactions, count) if gathered else self._idle_epoch()
 
-    def _epoch(self, gathered: Mapping[str, Gathered], transactions: int, count: int) -> SourceEpoch:
+    def _epoch(self, gathered: Mapping[str, TableChanges], transactions: int, count: int) -> SourceEpoch:
         changes = {name: [batch_of(self._tables[name], each)] for name, each in gathered.items() if each.rows}
         truncated = frozenset(name for name, each in gathered.items() if each.is_truncated)
-        return SourceEpoch(changes, self._offset(self._place), transactions, count, truncated)
+        return SourceEpoch(changes, self._offset(self._lsn), transactions, count, truncated)
 
     def _idle_epoch(self) -> SourceEpoch | None:
         """Return an epoch without changes if changes of other tables have grown the log."""
         assert self._stream is not None
-        if self._decoder.in_transaction or self._stream.end - self._place < _IDLE_BYTES:
+        if self._decoder.in_transaction or self._stream.end - self._lsn < _IDLE_BYTES:
             return None
-        self._place = self._stream.end
-        return SourceEpoch({}, self._offset(self._place), 0, 0)
+        self._lsn = self._stream.end
+        return SourceEpoch({}, self._offset(self._lsn), 0, 0)
 
     def acknowledge(self, offset: Any) -> None:
         """Allow the server to discard the log up to an offset."""
@@ -294,7 +298,7 @@ class PostgresSource:
         self._is_closed = True
 
     def _ensure_publication(self) -> None:
-        """Create or validate the publication, once. The log reports later changes of tables."""
+        """Create or validate the publication, once. A later ALTER TABLE is detected in the log."""
         if not self._is_published:
             ensure_publication(self._connection, self.publication, self._tables)
             self._is_published = True
@@ -319,11 +323,11 @@ class PostgresSource:
         assert row is not None
         return str(row[0])
 
-    def _offset(self, place: int) -> dict[str, Any]:
+    def _offset(self, lsn: int) -> dict[str, Any]:
         oids = {name: table.oid for name, table in self._tables.items()}
-        return {"system": self._system, "slot": self.slot, "lsn": lsn_text(place), "tables": oids}
+        return {"system": self._system, "slot": self.slot, "lsn": lsn_text(lsn), "tables": oids}
 
-    def _place_of(self, offset: Any) -> int:
+    def _lsn_of(self, offset: Any) -> int:
         """Return the position in the log of an offset of this source."""
         now = self._offset(0)
         if not isinstance(offset, dict) or set(offset) != set(now):
@@ -348,11 +352,11 @@ class PostgresSource:
                 )
         return lsn_number(offset["lsn"])
 
-    def _take_slot(self, place: int) -> None:
-        """Ensure a slot that has all changes after a position."""
+    def _take_slot(self, lsn: int) -> None:
+        """Ensure a slot that has all changes after an LSN."""
         slot = self._unused(self.slot)
         new = self._unused(self.slot + _NEW)
-        if slot is None and new is not None and new.confirmed == place:
+        if slot is None and new is not None and new.confirmed == lsn:
             with reported(f"create the slot {self.slot!r}"):
                 self._connection.execute(
                     "SELECT pg_copy_logical_replication_slot(%s, %s, false)", [new.name, self.slot]
@@ -360,7 +364,7 @@ class PostgresSource:
             slot = self.status()
         if slot is None:
             raise StateError(
-                f"Slot {self.slot!r} no longer exists, so changes since {lsn_text(place)} are lost. Populate a new "
+                f"Slot {self.slot!r} no longer exists, so changes since {lsn_text(lsn)} are lost. Populate a new "
                 "state.",
                 name="JN-SLOT-LOST",
             )
@@ -370,9 +374,9 @@ class PostgresSource:
                 f"with SELECT pg_drop_replication_slot('{self.slot}'), and populate a new state.",
                 name="JN-SLOT-LOST",
             )
-        if slot.confirmed > place:
+        if slot.confirmed > lsn:
             raise StateError(
-                f"Slot {self.slot!r} is at {lsn_text(slot.confirmed)}, but the state is at {lsn_text(place)}. The "
+                f"Slot {self.slot!r} is at {lsn_text(slot.confirmed)}, but the state is at {lsn_text(lsn)}. The "
                 "state is an older copy, or another state used the slot. Populate a new state.",
                 name="JN-SLOT-AHEAD",
             )

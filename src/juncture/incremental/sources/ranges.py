@@ -20,7 +20,7 @@ from psycopg.pq import abc
 from juncture.errors import DataError, StateError
 from juncture.incremental.postgres.catalog import ensure_publication
 from juncture.incremental.postgres.connection import connected, lsn_number, lsn_text, replicating, reported
-from juncture.incremental.postgres.pgoutput import Decoder, Gathered, batch_of, change_schema, commit_place
+from juncture.incremental.postgres.pgoutput import Decoder, TableChanges, batch_of, change_schema, commit_place
 from juncture.incremental.postgres.replication import Slot, create_slot
 from juncture.incremental.sources.postgres import PostgresSource, copied
 
@@ -57,7 +57,7 @@ class RangedSource(PostgresSource):
 
     def place(self, offset: Any) -> int:
         """Return the position of an offset, from which the slot has all changes."""
-        place = self._place_of(offset)
+        place = self._lsn_of(offset)
         self._take_slot(place)
         return place
 
@@ -91,7 +91,7 @@ class RangedSource(PostgresSource):
 
     def changes(self, first: int, last: int) -> Iterator[pa.RecordBatch]:
         """Yield the changes of transactions between two positions."""
-        decoder, gathered = Decoder(self._tables), Gathered()
+        decoder, gathered = Decoder(self._tables), TableChanges()
         query = (
             "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, %s, NULL, 'proto_version', '1', "
             "'publication_names', %s)"
@@ -114,7 +114,7 @@ class RangedSource(PostgresSource):
                 gathered.add(taken)
                 if len(gathered.rows) >= _ROWS:
                     yield batch_of(self.table, gathered)
-                    gathered = Gathered()
+                    gathered = TableChanges()
         if gathered.rows:
             yield batch_of(self.table, gathered)
 

@@ -47,7 +47,7 @@ class Dataflow:
                 if isinstance(error, DataError):
                     text, name = error.message, error.name
                 raise DataError(
-                    f"Operator {operator.label!r} failed, and the epoch was not applied: {text}",
+                    f"Operator {operator.label!r} failed, and these changes were not applied: {text}",
                     name=name or "JN-VIEW-VALUE",
                 ) from error
             rows = sum(len(weights) for _, weights in output)

@@ -98,7 +98,7 @@ class Paging:
         if taken > self._memory_bytes:
             raise StateError(
                 f"memory= leaves {self._memory_bytes:,} bytes, but the view's groups and keys take {taken:,} and "
-                "cannot be spilled. The epoch was not applied. Open the view with more memory.",
+                "cannot be spilled. The last changes were not applied. Open the view with more memory.",
                 name="JN-MEMORY-LIMIT",
             )
 

@@ -351,8 +351,9 @@ class View:
             ) from error
         if missing.any() and self.setup.unmatched_deletes == "error":
             raise DataError(
-                f"Source {self._names[source]!r} deletes rows that do not exist ({int(missing.sum()):,} in all). The "
-                "epoch was not applied. Correct the changes, or pass unmatched_deletes='count' to skip and count them.",
+                f"Source {self._names[source]!r} deletes rows that do not exist ({int(missing.sum()):,} in all). "
+                "These changes were not applied. Correct them, or pass unmatched_deletes='count' to skip and count "
+                "such deletes.",
                 name="JN-DELETE-UNMATCHED",
             )
         return ([(delta.batch, delta.weights)] if len(delta) else []), int(missing.sum())

@@ -9,10 +9,10 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, plain, validity
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.kernels.array_types import Floats
-from juncture.spec.interpolate import AFTER, BEFORE, Lines
+from juncture.spec.interpolate import AFTER, BEFORE, InterpolatedColumns
 
 
-def between(lines: Lines, rows: pa.Table) -> pa.Table:
+def between(lines: InterpolatedColumns, rows: pa.Table) -> pa.Table:
     """Return the left columns of rows, and beside them the values on the lines.
 
     Parameters
@@ -26,7 +26,7 @@ def between(lines: Lines, rows: pa.Table) -> pa.Table:
     return pa.table([*columns, *values_between(lines, rows)], names=[*lines.kept, *(name for _, name in lines.columns)])
 
 
-def values_between(lines: Lines, rows: pa.Table) -> list[pa.Array]:
+def values_between(lines: InterpolatedColumns, rows: pa.Table) -> list[pa.Array]:
     """Return the values on the lines, in the order of the columns; null where a row lacks one before or after."""
     now, before, after = (
         _one(rows.column(name)) for name in (lines.on, BEFORE + lines.right_on, AFTER + lines.right_on)
@@ -44,7 +44,7 @@ def values_between(lines: Lines, rows: pa.Table) -> list[pa.Array]:
     return found
 
 
-def _apart(lines: Lines, later: pa.Array, earlier: pa.Array) -> Floats:
+def _apart(lines: InterpolatedColumns, later: pa.Array, earlier: pa.Array) -> Floats:
     """Return how far values are apart, rounded once; 0 where one is null."""
     if lines.domain.kind == "float":
         ends: list[Floats] = [side.cast(pa.float64()).fill_null(0).to_numpy() for side in (later, earlier)]

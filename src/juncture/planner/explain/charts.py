@@ -15,10 +15,10 @@ _CHOSEN, _OTHER = "#d1495b", "#8d99ae"
 _WIDTH = 640
 _BOX_WIDTH, _BOX_HEIGHT, _GAP = 180, 92, 50
 _LETTER_WIDTH = 8
-# The page's font is not known here, and its letters may be wider than those that a legend was measured with.
+# Legends are laid out with the font of this process. The page may have wider letters, so leave space at the right.
 _ROOM = {"left": 5, "top": 5, "bottom": 5, "right": 5 + 4 * _LETTER_WIDTH}
 _LEAST_S = 0.001
-"""Costs below are drawn as this."""
+"""Smaller costs are drawn with this length, because a logarithmic axis cannot show zero."""
 _LINE_LETTERS, _LINE_HEIGHT, _LINES_MAX = 28, 15, 4
 
 
@@ -75,7 +75,9 @@ def draw_flow(left: Sequence[str], right: Sequence[str], step: Sequence[str], re
 
 
 def draw_costs(options: Sequence[dict[str, Any]]) -> str:
-    """Draw the cost of each algorithm that can serve: dicts with ``algorithm``, ``cost_s``, ``says`` and ``chosen``.
+    """Draw the cost of each algorithm that can run: dicts with ``algorithm``, ``cost_s``, ``label`` and ``chosen``.
+
+    ``label`` is the text beside the bar.
 
     The axis is logarithmic: costs differ by orders of magnitude, and are right to within a factor.
     """
@@ -89,7 +91,7 @@ def draw_costs(options: Sequence[dict[str, Any]]) -> str:
     bars = base.mark_rule(strokeWidth=8).encode(
         x=alt.X("from_s:Q", **x), x2="cost_s:Q", color=_by_chosen(alt, alt.Color)
     )
-    labels = base.mark_text(align="left", dx=6, color="currentColor").encode(x=alt.X("cost_s:Q", **x), text="says:N")
+    labels = base.mark_text(align="left", dx=6, color="currentColor").encode(x=alt.X("cost_s:Q", **x), text="label:N")
     return _svg((bars + labels).properties(width=_WIDTH, height={"step": 26}))
 
 
@@ -124,8 +126,8 @@ def draw_distances(points: Sequence[dict[str, Any]]) -> str:
 def draw_lines(points: Sequence[dict[str, Any]], *, is_time: bool = False, numbers: str = "~s") -> str:
     """Draw values over time, a line for each name: dicts with ``at``, ``name`` and ``value``.
 
-    Moments are text, as in ISO 8601; values are, too, where they are moments. Others are written as `numbers` says in
-    the language of d3-format.
+    ``at`` is a time as ISO 8601 text. If `is_time`, ``value`` is one too. Otherwise ``value`` is a number, and
+    `numbers` is the d3-format of the axis.
     """
     alt, _ = charting()
     names = list(dict.fromkeys(point["name"] for point in points))

@@ -113,7 +113,7 @@ def _costs(plan: Decision) -> Iterable[str]:
         {
             "algorithm": each.algorithm,
             "cost_s": each.cost_s,
-            "says": about(each.cost_s),
+            "label": about(each.cost_s),
             "chosen": each.algorithm == plan.algorithm,
         }
         for each in ranked_options(plan)

@@ -184,8 +184,8 @@ def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Lite
     """Return the lower and the upper end of a bound."""
     if isinstance(value, list | tuple) and len(value) != 2:
         raise SpecError(
-            f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and an upper end, such as (1, "
-            "None).",
+            f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and an upper bound, such as "
+            "(1, None).",
             name="JN-BOUND-FORM",
         )
     pair = value if isinstance(value, list | tuple) else (value, value)
@@ -193,7 +193,7 @@ def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Lite
     for end, given in zip(ends, pair, strict=True):
         if end is None and given is not None:
             raise SpecError(
-                f"{argument}[{name!r}] has the end {given!r} ({type(given).__name__}). Expected a number, Decimal, "
+                f"{argument}[{name!r}] has the bound {given!r} ({type(given).__name__}). Expected a number, Decimal, "
                 "date, datetime, timedelta, string, bytes, bool or None.",
                 name="JN-BOUND-FORM",
             )

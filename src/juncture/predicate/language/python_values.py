@@ -42,7 +42,7 @@ def literal_of(value: object, *, argument: str) -> Literal | None:
     if isinstance(value, datetime):
         if value != value:
             raise SpecError(
-                f"{argument} has the end NaT, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+                f"{argument} has the bound NaT, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
             )
         epoch = _EPOCH if value.tzinfo is not None else _EPOCH.replace(tzinfo=None)
         zoned = value.tzinfo is not None
@@ -53,7 +53,7 @@ def literal_of(value: object, *, argument: str) -> Literal | None:
 def _number(value: float | Decimal | Fraction, argument: str) -> Literal:
     if not isinstance(value, Fraction) and math.isnan(value):
         raise SpecError(
-            f"{argument} has the end NaN, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+            f"{argument} has the bound NaN, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
         )
     if not isinstance(value, Decimal):
         return Literal(DOUBLE, value)
@@ -67,7 +67,7 @@ def _numpy_moment(value: np.datetime64, argument: str) -> Literal:
     """Return a date, or a timestamp without a zone, of any unit."""
     if np.isnat(value):
         raise SpecError(
-            f"{argument} has the end NaT, which bounds nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+            f"{argument} has the bound NaT, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
         )
     if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D"):
         return Literal(Type("date"), int(value.astype("datetime64[D]").astype(np.int64)))

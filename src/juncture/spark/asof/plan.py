@@ -12,7 +12,7 @@ from juncture.spark.asof.window import join_window
 from juncture.spark.exchange.broadcast_join import join_broadcast
 from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.input.files import in_sql
+from juncture.spark.input.files import as_frames
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import BuiltJoin, partition_count
@@ -71,7 +71,7 @@ class AsofPlanning(Planning):
             frame, jobs = join_candidates(join, left, right, schema, resources)
             return BuiltJoin(frame, tuple(jobs))
         if not self._algorithms[algorithm].in_python:
-            return BuiltJoin((join_window if algorithm == "window" else join_native)(*in_sql(join, left, right)))
+            return BuiltJoin((join_window if algorithm == "window" else join_native)(*as_frames(join, left, right)))
         count = self._partitions()
         splits_keys = self._algorithms[algorithm].splits_keys
         cuts = even_cuts(count) if self._sample is None else balanced_cuts(self._sample, count, split_keys=splits_keys)

@@ -18,7 +18,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 
 LEFT_WEIGHT = 2.0
-"""The cost of a left row in right rows: it is sorted, and written to the result."""
+"""Cost of a left row if a right row costs 1: a task sorts left rows and writes them, but only streams right rows."""
 
 
 class AsofStatistics(Statistics):
@@ -27,6 +27,7 @@ class AsofStatistics(Statistics):
     def __init__(self, join: ResolvedAsof, left: SparkSide, right: SparkSide, given: Stats | None) -> None:
         super().__init__(left, right, given)
         self._join = join
+        # Footers contain the minimum and maximum. Text and tuples (ranked domains) have no distances, so no extent.
         if isinstance(left, FileSide) and not join.domain.is_ranked:
             ends = left.ends(join.left_on)
             if ends is not None:
@@ -36,7 +37,8 @@ class AsofStatistics(Statistics):
         """Measure strings and nested values of a side if their size is assumed; return whether a job ran."""
         if not isinstance(self.sides[name], FrameSide) or self.of(name).sources.get("row_bytes") != "assumed":
             return False
-        self.learn_totals(name, self.totals({name: True}).toArrow())
+        is_close = True  # Include sizes and the extent.
+        self.learn_totals(name, self.totals({name: is_close}).toArrow())
         self.jobs.append(f"measured the {name} side")
         return True
 
@@ -63,12 +65,12 @@ class AsofStatistics(Statistics):
             self.learn(name, "measured", extent=extent_of(ends, self._join.domain))
 
     def sample(self, partitions: int) -> Sample:
-        """Sample keys and ``on`` of both sides, already counted, in one job."""
+        """Sample keys and ``on`` of both sides in one job. Call `count` before: samples need the numbers of rows."""
         placements = asof_placements(self._join, Coding.of(self._join))
         left, right = self.key_ranges(placements, partitions, coded=[placement.by for placement in placements])
         for name, placement, sampled in zip(self.sides, placements, (left, right), strict=True):
             if placement.by:
-                self.learn_keys(name, sampled.ranges.hashes, sampled.picked)
+                self.learn_keys(name, sampled.ranges.hashes, sampled.sampled_rows)
         return balanced_by(left, right, left_weight=LEFT_WEIGHT)
 
     def _columns(self, name: Side) -> tuple[tuple[str, ...], str]:

@@ -9,7 +9,7 @@ from juncture.spark.equi.by_name import goes_by_name, joined_by_name
 from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
 from juncture.spark.equi.statistics import EquiStatistics
-from juncture.spark.input.files import in_sql
+from juncture.spark.input.files import as_frames
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
 from juncture.spark.sql.join import Pairs
@@ -32,14 +32,14 @@ class EquiPlanning(Planning):
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         self._learners["keys"] = self._sample_keys
-        self._in_sql = in_sql(request.join, request.left, request.right)
+        self._frames = as_frames(request.join, request.left, request.right)
         self._sampled: dict[Side, SampledKeys] = {}
         self._hot: tuple[HotKey, ...] = ()
         self.statistics = EquiStatistics(request.left, request.right, request.given)
 
     @cached_property
     def _pairs(self) -> Pairs:
-        return equi_pairs(*self._in_sql)
+        return equi_pairs(*self._frames)
 
     def _sample_keys(self, _: Algorithm) -> bool:
         """Sample the keys of both sides if a hot key could dominate; return whether a job ran."""
@@ -56,8 +56,8 @@ class EquiPlanning(Planning):
         held = held_side(self._input(), row) if row.holds is not None else None
         hint = Hint(_HINTS[algorithm], held or "right")
         hot = () if row.sends else self._hot
-        if not hot and goes_by_name(*self._in_sql):
-            frame = joined_by_name(*self._in_sql, hint)
+        if not hot and goes_by_name(*self._frames):
+            frame = joined_by_name(*self._frames, hint)
         else:
             frame = join_salted(self._pairs, self._join.how, hot, hint)
         if row.sends:

@@ -15,7 +15,7 @@ from juncture.spark.inequality.bucket import join_bucket
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
-from juncture.spark.input.files import in_sql
+from juncture.spark.input.files import as_frames
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import BuiltJoin, partition_count
@@ -51,7 +51,7 @@ class InequalityPlanning(Planning):
         if isinstance(self._join, ResolvedRange):
             self._right, self._left_out = reachable_files(self._join, self._left, self._right)
         self._placements = inequality_placements(self._join)
-        self._pairs, no_sql = self._in_sql()
+        self._pairs, no_sql = self._sql_pairs()
         spans = None if self._pairs is None else self._pairs.spans
         self._features = JoinFeatures(
             has_keys=bool(self._join.left_by or self._join.condition.equalities),
@@ -67,10 +67,10 @@ class InequalityPlanning(Planning):
         self._cut_details: tuple[tuple[str, str], ...] = ()
         self.statistics = InequalityStatistics(self._left, self._right, request.given)
 
-    def _in_sql(self) -> tuple[Pairs | None, str | None]:
+    def _sql_pairs(self) -> tuple[Pairs | None, str | None]:
         """Return the join in SQL, or why SQL cannot express it."""
         try:
-            return inequality_pairs(*in_sql(self._join, self._left, self._right)), None
+            return inequality_pairs(*as_frames(self._join, self._left, self._right)), None
         except PlanError as error:
             return None, str(error)
 

@@ -180,7 +180,7 @@ def merged(units: Sequence[Unit]) -> tuple[Unit, ...]:
     return tuple(whole)
 
 
-def in_sql(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, FrameSide, FrameSide]:
+def as_frames(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, FrameSide, FrameSide]:
     """Return a join with its inputs as DataFrames; raise as `check_intervals` does. Needs no job."""
     check_intervals(join, left.session)
     frames = in_jvm(left, "left"), in_jvm(right, "right")

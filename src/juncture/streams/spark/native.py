@@ -15,7 +15,7 @@ from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
 from juncture.spark.inequality.condition import inequality_pairs
-from juncture.spark.input.files import in_sql
+from juncture.spark.input.files import as_frames
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.plan import Query, typed_sides
 from juncture.spark.result import given_back
@@ -59,7 +59,7 @@ def plan_of_streams(
     _check(spec, algorithm, sides)
     check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
-    join, left_rows, right_rows = in_sql(*typed_sides(join, *sides))
+    join, left_rows, right_rows = as_frames(*typed_sides(join, *sides))
     bounded = _Bounded(join, orders)
     frame = given_back(_joined(join, left_rows, right_rows, bounded), join, *sides)
     query = Query(frame)

@@ -32,7 +32,7 @@ class KeyedSegment(Segment):
         return super().nbytes + self.starts.nbytes + self.groups.nbytes
 
     def find(self, new_rows: Arranged) -> Iterator[tuple[Codes, Codes]]:
-        """Yield pairs of rows and positions that match, some at a time."""
+        """Yield matching pairs in blocks, as `Segment.find`."""
         if self._matching and len(new_rows.keys) and self._greatest < ~new_rows.codes[0].max():
             return
         yield from matches(
@@ -57,7 +57,7 @@ def grouped(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes
 def matches(
     keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Yield pairs of rows and positions that match, as `find_matches` writes them."""
+    """Yield matching pairs in blocks, as the kernel `find_matches` writes them."""
 
     def find(resume: Ints, rows: Codes, positions: Codes) -> int:
         return kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)

@@ -52,10 +52,10 @@ class OrderedSegment(Segment):
         self.least[self._rising] = self.codes[self._rising, first]
         self.least[1 - self._rising] = self.codes[1 - self._rising, end - 1]
 
-    def keep(self, kept: Codes) -> None:
-        """Keep some of the rows, at least one, in their order."""
-        super().keep(kept)
-        self._span = int(kept[0]), int(kept[-1]) + 1
+    def keep(self, positions: Codes) -> None:
+        """Keep the rows at some positions, at least one, and evict all others. Positions are ascending."""
+        super().keep(positions)
+        self._span = int(positions[0]), int(positions[-1]) + 1
         self._note_least()
 
     def expire(self, limits: Limits) -> Codes:
@@ -86,7 +86,7 @@ class OrderedSegment(Segment):
         return compared <= COMPARED_MOST * len(new_rows.rows)
 
     def find(self, new_rows: Arranged) -> Iterator[tuple[Codes, Codes]]:
-        """Yield pairs of rows and positions that match, some at a time."""
+        """Yield matching pairs in blocks, as `Segment.find`."""
 
         def find(resume: Ints, rows: Codes, positions: Codes) -> int:
             held = self.keys, self.codes

@@ -1,4 +1,4 @@
-"""A segment: stored rows that are arranged together."""
+"""Segments of stored rows. The rows of a segment are *arranged*: sorted in the order in which it is searched."""
 
 from __future__ import annotations
 
@@ -23,21 +23,25 @@ Keys = npt.NDArray[Any]
 
 
 _ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
-"""Number of pairs to find at once: least and greatest at first, and greatest ever."""
+"""Number of pairs to find at once: the first number is limited to the first two, and doubles up to the third."""
 
 
 @dataclass(frozen=True)
 class Arranged:
-    """Rows of a batch that have a key, in the order of the store. ``codes`` has one line for each relation."""
+    """Rows of a batch that have a key, sorted in the order of their segment.
+
+    ``rows`` are row numbers of the batch. ``codes`` has a *line* (a row of the array) for each relation
+    (such as ``l.ts >= r.ts``, see `juncture.streams.condition`), and for other values that limit how long rows live.
+    """
 
     rows: Codes
     keys: Keys
     codes: Table
 
-    def some(self, places: Codes) -> Self:
-        """Return some of the rows, in the same order."""
-        taken = self.rows[places], self.keys[places], lines_of(self.codes, places)
-        return replace(self, rows=taken[0], keys=taken[1], codes=taken[2])
+    def some(self, positions: Codes) -> Self:
+        """Return the rows at some positions, in the same order."""
+        codes = lines_of(self.codes, positions)
+        return replace(self, rows=self.rows[positions], keys=self.keys[positions], codes=codes)
 
     def living(self, limits: Limits) -> Codes:
         """Return the rows that can still match."""
@@ -45,14 +49,16 @@ class Arranged:
 
 
 class Segment(ABC):
-    """Stored rows that are arranged together. ``matched`` is a mask of the arranged rows, not of the batch.
+    """Stored rows of a batch, arranged. A *position* is a place in this order, not a row number of the batch.
 
     Attributes
     ----------
+    matched
+        Mask of the positions whose rows have had a match.
     alive
-        Mask of the rows that can still match.
+        Mask of the positions whose rows can still match.
     least
-        For each line, a lower bound of the codes of living rows.
+        For each line of codes, a lower bound of the codes of living rows. Subclasses fill it.
     """
 
     def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> None:
@@ -71,18 +77,19 @@ class Segment(ABC):
         arrays = (self.rows, self.keys, self.codes, self.matched, self.alive)
         return int(self.batch.nbytes) + sum(array.nbytes for array in arrays)
 
-    def keep(self, kept: Codes) -> None:
-        """Keep some of the rows, at least one, in their order."""
+    def keep(self, positions: Codes) -> None:
+        """Keep the rows at some positions, at least one, and evict all others. Positions are ascending."""
         self.alive[:] = False
-        self.alive[kept] = True
-        self.alive_rows = len(kept)
+        self.alive[positions] = True
+        self.alive_rows = len(positions)
 
     @abstractmethod
     def find(self, new_rows: Arranged) -> Iterator[tuple[Codes, Codes]]:
-        """Yield pairs of rows and positions that match, some at a time, for rows arranged in the same way."""
+        """Yield matching pairs in blocks: positions in `new_rows`, which are arranged alike, and in this segment."""
 
     def expire(self, limits: Limits) -> Codes:
         """Evict rows that can no longer match, and return their positions."""
+        # The kernel below supports one limit per line: no alternatives of limits (branches), and no end of all matches.
         if limits.ended or limits.branches:
             return self.kill(limits.dead(self.codes))
         gone = np.empty(len(self.rows), np.int32)
@@ -103,7 +110,7 @@ class Segment(ABC):
         return rows_at(self.batch, self.rows[positions])
 
     def held(self) -> StateBatch:
-        """Return the rows as they are in the batch."""
+        """Return the batch, with the masks in the order of its rows."""
         alive, matched = np.zeros((2, self.batch.num_rows), np.bool_)
         alive[self.rows] = self.alive
         matched[self.rows] = self.matched
@@ -115,20 +122,20 @@ MadeSegment = TypeVar("MadeSegment", bound=Segment, covariant=True)
 
 
 class Arrangement(Protocol[MadeSegment]):
-    """How the rows of a side are arranged."""
+    """The order of the rows of a side in segments."""
 
     def sorted(self, keys: Keys, codes: Table) -> Arranged:
-        """Return rows that all have a key, arranged."""
+        """Return rows that all have a key, sorted."""
 
     def segment(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> MadeSegment:
         """Return arranged rows of a batch as a segment."""
 
 
 def paged(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int]) -> Iterator[tuple[Codes, Codes]]:
-    """Yield pairs of rows and positions that match, some at a time.
+    """Yield matching pairs of `count` new rows in blocks, as `Segment.find`.
 
-    ``find`` writes as many pairs as there is room for, returns how many, and updates ``resume``, whose first number is
-    the row to continue from.
+    ``find`` writes as many pairs as there is room for, and returns how many. It updates ``resume``: the first number is
+    the row to continue from, and the others are its progress within this row.
     """
     room = min(max(_ROOM_LEAST, 2 * count), _ROOM_FIRST)
     while resume[0] < count:
@@ -148,8 +155,8 @@ def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment
         keys.append(segment.keys[alive])
         codes.append(lines_of(segment.codes, alive))
         matched.append(segment.matched[alive])
-    held = arrangement.sorted(np.concatenate(keys), np.concatenate(codes, axis=1))
-    return arrangement.segment(joined_batches(batches), held, np.concatenate(matched)[held.rows])
+    merged_rows = arrangement.sorted(np.concatenate(keys), np.concatenate(codes, axis=1))
+    return arrangement.segment(joined_batches(batches), merged_rows, np.concatenate(matched)[merged_rows.rows])
 
 
 def first_codes(codes: Table) -> Ints:
@@ -159,7 +166,7 @@ def first_codes(codes: Table) -> Ints:
 
 def lines_of(codes: Table, rows: npt.NDArray[np.signedinteger]) -> Table:
     """Return the codes of some rows, line by line, which is several times as fast as all lines at once."""
-    taken = np.empty((len(codes), len(rows)), np.int64)
-    for line, out in zip(codes, taken, strict=True):
+    selected = np.empty((len(codes), len(rows)), np.int64)
+    for line, out in zip(codes, selected, strict=True):
         np.take(line, rows, out=out, mode="clip")
-    return taken
+    return selected

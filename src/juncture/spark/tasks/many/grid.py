@@ -15,7 +15,7 @@ from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.grid import ResolvedGrid
-from juncture.spec.interpolate import Lines
+from juncture.spec.interpolate import InterpolatedColumns
 
 _ROWS = 1 << 20
 
@@ -48,7 +48,7 @@ class InterpolateRows(OutputStage):
     """Interpolates between the rows before and after, which `feed` contains."""
 
     feed: Feed
-    lines: Lines
+    lines: InterpolatedColumns
 
     def tables(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the rows."""
