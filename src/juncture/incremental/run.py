@@ -93,7 +93,7 @@ class Run:
             room = count
 
     def find(self, keys: Codes, codes: Table) -> Iterator[tuple[Codes, Codes]]:
-        """Yield pairs of rows and positions that match, some at a time. Rows are by key and code, all with a key."""
+        """Yield pairs of rows and positions that match, in blocks. Rows are by key and code, all with a key."""
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
         held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach

@@ -1,6 +1,7 @@
 """The types of plain arrays, shared by kernels and their callers.
 
-A kernel writes only to arrays whose type ends in *Out*.
+A kernel writes only to arrays whose type ends in *Out*. `Codes` are any 32-bit integers, also row numbers. `Words` are
+any 64-bit words, such as codes packed from two values.
 """
 
 from __future__ import annotations

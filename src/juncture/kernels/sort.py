@@ -76,7 +76,10 @@ def is_ascending(codes: Words) -> bool:
 
 @compiled
 def mark_runs(on: Ints, starts: Ints, ends: CodesOut) -> int:
-    """Write the end of each position's run of equal values in sorted groups; return the number of repeated values."""
+    """Write the end of each position's run of equal values in sorted groups, each from ``starts[i]`` to its next.
+
+    Returns the number of positions whose run has two or more values.
+    """
     repeated = 0
     for group in range(len(starts) - 1):
         end = starts[group + 1]

@@ -374,9 +374,9 @@ class Pipeline:
     ) -> AbstractContextManager[dict[str, Follower]]:
         """Maintain each sink with changes in this process, with a state on disk.
 
-        Change files of the sources are applied once each, in the order of their names. The state in ``pipeline.state``
-        stores the rows of the sources that change. The state of steps is in memory, and is computed from these rows
-        when the pipeline is opened.
+        Change files of the sources are applied once each, in the order of their names. The state is in the folder
+        of the key ``state`` of ``[pipeline]``. It stores the rows of the sources that change. The state of steps is in
+        memory, and is computed from these rows when the pipeline is opened.
 
         Parameters
         ----------

@@ -158,7 +158,7 @@ def _sampled(rows: int, drawn: pa.Table, placement: Placement) -> SampledRanges:
 def _learnt(known: SideStats, sampled: SampledRanges) -> SideStats:
     rows = known.rows or 0
     counts = np.unique(sampled.ranges.hashes, return_counts=True)[1]
-    figures, sources = KeySample(counts, sampled.picked, rows, sampled_from(sampled.picked, rows)).figures()
+    figures, sources = KeySample(counts, sampled.sampled_rows, rows, sampled_from(sampled.sampled_rows, rows)).figures()
     return SideStats(rows=known.rows, row_bytes=known.row_bytes, sources=dict(sources), **figures)
 
 

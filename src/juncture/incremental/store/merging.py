@@ -44,7 +44,7 @@ class Piece:
 
 
 def merged_pieces(runs: Sequence[StoredRun]) -> Iterator[Piece]:
-    """Yield the rows of sorted runs in order, some at a time."""
+    """Yield the rows of sorted runs in order, in batches."""
     streams = [_pieces(run, number) for number, run in enumerate(runs)]
     held: dict[int, Piece] = {}
     while True:

@@ -137,7 +137,7 @@ class Pages:
         self._places = {}
 
     def living(self) -> Iterator[BlockRows]:
-        """Yield the rows with a weight, some at a time."""
+        """Yield the rows with a weight, in batches."""
         for stored in self.stored:
             for rows, _ in stored.pieces():
                 yield rows.living()
@@ -193,7 +193,7 @@ def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
 
 
 def loose_pieces(run: Run) -> Iterator[BlockRows]:
-    """Yield the living rows of a run in memory, unsorted, some at a time."""
+    """Yield the living rows of a run in memory, unsorted, in batches."""
     none = np.zeros((0, len(run)), np.int64)
     for first in range(0, len(run), _PIECE_ROWS):
         here = slice(first, first + _PIECE_ROWS)
@@ -202,7 +202,7 @@ def loose_pieces(run: Run) -> Iterator[BlockRows]:
 
 
 def sorted_pieces(run: Run, keys: PageKeys) -> Iterator[BlockRows]:
-    """Yield the living rows of a run in memory in the order on disk, some at a time."""
+    """Yield the living rows of a run in memory in the order on disk, in batches."""
     hashes = keys.hashes(run.keys)
     order = _stored_order(run, keys.hashes(run.groups))
     order = order[run.weights[order] != 0]

@@ -181,7 +181,7 @@ class StoredRun:
         return BlockRows(joined_pieces([batch for _, batch in found]), numbers, states), places
 
     def pieces(self, first: int = 0, end: int | None = None) -> Iterator[tuple[BlockRows, Ints]]:
-        """Yield all rows, or those of some blocks, some at a time, with their positions."""
+        """Yield all rows, or those of some blocks, in batches, with their positions."""
         end = len(self.index) if end is None else end
         step = max(1, _ROWS_AT_ONCE // int(self.index.sizes.max()))
         for begin in range(first, end, step):
