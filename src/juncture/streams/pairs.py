@@ -69,7 +69,7 @@ class PairJoin:
             self.stores["left"].sweep()
 
     def _arranged(self, side: Side, batch: pa.RecordBatch) -> Arranged:
-        """Return the rows of a batch that can match, in the order of the store."""
+        """Return the rows of a batch that can match, arranged like the rows of a segment."""
         compared = self._condition.rows(batch, side)
         if self._order is not None:
             new_rows = self._order.arranged(compared.keys, compared.codes, compared.valid, compared.rising)
