@@ -429,7 +429,7 @@ def layouts(
             side.pools[name] = draw(pools(side.types[name], 4))
     arguments = draw(spec_arguments(on_types, left, right))
     if draw(st.integers(0, 3)) == 0:
-        arguments["known"] = draw(known(on_types, left, right, spark=spark))
+        arguments["available_at"] = draw(available_at(on_types, left, right, spark=spark))
     if draw(st.integers(0, 2)) == 0:
         left.types["low"], right.types["high"] = pa.int64(), pa.int32()
         for side, name in ((left, "low"), (right, "high")):
@@ -512,10 +512,10 @@ def spec_arguments(
 
 
 @st.composite
-def known(
+def available_at(
     draw: st.DrawFn, on_types: Sequence[tuple[pa.DataType, pa.DataType]], left: Layout, right: Layout, *, spark: bool
 ) -> list[str]:
-    """Add columns that say since when right rows are known, and up to when to left ones: or the left ``on`` does."""
+    """Add the right column of availability, and the left column that it is compared with unless that is ``on``."""
     is_on = len(on_types) == 1 and draw(st.booleans())
     types = on_types[0] if is_on else draw(st.sampled_from(SPARK_ON if spark else LOCAL_ON))
     names = ["ingested"] if is_on else ["ingested", "seen"]

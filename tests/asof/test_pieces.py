@@ -153,7 +153,7 @@ def test_floods_of_ties_are_settled(small, example, threads, matches, ons):
     right = right.append_column("at", pa.array([on // 2 for on in ons[: right.num_rows]], pa.int64()))
     spec = replace(
         example.spec, on=None, left_on="ts", right_on="at", by=None, left_by=None, right_by=None, tolerance=None,
-        order_by=(), matches=matches, suffix="_other", known=None, where=None,
+        order_by=(), matches=matches, suffix="_other", available_at=None, where=None,
     )  # fmt: skip
     check(Example(spec, left, right), algorithm="probe", threads=threads)
 

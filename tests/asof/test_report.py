@@ -64,12 +64,12 @@ KEYED = pa.table({"ts": [1.0], "k": ["a"], "at": [2], "within": [1.5]})
     ("spec", "explanations"),
     [
         (
-            jn.Asof(on="ts", by="k", known="at", where="r.at > l.at", tolerance="within"),
+            jn.Asof(on="ts", by="k", available_at="at", where="r.at > l.at", tolerance="within"),
             {
                 "null_on": "ts is null or NaN",
                 "null_key": "k is null",
                 "unknown_key": "no right row has this k",
-                "no_candidate": "no right row before or at this ts was known by its ts and satisfies where=",
+                "no_candidate": "no right row before or at this ts was available by its ts and satisfies where=",
                 "beyond_tolerance": "farther away than its within",
                 "ties": "several right rows at the best ts",
             },

@@ -29,7 +29,7 @@ def cases():
 
 
 def test_a_key_is_there_whose_rows_are_never_known(spark):
-    [case] = [case for case in read_cases("asof") if "never known" in case.name]
+    [case] = [case for case in read_cases("asof") if "never available" in case.name]
     report = jn.plan(to_spark(spark, case.left), to_spark(spark, case.right), case.spec).match_report()
     assert report == expected_report(case.spec.resolve(case.left.schema, case.right.schema), case.left, case.right)
     assert (report.matched, report.no_candidate, report.unknown_key) == (1, 1, 1)

@@ -51,7 +51,7 @@ def layouts(draw: st.DrawFn, example: Example) -> Layout:
     )
     cuts = sorted(draw(st.sets(cut, max_size=6)))
     # The planner splits no keys where rows are passed over.
-    if join.known is not None or join.where is not None:
+    if join.available_at is not None or join.where is not None:
         cuts = sorted({(hashed, BEFORE_ALL) for hashed, _ in cuts})
     hashes, codes = (np.array([cut[i] for cut in cuts], kind) for i, kind in enumerate((np.uint64, np.int64)))
     return Layout(Cuts(hashes, codes), coding, draw(st.integers(1, 3)), draw(st.sampled_from([16_000, 1 << 20])))

@@ -69,7 +69,7 @@ SPECS: list[dict[str, Any]] = [
     {"by": "k", "how": "full"},
     {"by": "k", "matches": 2, "where": "l.l > r.r", "how": "inner"},
     {"how": "semi", "direction": "forward", "allow_exact_matches": False},
-    {"by": "k", "known": ("r", "l")},
+    {"by": "k", "available_at": ("r", "l")},
 ]
 
 

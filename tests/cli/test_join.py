@@ -133,6 +133,16 @@ def test_all_options(folder):
     }
 
 
+def test_right_rows_that_were_not_available_do_not_match(folder):
+    pq.write_table(pa.table({"ts": [5], "seen": [9]}), "left.parquet")
+    pq.write_table(pa.table({"ts": [1, 2, 3], "ingested": [4, 8, 10], "v": [1, 2, 3]}), "right.parquet")
+    for more, value in (([], 1), (["--available-at", "seen"], 2)):
+        columns = ["--on", "ts", "--available-at", "ingested", *more, "-o", "o.parquet", "--overwrite"]
+        result = asof(*columns, left="left.parquet", right="right.parquet")
+        assert result.exit_code == 0, result.stderr
+        assert pq.read_table("o.parquet")["v"].to_pylist() == [value]
+
+
 def test_several_columns_order_rows(folder):
     rows = pa.table({"day": [1, 1, 2], "seq": [3, 9, 1], "v": [1, 2, 3]})
     pq.write_table(rows, "right.parquet")

@@ -172,7 +172,7 @@ def test_arguments_that_make_no_sense():
         jn.changes(LEFT, union, jn.Equi(on="id"))
 
 
-@pytest.mark.parametrize("passes_over", [{"known": "at"}, {"where": "l.at > r.at"}], ids=str)
+@pytest.mark.parametrize("passes_over", [{"available_at": "at"}, {"where": "l.at > r.at"}], ids=str)
 def test_as_of_joins_that_pass_over_right_rows(passes_over):
     schema = pa.schema({"at": pa.int64()})
     with pytest.raises(PlanError, match="is not supported for changing tables"):

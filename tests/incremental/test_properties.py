@@ -25,7 +25,7 @@ HOWS = ["inner", "left", "right", "full", "semi", "anti"]
 
 EXAMPLES = {
     # What may pass over right rows is refused.
-    "asof": examples(plain=True).map(lambda one: replace(one, spec=replace(one.spec, known=None, where=None))),
+    "asof": examples(plain=True).map(lambda one: replace(one, spec=replace(one.spec, available_at=None, where=None))),
     **{kind: near_examples(kind, plain=True) for kind in ("range", "overlap", "where", "equi")},
     **{
         f"{kind}, aggregated": near_examples(kind, agg=True, plain=True)

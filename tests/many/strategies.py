@@ -79,7 +79,7 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
             tolerance=chance.choice([None, 2, 5]),
             allow_exact_matches=chance.random() < 0.8,
             nulls_equal=by is not None and chance.random() < 0.3,
-            known=chance.choice([None, None, ("known", "until")]),
+            available_at=chance.choice([None, None, ("known", "until")]),
             ties=chance.choice(["greatest", "greatest", "first", "last"]) if in_process else "greatest",
         )
         known = chance.choice([None, "known", ("known", "until")])

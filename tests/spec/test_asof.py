@@ -25,7 +25,7 @@ def on_type(data_type: pa.DataType, **arguments: object):
     [
         ({}, "on= must name exactly one column to order by, but names 0. Pass on="),
         ({"on": []}, "but names 0."),
-        ({"on": ["a", "b"], "known": "since"}, "on= has 2 columns"),
+        ({"on": ["a", "b"], "available_at": "since"}, "on= has 2 columns"),
         ({"left_on": ["a", "b"], "right_on": "c"}, "left_on= names 2 columns, but right_on= names 1"),
         ({"on": "ts", "left_on": "ts"}, "excludes left_on= and right_on=."),
         ({"left_on": "ts"}, "left_on='ts' needs right_on=."),

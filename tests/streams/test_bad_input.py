@@ -361,8 +361,8 @@ def test_ties_that_columns_decide_are_taken(ties):
 def test_an_asof_join_by_what_is_known():
     left, right = pa.schema({"t": pa.int64()}), pa.schema({"t": pa.int64(), "since": pa.int64()})
     orders = {"left": jn.Order("t"), "right": jn.Order("t")}
-    with refused(PlanError, r"known='since'", "not supported on streams", "Join in batch"):
-        jn.stream(left, right, jn.Asof(on="t", known="since"), **orders)
+    with refused(PlanError, r"available_at='since'", "not supported on streams", "Join in batch"):
+        jn.stream(left, right, jn.Asof(on="t", available_at="since"), **orders)
 
 
 def test_a_null_is_a_key_like_others_where_nulls_are_equal():

@@ -168,7 +168,7 @@ def orders_for(rows: pa.Table, side: str, data) -> list[jn.Order]:
 def for_streams(example: Example) -> Example:
     """Return an as-of join less what streams refuse."""
     ties = "greatest" if example.resolve().goes_by_table_order else example.spec.ties
-    return replace(example, spec=replace(example.spec, known=None, where=None, ties=ties))
+    return replace(example, spec=replace(example.spec, available_at=None, where=None, ties=ties))
 
 
 EXAMPLES = {

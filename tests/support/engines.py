@@ -90,7 +90,7 @@ def in_tasks(kind: str, algorithms: list[str]) -> list[str]:
 def refuses(algorithm: str, join: ResolvedAsof) -> bool:
     """Tell whether an algorithm has to refuse an as-of join. No other refusal passes."""
     spec = join.spec
-    passes_over_rows = spec.known is not None or spec.where is not None
+    passes_over_rows = spec.available_at is not None or spec.where is not None
     if passes_over_rows and algorithm in ("range", "window"):
         return True
     if spec.how in ("right", "full") and algorithm in ("broadcast", "broadcast_left", "window"):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.asof import allowed_rows, known_values, limits, places
+from juncture.testing.asof import allowed_rows, available_at_values, limits, places
 from juncture.testing.computed import with_computed
 from juncture.testing.rows import keys
 
@@ -24,7 +24,7 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
         keys(table, names, nulls_equal=join.nulls_equal)
         for table, names in ((left, join.left_by), (right, join.right_by))
     )
-    seen, known = known_values(join, left, right)
+    seen, known = available_at_values(join, left, right)
     rows = list(zip(right_on, right_keys, known, strict=True))
     has_on = [row for row in rows if row[0] is not None]
     usable = [row for row in has_on if None not in row]

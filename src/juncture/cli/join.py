@@ -165,7 +165,7 @@ def asof(
     ties: options.Ties = "greatest",
     prefer: options.Prefer = "earlier",
     nulls_equal: options.NullsEqual = False,
-    known: options.Known = None,
+    available_at: options.AvailableAt = None,
     where: options.Condition = None,
 ) -> Spec:
     """Match each left row with the latest, next or nearest right row.

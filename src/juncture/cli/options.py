@@ -133,12 +133,12 @@ Ties = Annotated[
         help="Tie-breaking between right rows with equal --on values: greatest, first, last or error.",
     ),
 ]
-Known = Annotated[
-    tuple[str, str] | None,
+AvailableAt = Annotated[
+    list[str] | None,
     _meaning(
-        metavar="RIGHT LEFT",
-        help="Match only right rows that were available: the right column with the time of availability, and the left "
-        "column it must not exceed.",
+        metavar=_COLUMN,
+        help="Match only right rows that were available: the right column with the time of availability. Repeat the "
+        "option with the left column that it must not exceed. Default: --on.",
     ),
 ]
 Prefer = Annotated[

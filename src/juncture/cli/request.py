@@ -53,10 +53,10 @@ def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
         right += spec.right_interval
     if isinstance(spec, Asof):
         right += spec.order_columns()
-        known = spec.known_pair()
-        if known is not None:
-            left.append(known[0])
-            right.append(known[1])
+        available_at = spec.available_at_pair()
+        if available_at is not None:
+            left.append(available_at[0])
+            right.append(available_at[1])
     # Expressions have their own types.
     return {
         "left": frozenset(name for name in left if isinstance(name, str)),

@@ -102,7 +102,7 @@ def kept_join(join: Resolved, output: Output) -> KeptJoin:
 
 
 def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
-    for argument, value in (("known", join.spec.known), ("where", join.spec.where)):
+    for argument, value in (("available_at", join.spec.available_at), ("where", join.spec.where)):
         if value is not None:
             raise PlanError(
                 f"{argument}={value!r} is not supported for changing tables, because one change could affect any "

@@ -66,7 +66,7 @@ class AsofArguments(_By, total=False):
     ties: Ties
     prefer: Prefer
     nulls_equal: bool
-    known: str | Sequence[str] | None
+    available_at: str | Sequence[str] | None
     where: str | None
     coalesce: bool
 

@@ -41,7 +41,7 @@ def join_asof(
     ties: Ties = "greatest",
     prefer: Prefer = "earlier",
     nulls_equal: bool = False,
-    known: str | Sequence[str] | None = None,
+    available_at: str | Sequence[str] | None = None,
     where: str | None = None,
     coalesce: bool = True,
     suffix: str = "_right",
@@ -106,11 +106,11 @@ def join_asof(
         and Daft.
     nulls_equal
         Whether null equals null in ``by``.
-    known
-        Excludes right rows that were not yet known. Pass the right column with the time at which a row became known,
-        and optionally the left column to compare it with (default: the left ``on``), such as ``("ingested_at",
-        "asked_at")``. Of several known rows at the best ``on``, the one that became known last wins; equal times are a
-        tie.
+    available_at
+        Excludes right rows that were not yet available. Pass the right column with the time at which a row became
+        available, and optionally the left column to compare it with (default: the left ``on``), such as
+        ``("ingested_at", "asked_at")``. Of several available rows at the best ``on``, the one that became available
+        last wins; equal times are a tie.
     where
         A condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``. The match is
         the best right row for which it is true. Candidates are tried from the best one, up to all rows of a key.

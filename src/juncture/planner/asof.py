@@ -33,17 +33,19 @@ def _keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
 
 
 def _sees_all(planning: PlanningInput, algorithm: Algorithm) -> str | None:
-    """Refuse ``known=`` and ``where=`` where left rows see only the nearest right rows, which may not match."""
+    """Refuse ``available_at=`` and ``where=`` where left rows see only the nearest right rows, which may not match."""
     if not _passes_over_rows(planning):
         return None
-    argument, may = ("known", "not be known yet") if _spec(planning).known is not None else ("where", "not satisfy it")
+    argument, may = "where", "not satisfy it"
+    if _spec(planning).available_at is not None:
+        argument, may = "available_at", "not be available yet"
     why = "cuts keys" if algorithm.splits_keys else "looks at one right row for each left one"
     return f"{argument}=: it {why}, but the nearest row may {may}. Use broadcast, broadcast_left or hash."
 
 
 def _passes_over_rows(planning: PlanningInput) -> bool:
     """Return whether a left row may take another right row than the nearest."""
-    return _spec(planning).known is not None or _spec(planning).where is not None
+    return _spec(planning).available_at is not None or _spec(planning).where is not None
 
 
 def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:

@@ -70,8 +70,8 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Known:
-    """The columns of ``known``: a right row matches if its ``right`` is at most the ``left`` of the left row."""
+class AvailableAt:
+    """The columns of ``available_at``: a right row matches if its ``right`` is at most the ``left`` of the left row."""
 
     left: str
     right: str
@@ -92,7 +92,7 @@ class ResolvedAsof(Resolved):
     right_on: str
     domain: Domain
     tolerance: Tolerance | None
-    known: Known | None
+    available_at: AvailableAt | None
     where: Node | None
     tie_columns: tuple[str, ...]
 
@@ -109,8 +109,8 @@ class ResolvedAsof(Resolved):
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, except those that only break ties."""
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
-        known = None if self.known is None else getattr(self.known, side)
-        names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, known)
+        available_at = None if self.available_at is None else getattr(self.available_at, side)
+        names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, available_at)
         names += self._in_where(side)
         return tuple(name for name in dict.fromkeys(names) if name is not None)
 
@@ -182,7 +182,7 @@ class Asof(OrderedSpec):
         Which of two right rows at the same distance is the nearest: ``"earlier"`` or ``"later"``.
     nulls_equal
         Whether null equals null in ``by``.
-    known
+    available_at
         The right column with the time at which a row became available, and optionally the left column to compare it
         with (by default ``on``). A right row matches only if it was available.
     where
@@ -233,7 +233,7 @@ class Asof(OrderedSpec):
     ties: Ties = "greatest"
     prefer: Prefer = "earlier"
     nulls_equal: bool = False
-    known: str | Sequence[str] | None = None
+    available_at: str | Sequence[str] | None = None
     where: str | None = None
     coalesce: bool = True
     suffix: str = "_right"
@@ -266,33 +266,33 @@ class Asof(OrderedSpec):
         for name in self.order_columns():
             check_name("order_by", name)
         object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
-        self.known_pair()
+        self.available_at_pair()
         check_condition(self.where, "r.price < l.limit")
-        freeze_names(self, "on", "left_on", "right_on", "by", "left_by", "right_by", "order_by", "known")
+        freeze_names(self, "on", "left_on", "right_on", "by", "left_by", "right_by", "order_by", "available_at")
 
-    def known_pair(self) -> tuple[str, str] | None:
-        """Return the left and the right column of ``known``, or None."""
-        if self.known is None:
+    def available_at_pair(self) -> tuple[str, str] | None:
+        """Return the left and the right column of ``available_at``, or None."""
+        if self.available_at is None:
             return None
-        check_sequence("known", self.known)
-        names = (self.known,) if isinstance(self.known, str) else tuple(self.known)
+        check_sequence("available_at", self.available_at)
+        names = (self.available_at,) if isinstance(self.available_at, str) else tuple(self.available_at)
         for name in names:
-            check_name("known", name)
+            check_name("available_at", name)
         if len(names) not in (1, 2):
             raise SpecError(
-                f"known={self.known!r} names {len(names)} columns. Expected the right column with the time at which a "
-                "row became available, and optionally the left column to compare it with, such as "
-                'known=("ingested_at", "seen_at").',
-                name="JN-KNOWN-COLUMNS",
+                f"available_at={self.available_at!r} names {len(names)} columns. Expected the right column with the "
+                "time at which a row became available, and optionally the left column to compare it with, such as "
+                'available_at=("ingested_at", "seen_at").',
+                name="JN-AVAILABLE-AT-COLUMNS",
             )
         if len(names) == 2:
             return names[1], names[0]
         pairs = self.on_pairs()
         if len(pairs) > 1:
             raise SpecError(
-                f"known={self.known!r} names no left column to compare with, and on= has {len(pairs)} columns. Pass "
-                f'both, such as known=({names[0]!r}, "seen_at").',
-                name="JN-KNOWN-COLUMNS",
+                f"available_at={self.available_at!r} names no left column to compare with, and on= has {len(pairs)} "
+                f'columns. Pass both, such as available_at=({names[0]!r}, "seen_at").',
+                name="JN-AVAILABLE-AT-COLUMNS",
             )
         on = pairs[0][0]
         return on if isinstance(on, str) else on.text, names[0]
@@ -308,9 +308,9 @@ class Asof(OrderedSpec):
         shared = self.on is not None
         check_pairs(columns.left, columns.right, on, argument="on", shared=shared)
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
-        known = self.known_pair()
-        if known is not None and isinstance(self.known, str):
-            known = on[0][0], known[1]
+        available_at = self.available_at_pair()
+        if available_at is not None and isinstance(self.available_at, str):
+            available_at = on[0][0], available_at[1]
         fills = self.how in ("right", "full")
         by = matched_keys(columns, by, fills=fills, nulls_equal=self.nulls_equal)
         on = [_compared(columns, pair, fills=fills and shared and self.coalesce) for pair in on]
@@ -321,16 +321,18 @@ class Asof(OrderedSpec):
             columns.left, columns.right = typed_pairs(columns.left, columns.right, on)
             lefts, rights = zip(*on, strict=True)
             on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]
-        if known is not None:
-            check_columns(columns.left, known[:1], argument="known", side="left")
-            check_columns(columns.right, known[1:], argument="known", side="right")
-            left_known, right_known = ordered(columns, [("left", known[0]), ("right", known[1])], exact=True)
-            known = left_known, right_known
-        return self._resolved(columns.left, columns.right, on[0], by, known)
+        if available_at is not None:
+            check_columns(columns.left, available_at[:1], argument="available_at", side="left")
+            check_columns(columns.right, available_at[1:], argument="available_at", side="right")
+            left_time, right_time = ordered(
+                columns, [("left", available_at[0]), ("right", available_at[1])], exact=True
+            )
+            available_at = left_time, right_time
+        return self._resolved(columns.left, columns.right, on[0], by, available_at)
 
     def _over(self, join: ResolvedAsof, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
-        known = None if join.known is None else (join.known.left, join.known.right)
-        return self._resolved(left, right, (join.left_on, join.right_on), join.by_pairs, known)
+        available_at = None if join.available_at is None else (join.available_at.left, join.available_at.right)
+        return self._resolved(left, right, (join.left_on, join.right_on), join.by_pairs, available_at)
 
     def _resolved(
         self,
@@ -338,7 +340,7 @@ class Asof(OrderedSpec):
         right: pa.Schema,
         on: tuple[str, str],
         by: Sequence[tuple[str, str]],
-        known_pair: tuple[str, str] | None,
+        available_at_pair: tuple[str, str] | None,
     ) -> ResolvedAsof:
         """Return the join of tables that contain all columns that it compares."""
         left_on, right_on = on
@@ -355,12 +357,12 @@ class Asof(OrderedSpec):
         check_keys(left, right, left_by, right_by)
         left, right = typed_pairs(left, right, equal)
         left = typed_distances([self.tolerance], domain, left)
-        known = None if known_pair is None else _known(left, right, known_pair)
-        if known_pair is not None:
-            left, right = typed_pairs(left, right, [known_pair])
+        available_at = None if available_at_pair is None else _available_at(left, right, available_at_pair)
+        if available_at_pair is not None:
+            left, right = typed_pairs(left, right, [available_at_pair])
         if self.on is not None and self.coalesce:
             equal += _shown_once(left, right, left_on, right_on)
-        tie_columns = self._tie_columns(right, [right_on, *right_by, *([known.right] if known else [])])
+        tie_columns = self._tie_columns(right, [right_on, *right_by, *([available_at.right] if available_at else [])])
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
             check_ties(right, tie_columns, remedy=", or pass ties='error' with matches=1")
         return ResolvedAsof(
@@ -374,7 +376,7 @@ class Asof(OrderedSpec):
             right_by=right_by,
             domain=domain,
             tolerance=_resolve_tolerance(self.tolerance, domain, left),
-            known=known,
+            available_at=available_at,
             where=None if self.where is None else _parsed(self.where, left, right),
             tie_columns=tie_columns,
             output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
@@ -411,10 +413,10 @@ def _compared(columns: ComputedColumns, pair: tuple[str, str], *, fills: bool) -
     return filled(columns, left_name, right_name) if fills else (left_name, right_name)
 
 
-def _known(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> Known:
-    """Validate the columns of ``known``."""
+def _available_at(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> AvailableAt:
+    """Validate the columns of ``available_at``."""
     sides: list[tuple[Side, pa.Field]] = [("left", left.field(pair[0])), ("right", right.field(pair[1]))]
-    return Known(*pair, shared_domain(sides, role="known", mixed=True))
+    return AvailableAt(*pair, shared_domain(sides, role="available_at", mixed=True))
 
 
 def _shown_once(left: pa.Schema, right: pa.Schema, left_on: str, right_on: str) -> list[tuple[str, str]]:

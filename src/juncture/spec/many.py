@@ -116,13 +116,13 @@ class Right:
                 f"known_at={self.known_at!r} names {len(names)} columns. Expected a column of this table, and "
                 'optionally the column of the spine to compare it with, such as known_at=("ingested_at", '
                 '"seen_at").',
-                name="JN-KNOWN-COLUMNS",
+                name="JN-AVAILABLE-AT-COLUMNS",
             )
         if len(names) == 1 and not _has_order(self.spec):
             raise SpecError(
                 f"known_at={self.known_at!r} names no column of the spine to compare with, and {self.spec.title} has "
                 f'no on=. Pass both, such as known_at=({names[0]!r}, "ts").',
-                name="JN-KNOWN-COLUMNS",
+                name="JN-AVAILABLE-AT-COLUMNS",
             )
 
 

@@ -36,10 +36,10 @@ Number = TypeVar("Number", np.int32, np.int64)
 
 def _check(join: ResolvedAsof) -> None:
     """Raise an error for features that streams do not support."""
-    if join.known is not None:
+    if join.available_at is not None:
         raise PlanError(
-            f"known={join.spec.known!r} is not supported on streams, because rows would be kept until all of them are "
-            "known. Join in batch, or by the time at which rows arrive.",
+            f"available_at={join.spec.available_at!r} is not supported on streams, because rows would be kept until "
+            "all of them are available. Join in batch, or by the time at which rows arrive.",
             name="JN-ASOF-UNSUPPORTED",
         )
     if join.where is not None:

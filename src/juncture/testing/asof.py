@@ -35,7 +35,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     left_on, right_on = places(join, left, right)
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
-    seen, known = known_values(join, left, right)
+    seen, known = available_at_values(join, left, right)
     allowed = allowed_rows(join, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
@@ -90,12 +90,12 @@ def places(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[An
     return [ranks[value] for value in left_on], [ranks[value] for value in right_on]
 
 
-def known_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
-    """Return the ``known`` values of both sides; a right row matches from its value on, and None never matches."""
-    if join.known is None:
+def available_at_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
+    """Return the ``available_at`` values of both sides. A right row matches from its value on; None never matches."""
+    if join.available_at is None:
         return [0] * left.num_rows, [0] * right.num_rows
-    domain = join.known.domain
-    return on_values(left[join.known.left], domain), on_values(right[join.known.right], domain)
+    domain = join.available_at.domain
+    return on_values(left[join.available_at.left], domain), on_values(right[join.available_at.right], domain)
 
 
 def allowed_rows(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[Sequence[int]]:

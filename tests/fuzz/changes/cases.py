@@ -56,7 +56,7 @@ class ChangeCase:
 
 def changing_join(join: Join) -> Join:
     """Return a join less the arguments that only joins of tables take."""
-    refused = ("known", "where") if join.kind == "asof" else ()
+    refused = ("available_at", "where") if join.kind == "asof" else ()
     arguments = {name: value for name, value in join.arguments.items() if name not in refused}
     if arguments.get("ties") in ("first", "last"):
         arguments["ties"] = "greatest"

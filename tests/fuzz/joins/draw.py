@@ -218,7 +218,7 @@ def asof(draft: Draft) -> None:
         draft.arguments["tolerance"] = add_column(draft, "limit", distance_types(kind))
     if chance.random() < 0.2:
         draft.add("seen", "ingested", draft.types(on_types)[0])
-        draft.arguments["known"] = ["ingested", "seen"]
+        draft.arguments["available_at"] = ["ingested", "seen"]
     if chance.random() < 0.2:
         draft.arguments["where"] = random_predicate(draft)
     add_payload(draft)

@@ -77,7 +77,7 @@ class StreamCase:
 
 def streamed_join(join: Join) -> Join:
     """Return a join less the arguments that only joins of tables take."""
-    refused = {"asof": ("known", "where"), "where": ("agg",), "equi": ("agg",)}.get(join.kind, ())
+    refused = {"asof": ("available_at", "where"), "where": ("agg",), "equi": ("agg",)}.get(join.kind, ())
     arguments = {name: value for name, value in join.arguments.items() if name not in refused}
     if arguments.get("how", "inner") is None and "agg" not in arguments:
         arguments["how"] = "full"

@@ -21,7 +21,7 @@ from support.change_hosting import ChangesHost, ChangingInTasks
 EXAMPLES = {
     # What may pass over right rows is refused.
     "asof": examples(spark=True, plain=True).map(
-        lambda one: replace(one, spec=replace(one.spec, known=None, where=None))
+        lambda one: replace(one, spec=replace(one.spec, available_at=None, where=None))
     ),
     **{kind: near_examples(kind, spark=True, plain=True) for kind in ("range", "overlap", "where", "equi")},
     **{f"{kind}, aggregated": near_examples(kind, agg=True, spark=True, plain=True) for kind in ("range", "overlap")},

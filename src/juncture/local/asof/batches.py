@@ -142,11 +142,11 @@ def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
 def sorted_by_key(loaded: Loaded, key_count: int, right: RightRows, context: JoinContext) -> Batch:
     """Sort rows, all of those that have a key."""
     known, rows = loaded.known, np.flatnonzero(loaded.keys != EMPTY).astype(np.int32)
-    if right.known is not None:
+    if right.available_at is not None:
         rows = rows[order_of([known[rows]], context)]
     ordered = sort_slots(loaded.keys, loaded.on, rows, key_count, context)
     rows = ordered.rows
-    known = known[rows] if right.known is not None else np.zeros(len(rows), np.int64)
+    known = known[rows] if right.available_at is not None else np.zeros(len(rows), np.int64)
     pointers = pointers_of(right, loaded.parts)[rows]
     ends = np.empty(len(rows), np.int32)
     if mark_runs(ordered.on[: len(rows)], ordered.starts, ends):

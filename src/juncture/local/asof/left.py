@@ -182,8 +182,8 @@ class _Reading:
         self.null_on.append(int(np.count_nonzero(~usable)))
         self.null_key.append(int(np.count_nonzero(usable & ~whole_key)))
         if self.seen_coder is not None:
-            assert self.join.known is not None
-            self.seen[rows], sees = self.seen_coder.encode(batch.column(self.join.known.left))
+            assert self.join.available_at is not None
+            self.seen[rows], sees = self.seen_coder.encode(batch.column(self.join.available_at.left))
             if sees is not None:
                 self.blind.append(codes[usable & whole_key & ~sees])
                 codes[~sees] = EMPTY

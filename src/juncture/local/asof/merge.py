@@ -72,7 +72,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     total = int(starts[-1])
     keys, on = np.empty(total, np.int32), np.empty(total, np.int64)
-    known = np.empty(total * (right.known is not None), np.int64)
+    known = np.empty(total * (right.available_at is not None), np.int64)
     unavailable = [np.zeros(0, np.int32)]
 
     def load_part(number: int) -> int:
@@ -80,7 +80,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
         for batch in right.batches(part):
             rows = slice(first, first + batch.num_rows)
             right.encode(batch, keys[rows], on[rows])
-            if right.known is not None:
+            if right.available_at is not None:
                 unavailable.append(right.encode_known(batch, keys[rows], known[rows]))
             first = rows.stop
         return sizes[number]

@@ -95,8 +95,8 @@ class RightRows:
         Whether these codes decide everything.
     may_flood
         Whether to give up when millions of rows tie and their codes are not kept.
-    known, known_coder
-        The column that says from when on a row is known, and what turns it into codes; None where all rows are.
+    available_at, available_at_coder
+        The column with the time from which a row is available, and its coder; None if all rows always are.
     first
         Whether the least of tied rows wins, and the first of equal ones, rather than the greatest and the last.
     """
@@ -112,8 +112,8 @@ class RightRows:
     code_columns: tuple[str, ...] = ()
     decided: bool = False
     may_flood: bool = False
-    known: str | None = None
-    known_coder: OrderCoder | None = None
+    available_at: str | None = None
+    available_at_coder: OrderCoder | None = None
     first: bool = False
 
     @property
@@ -123,8 +123,8 @@ class RightRows:
 
     def batches(self, part: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns of a part that `encode` looks at."""
-        known = () if self.known is None else (self.known,)
-        columns = list(dict.fromkeys((self.on, *self.by, *known, *self.code_columns)))
+        available_at = () if self.available_at is None else (self.available_at,)
+        columns = list(dict.fromkeys((self.on, *self.by, *available_at, *self.code_columns)))
         yield from self.source.read(part, columns, self.by)
 
     def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
@@ -140,9 +140,9 @@ class RightRows:
 
     def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> Codes:
         """Write codes of the times when rows become available; rows that never do get the key `EMPTY`. Return keys."""
-        assert self.known is not None
-        assert self.known_coder is not None
-        values, valid = self.known_coder.encode(batch.column(self.known))
+        assert self.available_at is not None
+        assert self.available_at_coder is not None
+        values, valid = self.available_at_coder.encode(batch.column(self.available_at))
         known[:] = values
         if valid is None:
             return np.zeros(0, np.int32)

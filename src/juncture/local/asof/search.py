@@ -171,10 +171,10 @@ class Search:
         elif self._places > self._wanted:
             self._ties = "order"
         self._coder: OrderCoder = StepCoder.of(join)
-        self._known_coder: OrderCoder | None = None
-        if join.known is not None:
-            sides = (join.left_schema.field(join.known.left), join.right_schema.field(join.known.right))
-            self._known_coder = StepCoder.between(join.known.domain, [side.type for side in sides])
+        self._available_at_coder: OrderCoder | None = None
+        if join.available_at is not None:
+            sides = (join.left_schema.field(join.available_at.left), join.right_schema.field(join.available_at.right))
+            self._available_at_coder = StepCoder.between(join.available_at.domain, [side.type for side in sides])
         self._condition = None if join.where is None else Condition.of(join.where)
         self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
         # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
@@ -185,7 +185,7 @@ class Search:
     def row_bytes(self) -> int:
         """The bytes that a left row takes while the right side goes by."""
         row, candidate = _LEFT_ROW_BYTES, _CANDIDATE_BYTES
-        if self._join.known is not None or self._condition is not None:
+        if self._join.available_at is not None or self._condition is not None:
             # Twice, since those of a batch of right rows come beside those so far.
             row, candidate = row + _WORD_BYTES, 2 * (candidate + _WORD_BYTES)
         if self._condition is not None:
@@ -239,7 +239,7 @@ class Search:
 
     def _rank(self) -> None:
         """Let ranks be the codes, where codes of their own do not fit. Those of floats alone do."""
-        join, known = self._join, self._join.known
+        join, available_at = self._join, self._join.available_at
         names = join.left_on, join.right_on
         is_ranked = not isinstance(self._coder, StepCoder)
         if join.domain.kind == "tuple":
@@ -251,12 +251,14 @@ class Search:
         if join.domain.is_ranked and not is_ranked:
             # Codes of their own may do for the others.
             return
-        if known is not None and (known.domain.kind != "float" or known.domain.has_integers):
-            self._known_coder = RankCoder.of(known.domain, self._values(known.left, known.right))
+        if available_at is not None and (available_at.domain.kind != "float" or available_at.domain.has_integers):
+            self._available_at_coder = RankCoder.of(
+                available_at.domain, self._values(available_at.left, available_at.right)
+            )
 
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
-            join, seen_coder = self._join, self._known_coder
+            join, seen_coder = self._join, self._available_at_coder
             if (
                 self._prepared is not None
                 and seen_coder is None
@@ -284,7 +286,7 @@ class Search:
                     self._condition, self._join, left, self._left, first_row, right, *asked, at_once=at_once,
                     within_tolerance=self._skip_parts,
                 )  # fmt: skip
-            elif right.known is None:
+            elif right.available_at is None:
                 best, seen = self._algorithm(left.slots, right, *asked)
             else:
                 best, seen = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
@@ -325,8 +327,8 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
-            known=None if join.known is None else join.known.right,
-            known_coder=self._known_coder,
+            available_at=None if join.available_at is None else join.available_at.right,
+            available_at_coder=self._available_at_coder,
             first=join.spec.ties == "first",
         )
 

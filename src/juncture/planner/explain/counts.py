@@ -41,9 +41,9 @@ def _asof_explanations(join: ResolvedAsof) -> dict[str, str]:
     side = {"backward": "before or at", "forward": "after or at", "nearest": "near"}[join.spec.direction]
     if not join.spec.allow_exact_matches:
         side = side.removesuffix(" or at")
-    known = "" if join.known is None else f" was known by its {join.known.left}"
-    condition = "" if join.where is None else f"{' and' if known else ''} satisfies where="
-    texts = {"no_candidate": f"no right row {side} this {join.left_on}{known}{condition}"}
+    available = "" if join.available_at is None else f" was available by its {join.available_at.left}"
+    condition = "" if join.where is None else f"{' and' if available else ''} satisfies where="
+    texts = {"no_candidate": f"no right row {side} this {join.left_on}{available}{condition}"}
     if join.tolerance is not None and join.tolerance.column is not None:
         texts["beyond_tolerance"] = f"farther away than its {join.tolerance.column}"
     elif join.tolerance is not None:

@@ -83,8 +83,8 @@ def _asof(join: ResolvedAsof) -> str:
     elif join.tolerance is not None:
         within = f", within {distance_words(join.tolerance.constant or 0, join.domain)}"
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
-    known = spec.known_pair()
-    since = "" if known is None else f", of those known by its {known[0]} (right {known[1]})"
+    available_at = spec.available_at_pair()
+    since = "" if available_at is None else f", of those available by its {available_at[0]} (right {available_at[1]})"
     condition = "" if join.where is None else f", of those for which {describe(join.where)}"
     return f"{side}{keys}, by {on}{within}{since}{condition}{_in_ties(join)}"
 

@@ -93,9 +93,9 @@ def _candidates(join: ResolvedAsof, right: DataFrame) -> DataFrame:
     usable = _is_usable(join, "right")
     for key in [] if join.nulls_equal else keys:
         usable = usable & F.col(key).isNotNull()
-    if join.known is not None:
+    if join.available_at is not None:
         # Rows without a time of availability match nothing, but their keys exist.
-        names["right_known"] = join.known.right
+        names["right_available_at"] = join.available_at.right
     return _renamed(right, join.right_schema, names).where(usable).groupBy(*names).agg(F.count("*").alias("tied"))
 
 
@@ -104,8 +104,8 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
     names = {**_ordered_by(join, "left"), **dict(zip(_keys(join, "left"), join.left_by, strict=True))}
     if join.tolerance is not None and join.tolerance.column is not None:
         names["tolerance"] = join.tolerance.column
-    if join.known is not None:
-        names["left_known"] = join.known.left
+    if join.available_at is not None:
+        names["left_available_at"] = join.available_at.left
     spec = Asof(
         left_on=list(_ordered_by(join, "left")),
         right_on=list(_ordered_by(join, "right")),
@@ -115,7 +115,7 @@ def _nearest(join: ResolvedAsof, left: DataFrame, candidates: DataFrame, joined:
         allow_exact_matches=join.spec.allow_exact_matches,
         prefer=join.spec.prefer,
         nulls_equal=join.nulls_equal,
-        known=("right_known", "left_known") if join.known is not None else None,
+        available_at=("right_available_at", "left_available_at") if join.available_at is not None else None,
     )
     return joined(spec, _renamed(left, join.left_schema, names), candidates)
 

@@ -61,7 +61,7 @@ class ProbeLeft(PacketStage):
 
 def candidates(right: pa.Schema, join: ResolvedAsof) -> pa.Schema:
     """Return the schema of candidates, which are keyed by left row rather than by key."""
-    ranked = (join.right_on, None if join.known is None else join.known.right)
+    ranked = (join.right_on, None if join.available_at is None else join.available_at.right)
     kept = [field for field in right if field.name not in join.right_by or field.name in ranked]
     return pa.schema([*kept, pa.field(_ROW, pa.int64())])
 

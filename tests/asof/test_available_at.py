@@ -56,13 +56,13 @@ def test_duckdb(direction, keys, span, algorithm):
         connection.register("l", left).register("r", right)
         expected = connection.sql(IN_DUCKDB.format(on=on, by=by)).to_arrow_table()
     known = ("ingested", "seen")
-    ours = jn.join_asof(left, right, on="ts", by="k", direction=direction, known=known, algorithm=algorithm)
+    ours = jn.join_asof(left, right, on="ts", by="k", direction=direction, available_at=known, algorithm=algorithm)
     assert ours["row_right"].to_pylist() == expected["row_right"].to_pylist()
 
 
 @given(example=examples(), seed=st.integers(0, 2**32 - 1), most=st.integers(1, 6))
 def test_right_rows_that_come_in_several_batches(example, seed, most, tmp_path_factory):
-    assume(example.spec.known is not None or example.spec.where is not None)
+    assume(example.spec.available_at is not None or example.spec.where is not None)
     right = pass_as("file", example.right, tmp_path_factory.mktemp("inputs") / "right", random.Random(seed))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(batches, "_BATCH_ROWS", most)
@@ -113,7 +113,7 @@ def test_many_corrections_of_one_row(algorithm):
     right = pa.table({"ts": np.repeat([1, 2], corrections // 2), "ingested": ingested, "row": np.arange(corrections)})
     seen = chance.integers(0, corrections, rows)
     left = pa.table({"ts": np.full(rows, 9), "seen": seen})
-    ours = jn.join_asof(left, right, on="ts", known=("ingested", "seen"), algorithm=algorithm)
+    ours = jn.join_asof(left, right, on="ts", available_at=("ingested", "seen"), algorithm=algorithm)
     # What is at 2 is known before anything at 1 is.
     best = np.minimum(seen, corrections // 2 - 1)
     assert np.array_equal(ours["row"].to_numpy(), corrections - 1 - best)
@@ -123,15 +123,15 @@ def test_many_corrections_of_one_row(algorithm):
     ("known", "error", "said"),
     [
         (("a", "b", "c"), SpecError, r"names 3 columns. Expected the right column"),
-        (5, SpecError, r"known=5 \(int\) is not a column name"),
-        (("ingested", 5), SpecError, r"known= contains 5 \(int\)"),
-        (("at", "seen"), SchemaError, r"known='at' is not a column of the right table"),
-        (("ingested", "at"), SchemaError, r"known='at' is not a column of the left table"),
-        (("name", "seen"), SchemaError, r"known= compares left 'seen' \(int64\) with right 'name' \(string\)"),
+        (5, SpecError, r"available_at=5 \(int\) is not a column name"),
+        (("ingested", 5), SpecError, r"available_at= contains 5 \(int\)"),
+        (("at", "seen"), SchemaError, r"available_at='at' is not a column of the right table"),
+        (("ingested", "at"), SchemaError, r"available_at='at' is not a column of the left table"),
+        (("name", "seen"), SchemaError, r"available_at= compares left 'seen' \(int64\) with right 'name' \(string\)"),
         (
             ("is_new", "seen"),
             SchemaError,
-            r"right known column 'is_new' is of type bool, which this join cannot order by",
+            r"right available_at column 'is_new' is of type bool, which this join cannot order by",
         ),
     ],
 )
@@ -139,34 +139,34 @@ def test_columns_that_say_nothing_of_time(known, error, said):
     left = pa.schema({"ts": pa.int64(), "seen": pa.int64()})
     right = pa.schema({"ts": pa.int64(), "ingested": pa.int64(), "name": pa.string(), "is_new": pa.bool_()})
     with pytest.raises(error, match=said):
-        jn.Asof(on="ts", known=known).resolve(left, right)
+        jn.Asof(on="ts", available_at=known).resolve(left, right)
 
 
 def test_a_spec_comes_back_from_plain_data():
-    spec = jn.Asof(on="ts", known=("ingested", "seen"))
+    spec = jn.Asof(on="ts", available_at=("ingested", "seen"))
     assert jn.Asof.from_dict(spec.to_dict()) == spec
 
 
 def test_explain_says_what_is_known():
     table = pa.table({"ts": [1], "seen": [1]})
-    text = str(jn.plan(table, table, jn.Asof(on="ts", known=("seen", "ts"))).explain())
-    assert "of those known by its ts (right seen)" in " ".join(text.split())
+    text = str(jn.plan(table, table, jn.Asof(on="ts", available_at=("seen", "ts"))).explain())
+    assert "of those available by its ts (right seen)" in " ".join(text.split())
 
 
 def test_streams_refuse_it():
     schema = pa.schema({"ts": pa.int64(), "seen": pa.int64()})
-    with pytest.raises(PlanError, match="known='seen' is not supported"):
-        jn.stream(schema, schema, jn.Asof(on="ts", known="seen"), left=jn.Order("ts"), right=jn.Order("ts"))
+    with pytest.raises(PlanError, match="available_at='seen' is not supported"):
+        jn.stream(schema, schema, jn.Asof(on="ts", available_at="seen"), left=jn.Order("ts"), right=jn.Order("ts"))
 
 
 @pytest.mark.in_turn
 def test_without_a_key_one_task_joins_all_on_spark(spark):
     left, right = tables(np.random.default_rng(5), (50, 200), 3, 90)
     frames = [spark.createDataFrame(table.to_pandas()) for table in (left, right)]
-    spec = jn.Asof(on="ts", known=("ingested", "seen"), how="full")
+    spec = jn.Asof(on="ts", available_at=("ingested", "seen"), how="full")
     expected = reference.asof_join(spec.resolve(left.schema, right.schema), left, right)
     answer = jn.plan(*frames, spec).execute().toArrow()
     assert difference(answer, expected, ordered=False) is None
     for algorithm in ("range", "window"):
-        with pytest.raises(PlanError, match="the nearest row may not be known yet"):
+        with pytest.raises(PlanError, match="the nearest row may not be available yet"):
             jn.plan(*frames, spec, algorithm=algorithm)
