@@ -53,7 +53,7 @@ def micro_batch(number: int) -> jn.StreamProgress:
 def pages(tmp_path_factory) -> dict[str, str]:
     """The pages, by what they show."""
     many = {
-        "w": jn.Right(RIGHT, ASOF, known_at="w"),
+        "w": jn.Right(RIGHT, ASOF, check_available_at="w"),
         "windows": jn.Right(RIGHT, jn.Range(on="ts", lower=-5, upper=0, agg={"*": "count"})),
     }
     return {

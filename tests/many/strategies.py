@@ -83,7 +83,7 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
             ties=chance.choice(["greatest", "greatest", "first", "last"]) if in_process else "greatest",
         )
         known = chance.choice([None, "known", ("known", "until")])
-        return jn.Right(table, spec, prefix=prefix, known_at=known)
+        return jn.Right(table, spec, prefix=prefix, check_available_at=known)
     if kind == "range":
         lower, upper = chance.choice([(-5, 0), (None, -1), (0, 3), (-2, None)])
         closed = chance.choice(["both", "left", "right", "none"])
@@ -92,7 +92,9 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
             windows = {"near": (-2, 0), "far": (-9, -4), "all": (None, 3)}
             spec = jn.Range(on="ts", by=by, windows=windows, closed=closed, how=how, agg=AGGREGATES)
         algorithm = chance.choice(["auto", "sorted"])
-        return jn.Right(table, spec, prefix=prefix, known_at=chance.choice([None, "known"]), algorithm=algorithm)
+        return jn.Right(
+            table, spec, prefix=prefix, check_available_at=chance.choice([None, "known"]), algorithm=algorithm
+        )
     if kind == "overlap":
         later = table.append_column(
             "end", pa.array([None if t is None else t + 3 for t in table["ts"].to_pylist()], pa.int64())

@@ -239,8 +239,8 @@ def test_takes_several_rows_of_a_key_that_the_spine_has_not(keys: pa.Array, othe
         (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), columns=[1]), "contains 1"),
         (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), prefix=1), "prefix=1"),
         (lambda: jn.Right(CLICKS, jn.Asof(on="ts"), duplicates="greatest"), "Remove duplicates="),
-        (lambda: jn.Right(USERS, jn.Equi(on="user"), known_at="since"), "Pass both"),
-        (lambda: jn.Right(USERS, jn.Equi(on="user"), known_at=("a", "b", "c")), "names 3 columns"),
+        (lambda: jn.Right(USERS, jn.Equi(on="user"), check_available_at="since"), "Pass both"),
+        (lambda: jn.Right(USERS, jn.Equi(on="user"), check_available_at=("a", "b", "c")), "names 3 columns"),
         (lambda: jn.join_many(SPINE, {}), "is not a mapping"),
         (lambda: jn.join_many(SPINE, {"user": USERS}), r"juncture.Right\(table, spec\)"),
         (lambda: jn.join_many(SPINE, tables(), suffix="_x"), "suffix='_x'"),
@@ -258,7 +258,7 @@ def test_refuses_arguments_that_make_no_sense(make: Any, message: str) -> None:
         (jn.Right(CLICKS, jn.Asof(on="ts", by="user"), columns=["user"]), "equals a column of the spine"),
         (jn.Right(CLICKS, jn.Asof(on="time")), "In table 'x': on='time' is not a column"),
         (jn.Right(CLICKS, jn.Asof(on="ts"), columns={"page": "ts"}), "'ts', which is already a column of the spine"),
-        (jn.Right(CLICKS, jn.Asof(on="ts"), known_at="seen"), "known_at='seen' is not a column"),
+        (jn.Right(CLICKS, jn.Asof(on="ts"), check_available_at="seen"), "check_available_at='seen' is not a column"),
     ],
 )
 def test_refuses_columns_that_are_not_there_or_taken(right: jn.Right, message: str) -> None:

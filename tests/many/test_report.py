@@ -24,9 +24,11 @@ def plan() -> jn.ManyPlan:
     return jn.plan_many(
         SPINE,
         {
-            "rates": jn.Right(RATES, jn.Asof(on="ts", tolerance=2), known_at="known"),
-            "users": jn.Right(USERS, jn.Equi(on="user", how="left"), prefix="user_", known_at=("known", "seen")),
-            "clicks": jn.Right(CLICKS, window, known_at="known"),
+            "rates": jn.Right(RATES, jn.Asof(on="ts", tolerance=2), check_available_at="known"),
+            "users": jn.Right(
+                USERS, jn.Equi(on="user", how="left"), prefix="user_", check_available_at=("known", "seen")
+            ),
+            "clicks": jn.Right(CLICKS, window, check_available_at="known"),
         },
     )
 
@@ -83,10 +85,11 @@ def test_counts_what_the_joined_rows_say(seed: int) -> None:
         assert each.left_rows == spine.num_rows
         assert each.matched == sum(1 for found in matches if found), right.spec
         assert each.matched + sum(each.reasons.values()) == spine.num_rows
-        if right.known_at is None:
+        if right.check_available_at is None:
             assert each.leaked is None
         else:
-            known, own = ("known", right.known_at[1]) if isinstance(right.known_at, tuple) else ("known", "ts")
+            columns = right.check_available_at
+            known, own = columns if isinstance(columns, tuple) else (columns, "ts")
             late = [
                 found
                 for row, found in zip(spine.to_pylist(), matches, strict=True)

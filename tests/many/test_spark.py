@@ -31,7 +31,7 @@ RATES = pa.table({"ts": [0, 3], "rate": [1.0, 2.0]})
 def rights(**changed: jn.Right) -> dict[str, jn.Right]:
     window = jn.Range(on="ts", by="user", lower=-3, upper=0, agg={"*": "count", "page": "sum"})
     whole = {
-        "price": jn.Right(PRICES, jn.Asof(on="ts", by="shop"), known_at="known"),
+        "price": jn.Right(PRICES, jn.Asof(on="ts", by="shop"), check_available_at="known"),
         "clicks": jn.Right(CLICKS, window, prefix="clicks_"),
         "user": jn.Right(USERS, jn.Equi(left_on="user", right_on="name", how="left"), duplicates="greatest"),
         "rate": jn.Right(RATES, jn.Asof(on="ts")),
@@ -42,7 +42,7 @@ def rights(**changed: jn.Right) -> dict[str, jn.Right]:
 def on_spark(spark: SparkSession, tables: dict[str, jn.Right]) -> dict[str, jn.Right]:
     return {
         name: jn.Right(
-            to_spark(spark, each.table), each.spec, each.columns, each.prefix, each.known_at, each.duplicates
+            to_spark(spark, each.table), each.spec, each.columns, each.prefix, each.check_available_at, each.duplicates
         )
         for name, each in tables.items()
     }

@@ -354,7 +354,7 @@ right = "trades"
 on = "ts"
 by = "symbol"
 columns = { amount = "last_amount" }
-known_at = "ts"
+check_available_at = "ts"
 [steps.features.tables.quotes]
 join = "range"
 right = "quotes"

@@ -82,7 +82,7 @@ def plan_many(
     -------
     ManyPlan
         ``explain()`` describes what runs for each table and what the tables share. ``execute()`` runs the joins.
-        ``match_report()`` counts the matches of each table, and rows that became known too late.
+        ``match_report()`` counts the matches of each table, and matches that became available too late.
 
     Raises
     ------

@@ -70,7 +70,7 @@ def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, 
             yield _distance(name, limit, matches)
     if check.leaked is not None:
         leaked = matches.leaked or 0
-        yield f"at most {check.leaked:,} rows known too late", f"{leaked:,}", leaked <= check.leaked
+        yield f"at most {check.leaked:,} rows available too late", f"{leaked:,}", leaked <= check.leaked
 
 
 def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:

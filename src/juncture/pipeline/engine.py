@@ -47,7 +47,7 @@ class MatchCounts:
     distances
         Distances of as-of matches; None without matches, or for another join.
     leaked
-        The number of matches that became known too late, if known.
+        The number of matches that became available too late, if counted.
     """
 
     left_rows: int

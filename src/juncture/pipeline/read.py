@@ -42,7 +42,7 @@ from juncture.spec.where import Where
 _KINDS: Mapping[str, type[Any]] = MappingProxyType({kind.kind: kind for kind in (Asof, Range, Overlap, Where, Equi)})
 _JOINS = (*_KINDS, MANY, INTERPOLATE)
 _TABLES = ("pipeline", "parameters", "spark", "sources", "steps", "checks", "sinks")
-_RIGHT_KEYS = ("columns", "prefix", "known_at", "duplicates", "algorithm")
+_RIGHT_KEYS = ("columns", "prefix", "check_available_at", "duplicates", "algorithm")
 
 _PARAMETER = re.compile(r"\$(\$\{|\{([^}]*)\})")
 
@@ -266,8 +266,8 @@ def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
         problems.add(path, f'A table needs right = "…", and join = one of {", ".join(_KINDS)}.')
         return None
     shown = {key: raw[key] for key in _RIGHT_KEYS if key in raw}
-    if isinstance(shown.get("known_at"), list):
-        shown["known_at"] = tuple(shown["known_at"])
+    if isinstance(shown.get("check_available_at"), list):
+        shown["check_available_at"] = tuple(shown["check_available_at"])
     arguments = {key: value for key, value in raw.items() if key not in ("join", "right", *_RIGHT_KEYS)}
     spec = _spec(raw["join"], arguments, path, problems)
     if spec is None:

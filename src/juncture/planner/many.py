@@ -125,7 +125,7 @@ class ManyPlan:
         >>> import pyarrow as pa
         >>> spine = pa.table({"ts": [3, 9]})
         >>> rates = pa.table({"ts": [1, 8], "rate": [1.0, 1.1], "ingested_at": [2, 10]})
-        >>> plan = jn.plan_many(spine, {"rates": jn.Right(rates, jn.Asof(on="ts"), known_at="ingested_at")})
+        >>> plan = jn.plan_many(spine, {"rates": jn.Right(rates, jn.Asof(on="ts"), check_available_at="ingested_at")})
         >>> plan.match_report()["rates"].leaked
         1
         """

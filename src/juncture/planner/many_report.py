@@ -32,8 +32,8 @@ class TableReport:
     distances
         Of an as-of join, how far its matches are; None if nothing matched.
     leaked
-        Matched rows whose match, or one of those that are aggregated, became known only after the row's own time; None
-        if no ``known_at`` says when.
+        Matched rows whose match, or one of those that are aggregated, became available only after the row's own time;
+        None without ``check_available_at``.
     explanations
         As in `MatchReport`.
     """

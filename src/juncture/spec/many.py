@@ -36,9 +36,10 @@ class Right:
         single join returns.
     prefix
         Prepended to the names of columns that no mapping renames.
-    known_at
-        The column with the time at which a row became known, which `juncture.ManyPlan.match_report` compares with
-        ``on`` of the spine; or a pair of it and the column of the spine to compare with.
+    check_available_at
+        The column with the time at which a row became available; or a pair of it and the column of the spine to compare
+        it with, by default ``on``. `juncture.ManyPlan.match_report` counts matches that were not available yet as
+        ``leaked``. The join does not exclude them: see ``available_at`` of `juncture.Asof`.
     duplicates
         What an equality join does with several matches of one row of the spine: ``"error"``, or ``"greatest"``, which
         takes the greatest row by its columns in schema order.
@@ -69,7 +70,7 @@ class Right:
     spec: Any
     columns: Sequence[str] | Mapping[str, str] | None = None
     prefix: str = ""
-    known_at: str | tuple[str, str] | None = None
+    check_available_at: str | tuple[str, str] | None = None
     duplicates: Duplicates = "error"
     algorithm: str = "auto"
 
@@ -103,32 +104,33 @@ class Right:
                 "Remove duplicates=.",
                 name="JN-ARGUMENT-CONFLICT",
             )
-        self._check_known_at()
+        self._validate_check_available_at()
 
-    def _check_known_at(self) -> None:
-        names = self.known_at if isinstance(self.known_at, tuple | list) else [self.known_at]
-        if self.known_at is None:
+    def _validate_check_available_at(self) -> None:
+        columns = self.check_available_at
+        if columns is None:
             return
+        names = columns if isinstance(columns, tuple | list) else [columns]
         for name in names:
-            check_name("known_at", name)
+            check_name("check_available_at", name)
         if len(names) > 2 or not names:
             raise SpecError(
-                f"known_at={self.known_at!r} names {len(names)} columns. Expected a column of this table, and "
-                'optionally the column of the spine to compare it with, such as known_at=("ingested_at", '
-                '"seen_at").',
+                f"check_available_at={columns!r} names {len(names)} columns. Expected a column of this "
+                "table, and optionally the column of the spine to compare it with, such as "
+                'check_available_at=("ingested_at", "seen_at").',
                 name="JN-AVAILABLE-AT-COLUMNS",
             )
         if len(names) == 1 and not _has_order(self.spec):
             raise SpecError(
-                f"known_at={self.known_at!r} names no column of the spine to compare with, and {self.spec.title} has "
-                f'no on=. Pass both, such as known_at=({names[0]!r}, "ts").',
+                f"check_available_at={columns!r} names no column of the spine to compare with, and {self.spec.title} "
+                f'has no on=. Pass both, such as check_available_at=({names[0]!r}, "ts").',
                 name="JN-AVAILABLE-AT-COLUMNS",
             )
 
 
 @dataclass(frozen=True)
-class KnownAt:
-    """The right column with the time at which a row became known, and the spine column to compare it with."""
+class LeakCheck:
+    """The right column with the time at which a row became available, and the spine column to compare it with."""
 
     right: str
     left: str
@@ -143,7 +145,7 @@ class ResolvedTable:
     columns: tuple[OutputColumn, ...]
     aggregates: tuple[Aggregate, ...]
     duplicates: Duplicates
-    known_at: KnownAt | None
+    check_available_at: LeakCheck | None
 
     @property
     def drops_unmatched(self) -> bool:
@@ -197,7 +199,7 @@ def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, 
         columns=tuple(columns),
         aggregates=tuple(aggregates),
         duplicates=right.duplicates,
-        known_at=_known_at(right, spine, schema),
+        check_available_at=_leak_check(right, spine, schema),
     )
 
 
@@ -259,11 +261,11 @@ def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
     return output
 
 
-def _known_at(right: Right, spine: pa.Schema, schema: pa.Schema) -> KnownAt | None:
-    if right.known_at is None:
+def _leak_check(right: Right, spine: pa.Schema, schema: pa.Schema) -> LeakCheck | None:
+    if right.check_available_at is None:
         return None
-    pair = [right.known_at] if isinstance(right.known_at, str) else list(right.known_at)
-    known = KnownAt(pair[0], pair[1] if len(pair) == 2 else right.spec.on_pair()[0])
-    check_columns(schema, [known.right], argument="known_at", side="right")
-    check_columns(spine, [known.left], argument="known_at", side="left")
-    return known
+    pair = [right.check_available_at] if isinstance(right.check_available_at, str) else list(right.check_available_at)
+    check = LeakCheck(pair[0], pair[1] if len(pair) == 2 else right.spec.on_pair()[0])
+    check_columns(schema, [check.right], argument="check_available_at", side="right")
+    check_columns(spine, [check.left], argument="check_available_at", side="left")
+    return check

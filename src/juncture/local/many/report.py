@@ -26,7 +26,7 @@ from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import working
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.many import KnownAt, ResolvedTable
+from juncture.spec.many import LeakCheck, ResolvedTable
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import common_domain, plain_type
 
@@ -46,14 +46,14 @@ def report_of(
     DataError, PlanError, StateError
         As that does.
     """
-    is_asof, known = isinstance(table.join, ResolvedAsof), table.known_at
+    is_asof, check = isinstance(table.join, ResolvedAsof), table.check_available_at
     found = None
-    if known is not None or not is_asof:
+    if check is not None or not is_asof:
         more: tuple[Aggregate, ...] = ()
-        if known is not None and table.join.aggregates:
-            more = (Aggregate("known", known.right, "max", table.join.right_schema.field(known.right).type),)
+        if check is not None and table.join.aggregates:
+            more = (Aggregate("known", check.right, "max", table.join.right_schema.field(check.right).type),)
         found = answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
-    leaked = None if known is None or found is None else _leaked(known, found, left, context)
+    leaked = None if check is None or found is None else _leaked(check, found, left, context)
     if isinstance(table.join, ResolvedAsof):
         own = context.within(MemoryBudget(context.memory.total_bytes))
         return TableReport.of(match_report(table.join, left, right, own), leaked)
@@ -112,17 +112,17 @@ def _key_is_known(join: Resolved, spine: Spine, left: Source, right: Source, con
     return known
 
 
-def _leaked(known: KnownAt, found: Answer, left: Source, context: JoinContext) -> int:
-    """Count the rows of the spine whose match became known only after their own time."""
+def _leaked(check: LeakCheck, found: Answer, left: Source, context: JoinContext) -> int:
+    """Count the rows of the spine whose match became available only after their own time."""
     assert found.matched is not None
     rows = np.flatnonzero(found.matched)
-    [times] = select(left, [known.left], rows, context)
+    [times] = select(left, [check.left], rows, context)
     if found.pointers is not None:
-        [knowns] = gather(found.right, [known.right], found.pointers[rows], context)
+        [available] = gather(found.right, [check.right], found.pointers[rows], context)
     else:
         assert found.aggregates is not None
-        knowns = found.aggregates.column(found.aggregates.num_columns - 1).take(pa.array(rows))
-    return int(np.count_nonzero(_is_later(knowns, times)))
+        available = found.aggregates.column(found.aggregates.num_columns - 1).take(pa.array(rows))
+    return int(np.count_nonzero(_is_later(available, times)))
 
 
 def _is_later(ones: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:

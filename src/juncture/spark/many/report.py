@@ -44,7 +44,7 @@ def report_of(
 def _report(
     placed: Placed, spine: Any, rights: Mapping[str, Right], figures: Mapping[str, int], steps: Steps
 ) -> TableReport:
-    table, leaked = placed.table, None if placed.table.known_at is None else figures.get("leaked", 0)
+    table, leaked = placed.table, None if placed.table.check_available_at is None else figures.get("leaked", 0)
     if isinstance(table.join, ResolvedAsof):
         with about(table.name):
             plan = plan_one(table.join.spec, spine, rights[table.name].table, session=placed.side.session)

@@ -36,8 +36,8 @@ class Placed:
         table = self.table
         if isinstance(table.join, ResolvedAsof) or table.duplicates == "greatest":
             return list(self.side.schema.names)
-        known = () if table.known_at is None else (table.known_at.right,)
-        needed = {*table.shown.needed("right"), *known}
+        checked = () if table.check_available_at is None else (table.check_available_at.right,)
+        needed = {*table.shown.needed("right"), *checked}
         return [name for name in self.side.schema.names if name in needed]
 
 
