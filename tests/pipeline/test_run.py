@@ -429,6 +429,7 @@ def test_the_example_is_explained_in_words_and_as_a_page(tmp_path, monkeypatch):
         (["run", "--engine", "locl"], "Did you mean 'local'?"),
         (["run", "nowhere.toml"], "Pipeline file 'nowhere.toml' does not exist"),
         (["run", "--engine", "local", "--stream"], "--stream need Spark"),
+        (["run", "--stream", "--poll-interval", "ten"], "--poll-interval='ten' is not a duration"),
         (["run", "--engine", "local", "--changes"], "No sink has changes"),
         (["run", "--stream", "--changes"], "Pass one of them"),
         (["run", "--memory", "1GB"], "--memory limits joins in this process"),

@@ -16,8 +16,8 @@ from juncture.cli.console import messages, results
 from juncture.cli.progress import Step, step
 from juncture.cli.show import count, heading
 from juncture.errors import SpecError
+from juncture.pipeline.polling import poll_interval_ms
 from juncture.spec.arguments import check_choice
-from juncture.spec.duration import duration_ns
 
 if TYPE_CHECKING:
     from juncture.pipeline.run import RunReport
@@ -127,11 +127,13 @@ def run(
     of_changes: Annotated[
         bool, typer.Option("--changes", help="Maintain the sinks: apply the changes of the sources.")
     ] = False,
-    every: Annotated[
+    poll_interval: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME",
-            help="With --stream or --changes: poll at this interval until stopped. Default: process once.",
+            "--poll-interval",
+            metavar="DURATION",
+            help="With --stream or --changes: poll at this interval, for example 10s, until stopped. Default: process "
+            "once.",
         ),
     ] = None,
     as_json: _Json = False,
@@ -141,9 +143,9 @@ def run(
     [dim]juncture run --set date=2026-01-01
     juncture run --engine local --only daily
     juncture run --master spark://host:7077
-    juncture run --stream --every '10 seconds'
+    juncture run --stream --poll-interval 10s
     juncture run --changes
-    juncture run --changes --engine local --every 5s[/dim]
+    juncture run --changes --engine local --poll-interval 5s[/dim]
     """
     chosen = engine_of(engine)
     if chosen == "local" and (master or remote or is_stream):
@@ -158,11 +160,14 @@ def run(
             "--memory limits joins in this process, but --engine is spark. Remove it, or pass --engine local.",
             name="JN-ARGUMENT-CONFLICT",
         )
+    poll_interval_ms(poll_interval, argument="--poll-interval")
     pipeline = opened(file, values)
     if chosen == "local" and of_changes:
-        report = _follow(pipeline, only or (), downstream_of or (), every, memory)
+        report = _follow(pipeline, only or (), downstream_of or (), poll_interval, memory)
     elif is_stream or of_changes:
-        report = _stream(pipeline, master, remote, only or (), downstream_of or (), every, of_changes=of_changes)
+        report = _stream(
+            pipeline, master, remote, only or (), downstream_of or (), poll_interval, of_changes=of_changes
+        )
     elif chosen == "local":
         report = pipeline.run(
             only=only or (), downstream_of=downstream_of or (), force=force, memory=memory, watch=step
@@ -230,7 +235,7 @@ def _stream(
     remote: str | None,
     only: Sequence[str],
     downstream_of: Sequence[str],
-    every: str | None,
+    poll_interval: str | None,
     *,
     of_changes: bool,
 ) -> RunReport:
@@ -240,24 +245,25 @@ def _stream(
     pipeline.check("spark", is_stream=True, of_changes=of_changes)
     with session(pipeline, master, remote, is_stream=True) as spark:
         begin = pipeline.changes if of_changes else pipeline.stream
-        queries = begin(spark, only=only, downstream_of=downstream_of, every=every)
+        queries = begin(spark, only=only, downstream_of=downstream_of, poll_interval=poll_interval)
         with step("Streaming") as shown:
             report: RunReport = finished(pipeline.file, queries, shown)
             return report
 
 
 def _follow(
-    pipeline: Any, only: Sequence[str], downstream_of: Sequence[str], every: str | None, memory: str | None
+    pipeline: Any, only: Sequence[str], downstream_of: Sequence[str], poll_interval: str | None, memory: str | None
 ) -> RunReport:
     """Maintain the sinks of a pipeline in this process, once or until stopped."""
     from juncture.pipeline.local_changes import followed
 
-    every_s = None if every is None else duration_ns(every, argument="--every") / 1e9
+    poll_ms = poll_interval_ms(poll_interval)
+    poll_s = None if poll_ms is None else poll_ms / 1000
     with (
         pipeline.follow(only=only, downstream_of=downstream_of, memory=memory) as followers,
         step("Following") as shown,
     ):
-        report: RunReport = followed(pipeline.file, followers, every_s, shown)
+        report: RunReport = followed(pipeline.file, followers, poll_s, shown)
         return report
 
 

@@ -100,8 +100,8 @@ def _sink(sink: SinkSection, folder: Path) -> Any:
     return FilesSink(folder / Path(sink.changes).expanduser())
 
 
-def followed(file: File, followers: Mapping[str, Follower], every_s: float | None, shown: PhaseProgress) -> RunReport:
-    """Apply changes to the sinks: the available ones, or forever, polling every `every_s` seconds."""
+def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None, shown: PhaseProgress) -> RunReport:
+    """Apply changes to the sinks: the available ones, or forever, polling every `poll_s` seconds."""
     began = time.monotonic()
     rows, epochs = dict.fromkeys(followers, 0), 0
     while True:
@@ -110,9 +110,9 @@ def followed(file: File, followers: Mapping[str, Follower], every_s: float | Non
                 rows[name] += epoch.rows_out
                 epochs += 1
                 shown.phase(f"{epochs} epochs", 0, 0)
-        if every_s is None:
+        if poll_s is None:
             break
-        time.sleep(max(every_s, _LOOK_S))
+        time.sleep(max(poll_s, _LOOK_S))
     seconds = time.monotonic() - began
     written = [
         Written(name, str(file.sinks[name].changes or file.sinks[name].table), rows[name], seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +12,7 @@ from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.pipeline.engine import Engine, Watch, unwatched
 from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import File
+from juncture.pipeline.polling import poll_interval_ms
 from juncture.pipeline.positions import Path as Keys
 from juncture.pipeline.problems import PipelineError, Problems
 from juncture.pipeline.read import read_file
@@ -300,7 +302,7 @@ class Pipeline:
         *,
         only: Sequence[str] = (),
         downstream_of: Sequence[str] = (),
-        every: str | None = None,
+        poll_interval: str | timedelta | None = None,
     ) -> dict[str, StreamingQuery]:
         """Start the pipeline as a stream: one query per sink, which continues from its checkpoint.
 
@@ -310,8 +312,9 @@ class Pipeline:
             A Spark session.
         only, downstream_of
             As for `run`.
-        every
-            The polling interval, such as ``"10 seconds"``. None processes the available rows, then ends.
+        poll_interval
+            The time between two polls: a duration such as ``"10s"``, or a ``timedelta``; Spark counts milliseconds.
+            None (default) processes the available rows, then ends.
 
         Returns
         -------
@@ -320,6 +323,8 @@ class Pipeline:
 
         Raises
         ------
+        SpecError
+            If ``poll_interval`` is not a duration, or negative.
         PipelineError
             If the file does not fit the columns of its sources.
         PlanError
@@ -328,9 +333,10 @@ class Pipeline:
         from juncture.pipeline.spark import SparkEngine
         from juncture.pipeline.streaming import started
 
+        poll_ms = poll_interval_ms(poll_interval)
         schemas = self.check("spark", is_stream=True)
         engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
-        return started(self.file, self.folder, engine, only, downstream_of, every)
+        return started(self.file, self.folder, engine, only, downstream_of, poll_ms)
 
     def changes(
         self,
@@ -338,7 +344,7 @@ class Pipeline:
         *,
         only: Sequence[str] = (),
         downstream_of: Sequence[str] = (),
-        every: str | None = None,
+        poll_interval: str | timedelta | None = None,
     ) -> dict[str, StreamingQuery]:
         """Start a query per sink with changes on Spark, which continues from its own checkpoint.
 
@@ -348,8 +354,8 @@ class Pipeline:
             A Spark session.
         only, downstream_of
             As for `run`.
-        every
-            The polling interval, such as ``"10 seconds"``. None processes the available changes, then ends.
+        poll_interval
+            As for `stream`. None (default) processes the available changes, then ends.
 
         Returns
         -------
@@ -359,6 +365,8 @@ class Pipeline:
 
         Raises
         ------
+        SpecError
+            If ``poll_interval`` is not a duration, or negative.
         PipelineError
             If the file does not fit the columns of its sources, or cannot be maintained.
         PlanError
@@ -366,8 +374,9 @@ class Pipeline:
         """
         from juncture.pipeline.spark_changes import started_changes
 
+        poll_ms = poll_interval_ms(poll_interval)
         schemas = self.check("spark", is_stream=True, of_changes=True)
-        return started_changes(self.file, self.folder, schemas, spark, only, downstream_of, every)
+        return started_changes(self.file, self.folder, schemas, spark, only, downstream_of, poll_ms)
 
     def follow(
         self, *, only: Sequence[str] = (), downstream_of: Sequence[str] = (), memory: str | int | None = None

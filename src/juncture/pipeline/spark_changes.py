@@ -70,7 +70,7 @@ def started_changes(
     session: SparkSession,
     only: Sequence[str],
     downstream_of: Sequence[str],
-    every: str | None,
+    poll_ms: int | None,
 ) -> dict[str, Any]:
     """Start the queries that write the changes of a pipeline's sinks. Sinks without changes are skipped."""
     kept = folder / file.pipeline.state / "changes"
@@ -83,4 +83,4 @@ def started_changes(
                 if name in needed:
                     engine.make(name)
             sinks[sink] = engine, change_sink(file.sinks[sink]), kept / sink
-    return begun(sinks, every)
+    return begun(sinks, poll_ms)

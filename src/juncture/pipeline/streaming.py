@@ -36,9 +36,14 @@ _POLL_S = 0.2
 
 
 def started(
-    file: File, folder: Path, engine: SparkEngine, only: Sequence[str], downstream_of: Sequence[str], every: str | None
+    file: File,
+    folder: Path,
+    engine: SparkEngine,
+    only: Sequence[str],
+    downstream_of: Sequence[str],
+    poll_ms: int | None,
 ) -> dict[str, Any]:
-    """Start the queries of a pipeline's sinks, or raise without starting any. `every` None processes available rows."""
+    """Start the queries of a pipeline's sinks, or raise without starting any. Without `poll_ms`, they end."""
     chosen = chosen_sinks(file, only, downstream_of)
     for name in chosen:
         reads = needed_for(file, [file.sinks[name].from_])
@@ -52,12 +57,14 @@ def started(
     for name in [*file.sources, *steps_in_order(file)]:
         if name in needed:
             engine.make(name)
-    return begun({name: (engine, file.sinks[name], checkpoint_of(file, name, folder)) for name in chosen}, every)
+    return begun({name: (engine, file.sinks[name], checkpoint_of(file, name, folder)) for name in chosen}, poll_ms)
 
 
-def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], every: str | None) -> dict[str, StreamingQuery]:
+def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], poll_ms: int | None) -> dict[str, StreamingQuery]:
     """Start a query for each sink with its engine and checkpoint, or raise without leaving any running."""
-    trigger: dict[str, Any] = {"availableNow": True} if every is None else {"processingTime": every}
+    trigger: dict[str, Any] = {"availableNow": True}
+    if poll_ms is not None:
+        trigger = {"processingTime": f"{poll_ms} milliseconds"}
     queries: dict[str, StreamingQuery] = {}
     try:
         for name, (engine, sink, checkpoint) in sinks.items():
