@@ -40,7 +40,7 @@ def checked(check: Check, engine: Engine) -> Iterator[Checked]:
     """Yield the result of each expectation of a check."""
     name = check.of if check.table is None else f"{check.of}.{check.table}"
     for expected, found, passed in _found(check, engine):
-        yield Checked(name, expected, found, passed, check.on_failure == "fail")
+        yield Checked(name, expected, found, passed, check.on_failure == "error")
 
 
 def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:

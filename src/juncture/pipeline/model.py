@@ -186,7 +186,7 @@ class Check(_Section):
     match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     distance: StrictStr | StrictInt | float | DistanceLimits | None = None
     leaked: StrictInt | None = None
-    on_failure: Literal["fail", "warn"] = "fail"
+    on_failure: Literal["error", "warn"] = "error"
 
 
 class SinkSection(_Section):
