@@ -122,7 +122,7 @@ def test_files_that_lack_columns(folder):
 def test_all_options(folder):
     result = asof(
         *("--left-on", "ts", "--right-on", "ts", "--left-by", "robot_id", "--right-by", "robot_id"),
-        *("--direction", "nearest", "--tolerance", "3", "--no-exact-matches", "--how", "inner", "--matches", "2"),
+        *("--direction", "nearest", "--tolerance", "3", "--no-allow-exact-matches", "--how", "inner", "--matches", "2"),
         *("--order-by", "gripper", "--ties", "error", "--suffix", "_theirs", "--no-coalesce", "--algorithm", "merge"),
         *("-o", "out.parquet"),
     )
@@ -150,9 +150,8 @@ def test_several_columns_order_rows(folder):
     same = ["--on", "day", "--on", "seq"]
     sides = ["--left-on", "day", "--left-on", "seq", "--right-on", "day", "--right-on", "seq"]
     for columns in (same, sides):
-        result = asof(
-            *columns, "--no-exact-matches", "-o", "o.parquet", "--overwrite", left="left.parquet", right="right.parquet"
-        )
+        files = ("-o", "o.parquet", "--overwrite")
+        result = asof(*columns, "--no-allow-exact-matches", *files, left="left.parquet", right="right.parquet")
         assert result.exit_code == 0, result.stderr
         assert pq.read_table("o.parquet")["v_right"].to_pylist() == [1, 2]
     reported = asof(*same, "--report", left="left.parquet", right="right.parquet").stderr

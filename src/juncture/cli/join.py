@@ -158,7 +158,7 @@ def asof(
     coalesce: options.Coalesce = True,
     direction: options.Direction = "backward",
     tolerance: options.Tolerance = None,
-    exact_matches: options.ExactMatches = True,
+    allow_exact_matches: options.AllowExactMatches = True,
     how: options.How = "left",
     matches: options.Matches = 1,
     order_by: options.OrderBy = None,
@@ -174,8 +174,7 @@ def asof(
     juncture join asof frames.csv 'telemetry/*.csv' --on ts -o out.parquet --report
     juncture join asof a.json b.json --on ts --direction nearest --tolerance 5s[/dim]
     """
-    given = {**locals(), "allow_exact_matches": exact_matches}
-    del given["exact_matches"]
+    given = locals()
     from juncture.spec.asof import Asof
 
     return _spec(Asof, given, tolerance=_distance("--tolerance", tolerance), order_by=order_by or ())

@@ -98,8 +98,8 @@ Tolerance = Annotated[
         help="Maximum distance of a match: a duration such as 50ms or 1h30m, a number or a left column.",
     ),
 ]
-ExactMatches = Annotated[
-    bool, _meaning("--exact-matches/--no-exact-matches", help="Allow matches with an equal --on value.")
+AllowExactMatches = Annotated[
+    bool, _meaning("--allow-exact-matches/--no-allow-exact-matches", help="Allow matches with an equal --on value.")
 ]
 How = Annotated[str, _meaning(metavar="KIND", help="Join type: left, inner, right, full, semi or anti.")]
 HowAll = Annotated[
