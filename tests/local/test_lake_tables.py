@@ -136,11 +136,11 @@ def test_a_pipeline_refuses_a_table(folder, table, source, engine):
     text = f'[sources.plain]\npath = "plain.parquet"\n[sources.orders]\n{source}\n'
     (folder / "juncture.toml").write_text(text)
     with pytest.raises(jn.SpecError, match=rf"juncture.toml:4: sources.orders.path: .*is an? {table} table"):
-        jn.Pipeline.from_toml(folder / "juncture.toml").check(engine)
+        jn.Pipeline.from_toml(folder / "juncture.toml").check(engine=engine)
 
 
 @pytest.mark.parametrize("table", ["Delta", "Iceberg"])
 def test_a_pipeline_leaves_the_reader_of_a_table_to_spark(folder, table):
     text = f'[sources.orders]\npath = "lake/orders"\nformat = "{table.lower()}"\n'
     (folder / "juncture.toml").write_text(text)
-    assert jn.Pipeline.from_toml(folder / "juncture.toml").check("spark") == {"orders": None}
+    assert jn.Pipeline.from_toml(folder / "juncture.toml").check(engine="spark") == {"orders": None}

@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(pipeline: jn.Pipeline, wanted: str = "shown") -> Mapping[str, list[str]]:
-    return columns_asked(pipeline.file, pipeline.check("local"), [wanted])
+    return columns_asked(pipeline.file, pipeline.check(), [wanted])
 
 
 @pytest.mark.parametrize("case", ASKED, ids=str)
@@ -98,7 +98,7 @@ def test_what_a_check_looks_at_is_read(folder):
 
 def test_columns_that_only_spark_knows_are_read_whole(folder):
     pipeline = pipeline_of(folder, "equi", "bid")
-    schemas = {**pipeline.check("local"), "trades": None, "joined": None, "shown": None}
+    schemas = {**pipeline.check(), "trades": None, "joined": None, "shown": None}
     assert columns_asked(pipeline.file, schemas, ["shown"]) == {}
 
 

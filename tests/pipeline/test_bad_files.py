@@ -48,7 +48,7 @@ def problem(file: Path, folder: Path) -> PipelineError:
     copy = folder / "juncture.toml"
     shutil.copy(file, copy)
     with pytest.raises(PipelineError) as caught:
-        jn.Pipeline.from_toml(copy).check()
+        jn.Pipeline.from_toml(copy).check(engine="spark")
     return caught.value
 
 

@@ -234,7 +234,7 @@ def test_what_cannot_be_kept_up_to_date_is_said_with_its_line(folder, case):
         text = text.replace('left = "again"', 'left = "sums"')
     pipeline = write_pipeline(folder, text)
     with pytest.raises(PipelineError) as caught:
-        pipeline.check(of_changes=True)
+        pipeline.check(engine="spark", mode="changes")
     found = [each for each in caught.value.problems if message in each.message]
     assert found, caught.value
     assert (found[0].line > 1) == (case != "no sink")
@@ -243,5 +243,6 @@ def test_what_cannot_be_kept_up_to_date_is_said_with_its_line(folder, case):
 def test_rows_before_and_after_are_joined_first(folder):
     changes, _ = epochs(LEFT, random.Random(3), 1)
     write_files([said(changes[0], "debezium")], folder / "changes" / "whole")
+    pipeline = write_pipeline(folder, PIPELINE.replace("changes/orders", "changes/whole"))
     with pytest.raises(PipelineError, match="Join them first"):
-        write_pipeline(folder, PIPELINE.replace("changes/orders", "changes/whole")).check(of_changes=True)
+        pipeline.check(engine="spark", mode="changes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -125,16 +126,39 @@ def test_a_stream_adds_nothing_to_what_a_batch_run_wrote(folder, mode):
     )
     text = text.replace('"trades.parquet" }', '"trades.parquet", order = { on = "ts" } }')
     pipeline = pipeline_of(folder, text)
-    pipeline.check("spark", is_stream=True)
+    pipeline.check(engine="spark", mode="stream")
     pipeline.run()
     if mode == "append":
-        pipeline.check("spark", is_stream=True)
+        pipeline.check(engine="spark", mode="stream")
         return
     with pytest.raises(PipelineError, match="contains rows that the stream has not written") as caught:
-        pipeline.check("spark", is_stream=True)
+        pipeline.check(engine="spark", mode="stream")
     assert caught.value.problems[0].line > 1
     # What changes of its rows goes elsewhere.
-    pipeline.check("spark", is_stream=False)
+    pipeline.check(engine="spark")
+
+
+def test_a_check_is_for_the_engine_that_runs(folder):
+    text = (SOURCES + PRICED + SINK).replace('"trades.parquet"', '"trades.parquet", format = "delta"')
+    pipeline = pipeline_of(folder, text)
+    assert pipeline.check(engine="spark")["trades"] is None
+    assert pipeline.check(spark=lambda: pytest.fail("starts Spark"))["trades"] is None
+    with pytest.raises(PipelineError):
+        pipeline.check()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"engine": "locl"}, "Did you mean 'local'?"),
+        ({"mode": "changed"}, "mode='changed' is unknown"),
+        ({"mode": "stream"}, "mode='stream' needs Spark"),
+        ({"spark": object(), "engine": "local"}, "exclude each other"),
+    ],
+)
+def test_a_check_refuses_arguments(folder, arguments, message):
+    with pytest.raises(jn.SpecError, match=re.escape(message)):
+        pipeline_of(folder, SOURCES + PRICED + SINK).check(**arguments)
 
 
 CHECKS = {
@@ -218,9 +242,9 @@ def test_a_source_that_cannot_be_read_by_a_step_is_named(folder):
 def test_functions_that_only_spark_has(folder):
     text = SOURCES + '[steps.some]\nfrom = "trades"\nfilter = "luhn_check(symbol)"\n'
     pipeline = pipeline_of(folder, text)
-    assert pipeline.check("spark")["some"] is None
+    assert pipeline.check(engine="spark")["some"] is None
     with pytest.raises(SpecError, match=r"juncture.toml:7: steps.some.filter: .*not available in this process"):
-        pipeline.check("local")
+        pipeline.check()
 
 
 FORMATS = ["out.csv", "out.csv.gz", "out.tsv", "out.json", "out.arrow", "out.parquet", "out"]
@@ -253,20 +277,20 @@ def test_rows_are_added_to_folders_for_values_of_columns(folder, form):
 def test_a_sink_in_a_store_is_refused_by_this_process(folder, path):
     pipeline = pipeline_of(folder, SOURCES + PRICED + SINK.replace("out.parquet", path))
     before = names(folder)
-    for run in (lambda: pipeline.check("local"), pipeline.run):
+    for run in (lambda: pipeline.check(), pipeline.run):
         with pytest.raises(
             PipelineError, match=rf"sinks.out.path: .*path='{path}' is a URI, but this process writes to"
         ):
             run()
     assert names(folder) == before
-    assert pipeline.check("spark")
+    assert pipeline.check(engine="spark")
 
 
 def test_changes_in_a_store_are_refused_by_this_process(folder):
     source = SOURCES.replace('"trades.parquet" }', '"trades.parquet", changes = "s3://bucket/changes" }')
     text = source + PRICED + SINK + 'changes = "s3://bucket/out"\n'
     with pytest.raises(PipelineError) as raised:
-        pipeline_of(folder, text).check("local", is_stream=True, of_changes=True)
+        pipeline_of(folder, text).check(mode="changes")
     said = [each.where for each in raised.value.problems if "is a URI, but this process" in each.message]
     assert sorted(said) == ["sinks.out.changes", "sources.trades.changes"]
 
@@ -297,7 +321,7 @@ def test_files_of_a_source_that_lack_columns(folder):
     pq.write_table(TRADES.slice(2), folder / "many" / "1.parquet")
     text = '[sources]\nquotes = { path = "quotes.parquet" }\n[sources.trades]\npath = "many"\n' + PRICED + SINK
     with pytest.raises(PipelineError, match=r"juncture.toml:4: sources.trades.path: .*'amount' exists only in"):
-        pipeline_of(folder, text).check("local")
+        pipeline_of(folder, text).check()
     pipeline_of(folder, text.replace('path = "many"', 'path = "many"\nunion_by_name = true')).run()
     assert pq.read_table(folder / "out.parquet")["amount"].to_pylist() == [None, None, 30]
 

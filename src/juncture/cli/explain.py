@@ -111,7 +111,7 @@ def pipeline(
     if pipelines.engine_of(engine) == "local":
         explained = opened.explain(chosen)
     else:
-        opened.check("spark")
+        opened.check(engine="spark")
         with pipelines.session(opened, master, remote) as session, step("Planning"):
             explained = opened.explain(chosen, session)
     _write_or_print(explained, chosen, output)

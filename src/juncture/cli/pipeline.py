@@ -90,7 +90,7 @@ def check(
     juncture check nightly.toml --set date=2026-01-01 --engine local[/dim]
     """
     chosen = engine_of(engine)
-    schemas = opened(file, values).check(chosen, is_stream=of_changes, of_changes=of_changes)
+    schemas = opened(file, values).check(engine=chosen, mode="changes" if of_changes else "batch")
     if as_json:
         columns = {name: schema and {each.name: str(each.type) for each in schema} for name, schema in schemas.items()}
         typer.echo(json.dumps(columns, ensure_ascii=False))
@@ -242,7 +242,7 @@ def _stream(
     """Run a pipeline as a stream of rows or of changes, once or until stopped."""
     from juncture.pipeline.streaming import finished
 
-    pipeline.check("spark", is_stream=True, of_changes=of_changes)
+    pipeline.check(engine="spark", mode="changes" if of_changes else "stream")
     with session(pipeline, master, remote, is_stream=True) as spark:
         begin = pipeline.changes if of_changes else pipeline.stream
         queries = begin(spark, only=only, downstream_of=downstream_of, poll_interval=poll_interval)

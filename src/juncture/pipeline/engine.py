@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from juncture.pipeline.model import InterpolateStep, ManyStep, SinkSection
 from juncture.planner.decision import Engine as EngineName
@@ -14,6 +14,9 @@ from juncture.planner.report import Distances
 from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
 from juncture.spec.range import Range
+
+Mode = Literal["batch", "stream", "changes"]
+"""How a pipeline runs: once, as a stream, or by the changes of its sources."""
 
 
 class PhaseProgress(Protocol):

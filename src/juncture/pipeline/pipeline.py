@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from juncture.errors import PlanError, SpecError, did_you_mean
-from juncture.pipeline.engine import Engine, Watch, unwatched
+from juncture.pipeline.engine import Engine, Mode, Watch, unwatched
 from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import File
 from juncture.pipeline.polling import poll_interval_ms
@@ -107,17 +107,24 @@ class Pipeline:
         """The names of the steps, each after its inputs."""
         return steps_in_order(self.file)
 
-    def check(self, engine: EngineName = "spark", *, is_stream: bool = False, of_changes: bool = False) -> Schemas:
+    def check(
+        self,
+        *,
+        spark: SparkSession | Callable[[], SparkSession] | None = None,
+        engine: EngineName | None = None,
+        mode: Mode = "batch",
+    ) -> Schemas:
         """Validate the pipeline against its source schemas, without reading rows or starting Spark.
 
         Parameters
         ----------
+        spark
+            As for `run`. None (default) validates the pipeline for this process, otherwise for Spark. It starts no job.
         engine
-            The engine that will run it: ``"spark"``, or ``"local"`` for this process.
-        is_stream
-            Whether it will run as a stream. Existing outputs are then continued.
-        of_changes
-            Whether its sinks will be maintained, as by `changes` and `follow`.
+            ``"local"`` or ``"spark"``, to validate the pipeline for Spark without a session.
+        mode
+            ``"batch"`` (default) for `run`; ``"stream"`` for `stream`, which continues existing outputs; ``"changes"``
+            for `changes` and `follow`, which maintain the sinks.
 
         Returns
         -------
@@ -126,12 +133,21 @@ class Pipeline:
 
         Raises
         ------
+        SpecError
+            If an argument is invalid, or two arguments conflict.
         PipelineError
             If there are problems. The error lists all of them with their lines.
         """
         from juncture.pipeline.schemas import check_file
         from juncture.pipeline.state import EarlierRuns
 
+        engine = _engine_name(spark, engine)
+        check_choice("mode", mode, get_args(Mode))
+        if mode == "stream" and engine == "local":
+            raise SpecError(
+                "mode='stream' needs Spark. Pass spark=, or engine='spark' to validate without a session.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
         problems = Problems(self._lines)
         state = EarlierRuns.of(self.folder / self.file.pipeline.state)
         schemas = check_file(
@@ -140,10 +156,9 @@ class Pipeline:
             problems,
             engine=engine,
             own=state.places(),
-            is_stream=is_stream,
-            of_changes=of_changes,
+            mode=mode,
         )
-        if of_changes:
+        if mode == "changes":
             from juncture.pipeline.changing import check_changes
 
             check_changes(self.file, self.folder, schemas, problems, engine)
@@ -216,8 +231,8 @@ class Pipeline:
 
         check_choice("format", format, ("text", "html"))
         if spark is None:
-            plan_of = planned_here(self.file, self.folder, self.check("local"))
-            explained = Explained(self.file, self.folder, self.check("local"), plan_of, "in this process", (NOT_YET,))
+            plan_of = planned_here(self.file, self.folder, self.check())
+            explained = Explained(self.file, self.folder, self.check(), plan_of, "in this process", (NOT_YET,))
         else:
             explained = self._explained_on(spark)
         return explained.html() if format == "html" else explained.text()
@@ -227,7 +242,7 @@ class Pipeline:
         from juncture.pipeline.explain import Explained
         from juncture.pipeline.spark import SparkEngine
 
-        schemas = self.check("spark")
+        schemas = self.check(engine="spark")
         read = {name for step in self.file.steps.values() for name in step.inputs}
         shown = [sink.from_ for sink in self.file.sinks.values()]
         asked = columns_asked(self.file, schemas, [*shown, *(name for name in self.steps if name not in read)])
@@ -278,8 +293,8 @@ class Pipeline:
         from juncture.pipeline.asked import columns_asked
         from juncture.pipeline.run import run
 
-        name: EngineName = "local" if spark is None else "spark"
-        schemas = self.check(name)
+        name = _engine_name(spark)
+        schemas = self.check(engine=name)
 
         def begin(kept: Sequence[str]) -> Engine:
             asked = columns_asked(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
@@ -334,7 +349,7 @@ class Pipeline:
         from juncture.pipeline.streaming import started
 
         poll_ms = poll_interval_ms(poll_interval)
-        schemas = self.check("spark", is_stream=True)
+        schemas = self.check(engine="spark", mode="stream")
         engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
         return started(self.file, self.folder, engine, only, downstream_of, poll_ms)
 
@@ -375,7 +390,7 @@ class Pipeline:
         from juncture.pipeline.spark_changes import started_changes
 
         poll_ms = poll_interval_ms(poll_interval)
-        schemas = self.check("spark", is_stream=True, of_changes=True)
+        schemas = self.check(engine="spark", mode="changes")
         return started_changes(self.file, self.folder, schemas, spark, only, downstream_of, poll_ms)
 
     def follow(
@@ -409,7 +424,7 @@ class Pipeline:
         PlanError
             If RocksDB is not installed.
         """
-        schemas = self.check("local", is_stream=True, of_changes=True)
+        schemas = self.check(mode="changes")
         try:
             from juncture.pipeline.local_changes import following
         except ImportError as error:
@@ -424,7 +439,7 @@ class Pipeline:
         """Return the engine for `step`, and the names that it has computed."""
         key = None if spark is None else id(spark)
         if key not in self._engines:
-            schemas = self.check("local" if spark is None else "spark")
+            schemas = self.check(spark=spark)
             if spark is None:
                 from juncture.pipeline.local import LocalEngine
 
@@ -434,3 +449,15 @@ class Pipeline:
 
                 self._engines[key] = SparkEngine(self.file, self.folder, schemas, spark), set()
         return self._engines[key]
+
+
+def _engine_name(spark: object, engine: EngineName | None = None) -> EngineName:
+    """Return the engine of a session, or of no session, unless one is named."""
+    if engine is None:
+        return "local" if spark is None else "spark"
+    check_choice("engine", engine, get_args(EngineName))
+    if spark is not None and engine == "local":
+        raise SpecError(
+            "engine='local' and spark= exclude each other. Remove one of them.", name="JN-ARGUMENT-CONFLICT"
+        )
+    return engine

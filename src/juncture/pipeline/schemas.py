@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from juncture.errors import DataError, JunctureError, SpecError, did_you_mean
 from juncture.files.found import paths_of
+from juncture.pipeline.engine import Mode
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
 from juncture.pipeline.model import (
@@ -61,14 +62,13 @@ def check_file(
     folder: Path,
     problems: Problems,
     *,
-    engine: Engine = "spark",
+    engine: Engine,
     own: Iterable[Path] = (),
-    is_stream: bool = False,
-    of_changes: bool = False,
+    mode: Mode = "batch",
 ) -> Schemas:
     """Validate all sources, steps, checks and sinks, add their problems, and return the known schemas.
 
-    `own` are outputs of earlier runs, which may exist. A stream (`is_stream`) continues existing outputs.
+    `own` are outputs of earlier runs, which may exist. A stream continues existing outputs.
     """
     looking = _Looking(file, engine, folder, problems, {})
     if "://" in file.pipeline.state:
@@ -80,7 +80,7 @@ def check_file(
         looking.schemas[name] = _step(looking, name, file.steps[name])
     for place, check in enumerate(file.checks):
         _check(looking, ("checks", place), check)
-    _sinks(looking, own, is_stream=is_stream, of_changes=of_changes)
+    _sinks(looking, own, mode)
     return looking.schemas
 
 
@@ -235,7 +235,7 @@ def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
             looking.problems.add((*path, "distance"), error)
 
 
-def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_changes: bool) -> None:
+def _sinks(looking: _Looking, own: Iterable[Path], mode: Mode) -> None:
     inputs = _inputs(looking)
     places: dict[Path | str, str] = {}
     for name, sink in looking.file.sinks.items():
@@ -247,12 +247,13 @@ def _sinks(looking: _Looking, own: Iterable[Path], *, is_stream: bool, of_change
             key = "path" if sink.path else "table"
             looking.problems.add((*path, key), f"The sink {places[place]!r} has the same {key}. Use another one.")
         places.setdefault(place, name)
-        goes_on = is_stream and checkpoint_of(looking.file, name, looking.folder).exists()
-        if is_stream and not of_changes and not goes_on and sink.mode != "append":
+        goes_on = mode != "batch" and checkpoint_of(looking.file, name, looking.folder).exists()
+        if mode == "stream" and not goes_on and sink.mode != "append":
             _refuse_rows(looking, path, sink)
         kept = [*own, sink_place(sink, looking.folder).resolve()] if goes_on else own
         try:
             schema = looking.schemas.get(sink.from_)
+            of_changes = mode == "changes"
             check_sink(sink, schema, looking.engine, looking.folder, inputs=inputs, own=kept, of_changes=of_changes)
         except JunctureError as error:
             fitting = SpecError(error.message.replace("or pass --format ", "or write format = "), name=error.name)

@@ -160,10 +160,10 @@ def test_spark_keeps_folders_up_to_date(spark, database, tmp_path, kept):
 def test_a_table_that_a_query_would_read_twice(database, tmp_path):
     database.connection.execute(TABLES)
     pipeline = written(tmp_path, database, FOLDERS)
-    pipeline.check("spark", is_stream=True, of_changes=True)
+    pipeline.check(engine="spark", mode="changes")
     pipeline.path.write_text(pipeline.path.read_text().replace('right = "rates"', 'right = "sales"'))
     with pytest.raises(PipelineError, match="'sales' feeds 'shown' through several steps") as caught:
-        jn.Pipeline.from_toml(pipeline.path).check("spark", is_stream=True, of_changes=True)
+        jn.Pipeline.from_toml(pipeline.path).check(engine="spark", mode="changes")
     assert all(problem.line for problem in caught.value.problems)
 
 
@@ -180,7 +180,7 @@ def test_a_sink_that_cannot_be_written(database, tmp_path, case):
     database.connection.execute(TABLES)
     sink, message = REFUSED[case]
     with pytest.raises(PipelineError, match=message) as caught:
-        written(tmp_path, database, sink).check("local", is_stream=True, of_changes=True)
+        written(tmp_path, database, sink).check(mode="changes")
     assert all(problem.line for problem in caught.value.problems)
     assert "password" not in str(caught.value)
 
@@ -189,10 +189,10 @@ def test_what_only_this_process_follows(database, tmp_path):
     database.connection.execute(TABLES)
     pipeline = written(tmp_path, database)
     with pytest.raises(PipelineError, match="--engine local"):
-        pipeline.check("spark", of_changes=True, is_stream=True)
-    with pytest.raises(PipelineError, match="is written with --changes only"):
-        pipeline.check("local")
+        pipeline.check(engine="spark", mode="changes")
+    with pytest.raises(PipelineError, match="needs a maintained run"):
+        pipeline.check()
     mixed = pipeline.path.read_text().replace(database.dsn, "host=/nowhere", 1)
     (tmp_path / "juncture.toml").write_text(mixed)
     with pytest.raises(PipelineError, match="neither in one database"):
-        jn.Pipeline.from_toml(tmp_path / "juncture.toml").check("local", is_stream=True, of_changes=True)
+        jn.Pipeline.from_toml(tmp_path / "juncture.toml").check(mode="changes")
