@@ -90,7 +90,7 @@ def test_of_a_right_side_that_is_only_looked_up_the_keys_are_read(folder):
 
 def test_what_a_check_looks_at_is_read(folder):
     pipeline = pipeline_of(folder, "equi", "bid")
-    text = pipeline.path.read_text() + '[[checks]]\nof = "trades"\nunique = "note"\n'
+    text = pipeline.path.read_text() + '[[checks]]\nfrom = "trades"\nunique = "note"\n'
     pipeline.path.write_text(text)
     found = asked(jn.Pipeline.from_toml(pipeline.path))
     assert found == {"trades": ["symbol", "note"], "quotes": ["symbol", "bid"]}

@@ -74,7 +74,7 @@ def test_rows_may_be_ordered_by_several_columns(folder):
 
 def test_what_has_an_order_alone_is_not_stale_by_any_figure(folder):
     steps = PRICED.replace('on = "ts"\nby = "symbol"', 'on = ["symbol", "ts"]')
-    text = SOURCES + steps + SINK + '[[checks]]\nof = "priced"\ndistance = 5\n'
+    text = SOURCES + steps + SINK + '[[checks]]\nfrom = "priced"\nmax_distance = 5\n'
     with pytest.raises(DataError, match="distance max at most 5, found on columns without distances"):
         pipeline_of(folder, text).run()
 
@@ -162,12 +162,12 @@ def test_a_check_refuses_arguments(folder, arguments, message):
 
 
 CHECKS = {
-    'of = "priced"\nrows = { min = 4 }': "rows at least 4, found 3",
-    'of = "priced"\nrows = { max = 2 }': "rows at most 2, found 3",
-    'of = "trades"\nunique = "symbol"': "symbol unique, found 1 values more than once",
-    'of = "priced"\nnot_null = ["ts", "bid"]': "bid is never null, found 1 nulls",
-    'of = "priced"\nmatch_rate = 0.9': "at least 90.00% matched, found 66.67%",
-    'of = "priced"\ndistance = { p50 = 1, max = 0.5 }': "distance max at most 0.5, found 1",
+    'from = "priced"\nrows = { min = 4 }': "rows at least 4, found 3",
+    'from = "priced"\nrows = { max = 2 }': "rows at most 2, found 3",
+    'from = "trades"\nunique = "symbol"': "symbol unique, found 1 values more than once",
+    'from = "priced"\nnot_null = ["ts", "bid"]': "bid is never null, found 1 nulls",
+    'from = "priced"\nmin_match_rate = 0.9': "at least 90.00% matched, found 66.67%",
+    'from = "priced"\nmax_distance = { p50 = 1, max = 0.5 }': "distance max at most 0.5, found 1",
 }
 
 
@@ -192,7 +192,7 @@ def test_the_match_rate_of_every_kind_of_join(folder, kind):
         "where": "predicate = 'l.symbol = r.symbol AND l.ts > r.ts'",
     }
     text = SOURCES + f'[steps.joined]\njoin = "{kind}"\nleft = "trades"\nright = "quotes"\n{arguments[kind]}\n'
-    text += SINK.replace("priced", "joined") + '[[checks]]\nof = "joined"\nmatch_rate = 0.3\n'
+    text += SINK.replace("priced", "joined") + '[[checks]]\nfrom = "joined"\nmin_match_rate = 0.3\n'
     (check,) = pipeline_of(folder, text).run().checks
     assert check.found == {"overlap": "33.33%"}.get(kind, "66.67%")
 
@@ -388,10 +388,10 @@ lower = -4
 upper = 0
 agg = { "*" = "count" }
 [[checks]]
-of = "features"
+from = "features"
 table = "trade"
-leaked = 0
-match_rate = 0.5
+max_leaked = 0
+min_match_rate = 0.5
 [sinks.out]
 from = "features"
 path = "out.parquet"

@@ -74,15 +74,15 @@ by = ["symbol", "year"]
 agg = { n = "count(*)", total = "sum(amount)", most = "max(value)" }
 
 [[checks]]
-of = "quoted"
-match_rate = 0.4
+from = "quoted"
+min_match_rate = 0.4
 unique = "ts"
 not_null = "symbol"
 rows = { min = 200, max = 200 }
 
 [[checks]]
-of = "owned"
-match_rate = 0.4
+from = "owned"
+min_match_rate = 0.4
 
 [sinks.sums]
 from = "sums"
@@ -197,7 +197,7 @@ def test_a_query_that_fails_leaves_nothing(spark, tmp_path):
     write_sources(tmp_path)
     text = PIPELINE.replace("amount % 2 = 0", "assert_true(amount < 50) IS NULL") + SINK
     before = sorted(path.name for path in tmp_path.iterdir())
-    check = '[[checks]]\nof = "some"\nrows = { min = 1 }\n'
+    check = '[[checks]]\nfrom = "some"\nrows = { min = 1 }\n'
     for failing in (text, text + check):
         with pytest.raises(DataError, match=r"The step '\w+' failed on Spark: .*not true"):
             pipeline_of(tmp_path, failing).run(spark)

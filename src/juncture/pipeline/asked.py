@@ -32,9 +32,9 @@ def columns_asked(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[s
     needed = needed_for(file, shown)
     asked = {name: _all(schemas, name) if name in shown else frozenset[str]() for name in needed}
     for check in file.checks:
-        if check.of in needed:
+        if check.from_ in needed:
             for names in (check.unique, check.not_null):
-                asked[check.of] |= {names} if isinstance(names, str) else {*names}
+                asked[check.from_] |= {names} if isinstance(names, str) else {*names}
     for name in reversed(steps_in_order(file)):
         if name in needed:
             for read, columns in _asked_by(file, name, asked[name], schemas):

@@ -38,7 +38,7 @@ class Checked:
 
 def checked(check: Check, engine: Engine) -> Iterator[Checked]:
     """Yield the result of each expectation of a check."""
-    name = check.of if check.table is None else f"{check.of}.{check.table}"
+    name = check.from_ if check.table is None else f"{check.from_}.{check.table}"
     for expected, found, passed in _found(check, engine):
         yield Checked(name, expected, found, passed, check.on_failure == "error")
 
@@ -46,7 +46,7 @@ def checked(check: Check, engine: Engine) -> Iterator[Checked]:
 def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
     columns = [check.not_null] if isinstance(check.not_null, str) else check.not_null
     if check.rows is not None or columns:
-        rows, nulls = engine.count(check.of, columns)
+        rows, nulls = engine.count(check.from_, columns)
         if check.rows is not None:
             low, high = check.rows.min, check.rows.max
             yield f"rows {_between(low, high)}", f"{rows:,}", (low or 0) <= rows and (high is None or rows <= high)
@@ -54,23 +54,25 @@ def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
             yield f"{column} is never null", f"{nulls[column]:,} nulls", not nulls[column]
     keys = [check.unique] if isinstance(check.unique, str) else check.unique
     if keys:
-        repeated = engine.repeated(check.of, keys)
+        repeated = engine.repeated(check.from_, keys)
         yield f"{', '.join(keys)} unique", f"{repeated:,} values more than once", not repeated
-    if check.match_rate is not None or check.distance is not None or check.leaked is not None:
-        yield from _of_matches(check, engine.matches(check.of, check.table))
+    if check.min_match_rate is not None or check.max_distance is not None or check.max_leaked is not None:
+        yield from _of_matches(check, engine.matches(check.from_, check.table))
 
 
 def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, bool]]:
-    if check.match_rate is not None:
+    if check.min_match_rate is not None:
         rate = matches.matched / matches.left_rows if matches.left_rows else 1.0
-        yield f"at least {check.match_rate:.2%} matched", f"{rate:.2%}", rate >= check.match_rate
-    if check.distance is not None:
-        limits = check.distance if isinstance(check.distance, DistanceLimits) else DistanceLimits(max=check.distance)
+        yield f"at least {check.min_match_rate:.2%} matched", f"{rate:.2%}", rate >= check.min_match_rate
+    if check.max_distance is not None:
+        limits = check.max_distance
+        if not isinstance(limits, DistanceLimits):
+            limits = DistanceLimits(max=limits)
         for name, limit in limits.model_dump(exclude_none=True).items():
             yield _distance(name, limit, matches)
-    if check.leaked is not None:
+    if check.max_leaked is not None:
         leaked = matches.leaked or 0
-        yield f"at most {check.leaked:,} rows available too late", f"{leaked:,}", leaked <= check.leaked
+        yield f"at most {check.max_leaked:,} rows available too late", f"{leaked:,}", leaked <= check.max_leaked
 
 
 def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
@@ -80,7 +82,7 @@ def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bo
     if distances is None:
         return expected, "nothing matched", True
     value = distances.maximum if name == "max" else getattr(distances, name)
-    greatest = duration_ns(limit, argument="distance") if isinstance(limit, str) else limit
+    greatest = duration_ns(limit, argument="max_distance") if isinstance(limit, str) else limit
     return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest
 
 

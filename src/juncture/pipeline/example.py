@@ -62,12 +62,12 @@ from = "priced"
 select = ["*", "amount * (bid + ask) / 2 AS value"]
 
 [[checks]]
-of = "quoted"
-match_rate = 0.9
-distance = { p99 = "1m" }
+from = "quoted"
+min_match_rate = 0.9
+max_distance = { p99 = "1m" }
 
 [[checks]]
-of = "accounts"
+from = "accounts"
 unique = "account"
 
 [sinks.valued]

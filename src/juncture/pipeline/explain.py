@@ -164,9 +164,9 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def _check(check: Check) -> tuple[str, str]:
-    said = check.model_dump(exclude_unset=True, exclude={"of", "on_failure"})
+    said = check.model_dump(exclude_unset=True, exclude={"from_", "on_failure"})
     words = ", ".join(f"{key}={value!r}" for key, value in said.items())
-    return check.of, f"{words}, or the run {'fails' if check.on_failure == 'error' else 'warns'}"
+    return check.from_, f"{words}, or the run {'fails' if check.on_failure == 'error' else 'warns'}"
 
 
 def _sink(sink: SinkSection) -> str:

@@ -24,8 +24,8 @@ def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Proble
             if read not in known:
                 problems.add(("steps", name, *key), _missing(read, known))
     for place, check in enumerate(file.checks):
-        if check.of not in known:
-            problems.add(("checks", place, "of"), _missing(check.of, known))
+        if check.from_ not in known:
+            problems.add(("checks", place, "from"), _missing(check.from_, known))
     for name, sink in file.sinks.items():
         if sink.from_ not in known:
             problems.add(("sinks", name, "from"), _missing(sink.from_, known))

@@ -178,14 +178,14 @@ class DistanceLimits(_Section):
 class Check(_Section):
     """A section of ``[[checks]]``."""
 
-    of: Text
+    from_: Text = Field(alias="from")
     table: Text | None = None
     rows: AcceptedRange | None = None
     unique: Text | list[Text] = []
     not_null: Text | list[Text] = []
-    match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
-    distance: StrictStr | StrictInt | float | DistanceLimits | None = None
-    leaked: StrictInt | None = None
+    min_match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
+    max_distance: StrictStr | StrictInt | float | DistanceLimits | None = None
+    max_leaked: StrictInt | None = None
     on_failure: Literal["error", "warn"] = "error"
 
 

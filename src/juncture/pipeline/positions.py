@@ -104,7 +104,7 @@ def lines_of(text: str) -> dict[Path, int]:
 
     Examples
     --------
-    >>> lines_of("[sources.a]\npath = 'a.parquet'\n[[checks]]\nof = 'a'\n")[("checks", 0, "of")]
+    >>> lines_of("[sources.a]\npath = 'a.parquet'\n[[checks]]\nfrom = 'a'\n")[("checks", 0, "from")]
     4
     """
     reader = _PositionReader(list(_tokens(text.replace("\r\n", "\n"))))

@@ -122,13 +122,13 @@ def _place(file: File, name: str) -> str:
 def _wanted_again(file: File, needed: set[str]) -> list[str]:
     """Return the steps that are read more than once: by checks, sinks or other steps."""
     counted = readers_of(file, needed)
-    counted.update({check.of for check in file.checks if check.of in needed})
+    counted.update({check.from_ for check in file.checks if check.from_ in needed})
     return [name for name in file.steps if counted[name] > 1]
 
 
 def _checked(file: File, engine: Engine, needed: set[str], watch: Watch) -> tuple[Checked, ...]:
     """Run the checks of needed sources and steps."""
-    wanted = [check for check in file.checks if check.of in needed]
+    wanted = [check for check in file.checks if check.from_ in needed]
     if not wanted:
         return ()
     with watch("Checking"):

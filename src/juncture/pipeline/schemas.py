@@ -43,7 +43,8 @@ Schemas = Mapping[str, pa.Schema | None]
 """The columns of each source and step; None if only Spark knows them."""
 
 
-_EXPECTATIONS = ("rows", "unique", "not_null", "match_rate", "distance", "leaked")
+_OF_MATCHES = ("min_match_rate", "max_distance", "max_leaked")
+_EXPECTATIONS = ("rows", "unique", "not_null", *_OF_MATCHES)
 
 
 @dataclass(frozen=True)
@@ -191,48 +192,44 @@ def _shape(looking: _Looking, path: Keys, step: Derived) -> None:
 
 
 def _check(looking: _Looking, path: Keys, check: Check) -> None:
-    add = looking.problems.add
-    asked = [
-        key
-        for key in ("rows", "unique", "not_null", "match_rate", "distance", "leaked")
-        if key in check.model_fields_set
-    ]
+    add, read = looking.problems.add, check.from_
+    asked = [key for key in _EXPECTATIONS if key in check.model_fields_set]
     if not asked:
-        add(path, "The check has no expectation. Add rows, unique, not_null, match_rate, distance or leaked.")
-    schema = looking.schemas.get(check.of)
+        add(path, f"The check has no expectation. Add one of {', '.join(_EXPECTATIONS)}.")
+    schema = looking.schemas.get(read)
     for key, names in (("unique", check.unique), ("not_null", check.not_null)):
         for name in [names] if isinstance(names, str) else names:
             if schema is not None and name not in schema.names:
                 hint = did_you_mean(name, schema.names)
-                add((*path, key), f"Column {name!r} does not exist in {check.of!r}. {hint}")
-    step = looking.file.steps.get(check.of)
-    if isinstance(step, ManyStep) and check.table is None and {"match_rate", "distance", "leaked"} & set(asked):
-        add(path, f"The step {check.of!r} joins several tables. Select one: table = {next(iter(step.tables))!r}.")
+                add((*path, key), f"Column {name!r} does not exist in {read!r}. {hint}")
+    step = looking.file.steps.get(read)
+    if isinstance(step, ManyStep) and check.table is None and set(_OF_MATCHES) & set(asked):
+        add(path, f"The step {read!r} joins several tables. Select one: table = {next(iter(step.tables))!r}.")
     if check.table is not None and check.table not in (step.tables if isinstance(step, ManyStep) else ()):
-        add((*path, "table"), f"The step {check.of!r} has no table {check.table!r}. Correct or remove table.")
+        add((*path, "table"), f"The step {read!r} has no table {check.table!r}. Correct or remove table.")
     spec = step.spec if isinstance(step, JoinStep) else None
-    if "match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
-        add((*path, "match_rate"), f"match_rate= applies to joins, but {check.of!r} is not a join. Remove it.")
-    if "distance" in asked:
+    if "min_match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
+        add((*path, "min_match_rate"), f"min_match_rate= applies to joins, but {read!r} is not a join. Remove it.")
+    if "max_distance" in asked:
         if not isinstance(step, ManyStep) and not isinstance(spec, Asof):
-            add((*path, "distance"), f"distance= applies to as-of joins, but {check.of!r} is not one. Remove it.")
+            add((*path, "max_distance"), f"max_distance= applies to as-of joins, but {read!r} is not one. Remove it.")
         _check_distance(looking, path, check)
-    if "leaked" in asked and not isinstance(step, ManyStep):
-        add((*path, "leaked"), f"leaked= applies to joins of many tables, but {check.of!r} is not one. Remove it.")
+    if "max_leaked" in asked and not isinstance(step, ManyStep):
+        add((*path, "max_leaked"), f"max_leaked= applies to joins of many tables, but {read!r} is not one. Remove it.")
 
 
 def _check_distance(looking: _Looking, path: Keys, check: Check) -> None:
-    limits = check.distance
+    limits = check.max_distance
     values = limits.model_dump().values() if isinstance(limits, DistanceLimits) else [limits]
     for value in values:
         try:
-            if isinstance(value, str) and (not is_duration(value) or duration_ns(value, argument="distance") < 0):
+            if isinstance(value, str) and (not is_duration(value) or duration_ns(value, argument="max_distance") < 0):
                 raise SpecError(
-                    f'distance={value!r} is not a duration. Expected a duration such as "2h", or a number.',
+                    f'max_distance={value!r} is not a duration. Expected a duration such as "2h", or a number.',
                     name="JN-ARGUMENT-VALUE",
                 )
         except JunctureError as error:
-            looking.problems.add((*path, "distance"), error)
+            looking.problems.add((*path, "max_distance"), error)
 
 
 def _sinks(looking: _Looking, own: Iterable[Path], mode: Mode) -> None:

@@ -83,7 +83,7 @@ def fingerprint(file: File, sink: str, folder: Path, engine: str) -> str | None:
                 return None
             files.append(inside)
     sections = [repr(file.steps.get(name) or file.sources.get(name)) for name in names]
-    sections += [repr(check) for check in file.checks if check.of in names]
+    sections += [repr(check) for check in file.checks if check.from_ in names]
     whole = json.dumps([__version__, engine, repr(section), names, sections, files])
     return hashlib.sha256(whole.encode()).hexdigest()
 
