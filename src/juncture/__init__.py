@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         error_from_spark,
         spark_errors,
     )
+    from juncture.incremental.follow import Follower
     from juncture.incremental.join import ChangeJoin
     from juncture.incremental.view.source import Source
     from juncture.incremental.view.view import View
@@ -48,9 +49,12 @@ if TYPE_CHECKING:
         view,
     )
     from juncture.pipeline.pipeline import Pipeline
+    from juncture.pipeline.problems import PipelineError
+    from juncture.pipeline.run import RunReport
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
-    from juncture.planner.plan import Plan
+    from juncture.planner.plan import Analysis, Plan
+    from juncture.planner.report import MatchReport
     from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
@@ -71,22 +75,27 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 __version__ = "0.2.0"
 
 __all__ = [
+    "Analysis",
     "Asof",
     "ChangeJoin",
     "DataError",
     "Equi",
     "Expr",
     "Files",
+    "Follower",
     "JunctureError",
     "ManyPlan",
     "ManyReport",
+    "MatchReport",
     "Order",
     "Overlap",
     "Pipeline",
+    "PipelineError",
     "Plan",
     "PlanError",
     "Range",
     "Right",
+    "RunReport",
     "SchemaError",
     "SideStats",
     "Source",
@@ -127,22 +136,27 @@ __all__ = [
 ]
 
 _HOME = {
+    "Analysis": "juncture.planner.plan",
     "Asof": "juncture.spec.asof",
     "ChangeJoin": "juncture.incremental.join",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "Expr": "juncture.spec.computed",
     "Files": "juncture.inputs.files",
+    "Follower": "juncture.incremental.follow",
     "JunctureError": "juncture.errors",
     "ManyPlan": "juncture.planner.many",
     "ManyReport": "juncture.planner.many_report",
+    "MatchReport": "juncture.planner.report",
     "Order": "juncture.streams.order",
     "Overlap": "juncture.spec.overlap",
     "Pipeline": "juncture.pipeline.pipeline",
+    "PipelineError": "juncture.pipeline.problems",
     "Plan": "juncture.planner.plan",
     "PlanError": "juncture.errors",
     "Range": "juncture.spec.range",
     "Right": "juncture.spec.many",
+    "RunReport": "juncture.pipeline.run",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.statistics",
     "Source": "juncture.incremental.view.source",

@@ -16,8 +16,8 @@ import pytest
 from typer.testing import CliRunner
 
 import juncture as jn
+from juncture import PipelineError
 from juncture.cli.main import app
-from juncture.pipeline.problems import PipelineError
 
 FILES = sorted((Path(__file__).parent / "bad").glob("*.toml"))
 

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 import juncture as jn
+from juncture import PipelineError
 from juncture.cli.main import app
-from juncture.pipeline.problems import PipelineError
 from juncture.pipeline.streaming import STREAM_SETTINGS
 from support.change_streams import LEFT, RIGHT, epochs, said, summed
 from support.streaming import write_files

@@ -13,10 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 import juncture as jn
+from juncture import PipelineError
 from juncture.cli.main import app
 from juncture.errors import DataError, SpecError
 from juncture.pipeline.example import write_example
-from juncture.pipeline.problems import PipelineError
 from support.files import write_short
 
 TRADES = pa.table({"ts": [1, 5, 9], "symbol": ["a", "b", "a"], "amount": [10, 20, 30]})

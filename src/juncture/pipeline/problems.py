@@ -20,7 +20,29 @@ class Problem:
 
 
 class PipelineError(SpecError):
-    """A pipeline file has problems. `problems` has all of them, in the order of lines."""
+    """A pipeline file has problems.
+
+    The message lists all problems, one per line, as ``FILE:LINE: KEY: MESSAGE``.
+
+    Attributes
+    ----------
+    file
+        The path of the file.
+    problems
+        The problems in the order of lines, each with ``line``, ``where`` (the dotted path of the key) and ``message``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import juncture as jn
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "juncture.toml"
+    >>> _ = file.write_text('sources.trades.pth = "trades.parquet"')
+    >>> try:
+    ...     jn.Pipeline.from_toml(file)
+    ... except jn.PipelineError as error:
+    ...     print([(each.line, each.where) for each in error.problems])
+    [(1, 'sources.trades.pth')]
+    """
 
     def __init__(self, file: str, problems: Iterable[Problem]) -> None:
         self.file = file

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.pipeline.problems import PipelineError
+from juncture import PipelineError
 from support.streaming import PARTITIONS, ROCKS, STORE
 
 PIPELINE = """
