@@ -1,4 +1,4 @@
-"""As-of joins of what was known at the left row's time."""
+"""As-of joins of right rows that were available at the left row's time."""
 
 from __future__ import annotations
 
