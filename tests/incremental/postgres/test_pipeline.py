@@ -190,7 +190,7 @@ def test_what_only_this_process_follows(database, tmp_path):
     pipeline = written(tmp_path, database)
     with pytest.raises(PipelineError, match="--engine local"):
         pipeline.check(engine="spark", mode="changes")
-    with pytest.raises(PipelineError, match="needs a maintained run"):
+    with pytest.raises(PipelineError, match="is written with --changes only"):
         pipeline.check()
     mixed = pipeline.path.read_text().replace(database.dsn, "host=/nowhere", 1)
     (tmp_path / "juncture.toml").write_text(mixed)
