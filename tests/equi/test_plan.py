@@ -13,7 +13,15 @@ from juncture.spec.equi import Equi
 
 MILLION = 1_000_000
 SCHEMA = pa.schema([("text", pa.string()), ("number", pa.int64()), ("day", pa.date32())])
-CONSTANTS = Constants(meet_ns=100, add_ns=50, split_ns=20, walk_ns=100, line_up_ns=150, restore_ns=100, spill_ns=4)
+CONSTANTS = Constants(
+    equi_probe_ns=100,
+    hash_build_ns=50,
+    partition_ns=20,
+    merge_left_ns=100,
+    merge_right_ns=150,
+    restore_ns=100,
+    spill_ns=4,
+)
 
 
 def planning(left_rows: int | None, right_rows: int | None, *, on="text", memory_bytes=10**10, **spec) -> PlanningInput:

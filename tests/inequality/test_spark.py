@@ -83,7 +83,9 @@ def test_overlaps_by_bins_of_many_levels(spark, how, bins):
 def test_bins_are_as_wide_as_rows_that_no_sample_has(spark, monkeypatch, tmp_path):
     # Whatever passes through Python costs so much that bins are chosen.
     constants = tmp_path / "constants.toml"
-    constants.write_text("to_python_ns = 1e6\nfrom_python_ns = 1e6\nloop_ns = 1e6\nhashed_ns = 1e6\nscan_ns = 1e-3\n")
+    constants.write_text(
+        "to_python_ns = 1e6\nfrom_python_ns = 1e6\njvm_loop_pair_ns = 1e6\njvm_hash_pair_ns = 1e6\nscan_ns = 1e-3\n"
+    )
     monkeypatch.setenv("JUNCTURE_CONSTANTS", str(constants))
     monkeypatch.setattr(near_stats, "SAMPLE_ROWS", 100)
     at = pa.array(range(0, 50_000, 10))

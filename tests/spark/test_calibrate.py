@@ -34,6 +34,6 @@ def test_a_step_is_the_time_of_a_query_with_it_less_that_of_one_without() -> Non
     shortest |= {"to Python, by size": 2.4, "two stages": 0.5, "two stages, one with Python": 0.9}
     shortest |= {"stage": 1.5, "shuffle": 4.5, "to Python": 2.0, "and back": 1.9, "direct scan": 0.1, "loop": 11.0}
     assert _constants(shortest, 1_000_000, cores=2) == pytest.approx(
-        {"direct_scan_ns": 100, "to_python_ns": 2_000, "row_size_ns": 800, "shuffle_ns": 6_000, "loop_ns": 200}
+        {"direct_scan_ns": 100, "to_python_ns": 2_000, "row_size_ns": 800, "shuffle_ns": 6_000, "jvm_loop_pair_ns": 200}
         | {"stage_s": 0.25, "python_s": 0.4}
     )

@@ -40,14 +40,14 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
     report("range joins")
     one_each = _core_ns(large, second, Range(on="place", lower=0, upper=0), "sorted")
     many_each = _core_ns(large, second, Range(on="place", lower=0, upper=_WIDE), "sorted")
-    found_ns = max(many_each - one_each, 0.0) / (rows * _WIDE)
-    arrange_ns = (one_each - rows * found_ns) / (2 * rows)
+    span_pair_ns = max(many_each - one_each, 0.0) / (rows * _WIDE)
+    arrange_ns = (one_each - rows * span_pair_ns) / (2 * rows)
     report("predicate joins")
     side = 2 * int(rows**0.5)
     crowd, others = _table(generator, side, rows), _table(generator, side, rows)
     # No block can be skipped by its bounds, and few pairs match.
     apart = Where("l.at * r.odd = r.at * l.odd + 1", allow_cross=True)
-    compared_ns, blocked_ns = (
+    nested_pair_ns, block_pair_ns = (
         _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested", "blocks")
     )
     report("equality joins")
@@ -57,9 +57,9 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
         "probe_ns": probe_ns,
         "merge_ns": merge_ns,
         "arrange_ns": arrange_ns,
-        "found_ns": found_ns,
-        "blocked_ns": blocked_ns,
-        "compared_ns": compared_ns,
+        "span_pair_ns": span_pair_ns,
+        "block_pair_ns": block_pair_ns,
+        "nested_pair_ns": nested_pair_ns,
     }
     # The difference of two times may be zero or negative.
     return {name: max(value, 0.1) for name, value in measured.items()}
@@ -71,14 +71,14 @@ def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, f
     # Each row of the large table also matches in the small one.
     near = pa.table({"at": large["at"], "place": large["place"].to_numpy() % small.num_rows})
     hashed, whole = _core_ns(near, small, join, "hash"), _core_ns(large, second, join, "hash")
-    meet_ns = hashed / rows
+    equi_probe_ns = hashed / rows
     in_pieces, on_disk = (_core_ns(large, second, join, "grace", memory) for memory in (None, _LITTLE_MEMORY))
     return {
-        "meet_ns": meet_ns,
-        "add_ns": (whole - 2 * rows * meet_ns) / (rows * cores),
-        "split_ns": (_core_ns(near, small, join, "parallel_hash") - hashed) / rows,
-        "walk_ns": _core_ns(near, small, join, "sort_merge") / rows,
-        "line_up_ns": _core_ns(small, near, join, "sort_merge") / rows,
+        "equi_probe_ns": equi_probe_ns,
+        "hash_build_ns": (whole - 2 * rows * equi_probe_ns) / (rows * cores),
+        "partition_ns": (_core_ns(near, small, join, "parallel_hash") - hashed) / rows,
+        "merge_left_ns": _core_ns(near, small, join, "sort_merge") / rows,
+        "merge_right_ns": _core_ns(small, near, join, "sort_merge") / rows,
         "restore_ns": (in_pieces - whole) / rows,
         "spill_ns": (on_disk - in_pieces) / (large.nbytes + second.nbytes + 2 * rows * HELD_ROW_BYTES),
     }

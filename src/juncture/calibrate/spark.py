@@ -120,9 +120,9 @@ def _constants(shortest: dict[str, float], rows: int, cores: int) -> dict[str, f
         "collect_ns": between("collect", "scan") * 1e9 / rows,
         "stage_s": stage_s,
         "python_s": between("two stages, one with Python", "two stages"),
-        "loop_ns": core_ns(between("loop", "no loop"), float(_loop_rows(rows)) ** 2),
+        "jvm_loop_pair_ns": core_ns(between("loop", "no loop"), float(_loop_rows(rows)) ** 2),
         "bin_pair_ns": core_ns(between("bins", "no bins"), pairs),
-        "made_ns": core_ns(between("made", "bins"), pairs),
+        "output_row_ns": core_ns(between("made", "bins"), pairs),
     }
     # Differences below the noise fall back to the built-in constants.
     return {name: value for name, value in measured.items() if value > 0}

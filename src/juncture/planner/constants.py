@@ -39,29 +39,29 @@ class Constants:
         Plan and start one more stage; start Python in a stage, whose workers Spark keeps.
     key_sort_ns
         Sort by a key that is a number, in the JVM.
-    table_ns, lookup_ns
-        Put into a hash table of the JVM's; look up there.
-    loop_ns, hashed_ns
-        Compare two rows in Spark's nested loop; the same where it joins by keys, spread over all pairs.
+    jvm_build_ns, jvm_probe_ns
+        Insert a row into a hash table of the JVM; look a row up in it.
+    jvm_loop_pair_ns, jvm_hash_pair_ns
+        Compare two rows in Spark's nested loop; the same in Spark's join by keys, averaged over all pairs.
     bin_pair_ns
         Compare two rows of a bin, in Spark's own join.
-    made_ns
-        Make a row of the result, where Spark joins itself.
-    folded_ns
-        Take a match into an aggregate.
+    output_row_ns
+        Build an output row in Spark's own join.
+    fold_ns
+        Add a match to an aggregate.
     order_ns
         In-process, bring a left row into order, and give it out again.
     probe_ns, merge_ns
         In-process, find the place of a right row; sort it and walk past it.
     arrange_ns
         In-process, sort a right row by a limited expression, or find the span of a left one.
-    found_ns, blocked_ns, compared_ns
+    span_pair_ns, block_pair_ns, nested_pair_ns
         In-process, compare a pair of rows: in a span, in a pair of blocks, among all pairs.
-    meet_ns, add_ns, split_ns
-        In-process, by equal keys: read a row, look its key up and give it out; put a key into a table; bring a row to
-        the others of its partition.
-    walk_ns, line_up_ns
-        In-process, by equal keys: sort a left row with its batch and walk past it; sort a right row, and hold it.
+    equi_probe_ns, hash_build_ns, partition_ns
+        In-process equality join: read a row, look up its key and return it; insert a key into the hash table; move a
+        row to its partition.
+    merge_left_ns, merge_right_ns
+        In-process equality join by merging: sort a left row within its batch and merge it; sort and buffer a right row.
     restore_ns, spill_ns
         In-process, in pieces: bring a row back into the left order; write a byte to disk, and read it again.
     source
@@ -81,25 +81,25 @@ class Constants:
     stage_s: float = 0.25
     python_s: float = 0.1
     key_sort_ns: float = 360
-    table_ns: float = 500
-    lookup_ns: float = 100
-    loop_ns: float = 6
-    hashed_ns: float = 0.6
+    jvm_build_ns: float = 500
+    jvm_probe_ns: float = 100
+    jvm_loop_pair_ns: float = 6
+    jvm_hash_pair_ns: float = 0.6
     bin_pair_ns: float = 25
-    made_ns: float = 30
-    folded_ns: float = 2
+    output_row_ns: float = 30
+    fold_ns: float = 2
     order_ns: float = 360
     probe_ns: float = 90
     merge_ns: float = 220
     arrange_ns: float = 150
-    found_ns: float = 30
-    blocked_ns: float = 50
-    compared_ns: float = 60
-    meet_ns: float = 29
-    add_ns: float = 55
-    split_ns: float = 9
-    walk_ns: float = 33
-    line_up_ns: float = 60
+    span_pair_ns: float = 30
+    block_pair_ns: float = 50
+    nested_pair_ns: float = 60
+    equi_probe_ns: float = 29
+    hash_build_ns: float = 55
+    partition_ns: float = 9
+    merge_left_ns: float = 33
+    merge_right_ns: float = 60
     restore_ns: float = 63
     spill_ns: float = 5
     source: str | None = None

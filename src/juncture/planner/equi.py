@@ -61,19 +61,19 @@ def _spilled_bytes(planning: PlanningInput) -> int:
 def _hash_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     # One table is made by one thread at a time.
-    return (left + right) * c.meet_ns + min(left, right) * c.add_ns * planning.resources.cores
+    return (left + right) * c.equi_probe_ns + min(left, right) * c.hash_build_ns * planning.resources.cores
 
 
 def _parallel_hash_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
-    return (left + right) * (c.meet_ns + c.split_ns) + min(left, right) * c.add_ns
+    return (left + right) * (c.equi_probe_ns + c.partition_ns) + min(left, right) * c.hash_build_ns
 
 
 def _sort_merge_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     # Keys that cannot be sorted as they are get their order from a table.
-    added_ns = 0.0 if _has_order(planning) else right * c.add_ns * planning.resources.cores
-    return left * c.walk_ns + right * c.line_up_ns + added_ns
+    added_ns = 0.0 if _has_order(planning) else right * c.hash_build_ns * planning.resources.cores
+    return left * c.merge_left_ns + right * c.merge_right_ns + added_ns
 
 
 def _grace_ns(planning: PlanningInput) -> float:
@@ -101,13 +101,13 @@ def _broadcast_s(planning: PlanningInput, sent: Side) -> float:
     sent_rows, kept_rows = (left, right) if sent == "left" else (right, left)
     read_ns = (left + right) * c.scan_ns
     # The driver collects a side and makes a table of it, alone.
-    prepared = sent_rows * (c.collect_ns + c.table_ns) / 1e9
-    return c.stage_s + prepared + spread_s(planning, read_ns + kept_rows * c.lookup_ns)
+    prepared = sent_rows * (c.collect_ns + c.jvm_build_ns) / 1e9
+    return c.stage_s + prepared + spread_s(planning, read_ns + kept_rows * c.jvm_probe_ns)
 
 
 def _shuffle_hash_s(planning: PlanningInput) -> float:
     c, *rows = terms(planning)
-    return _shuffled_s(planning, min(rows) * c.table_ns + max(rows) * c.lookup_ns)
+    return _shuffled_s(planning, min(rows) * c.jvm_build_ns + max(rows) * c.jvm_probe_ns)
 
 
 def _spark_sort_merge_s(planning: PlanningInput) -> float:

@@ -86,7 +86,7 @@ def _output_rows(planning: PlanningInput) -> float:
 
 def _sorted_s(planning: PlanningInput, share: float = 1.0) -> float:
     c, left, right = terms(planning)
-    return spread_s(planning, (left + right) * c.arrange_ns + share * _candidates(planning) * c.found_ns)
+    return spread_s(planning, (left + right) * c.arrange_ns + share * _candidates(planning) * c.span_pair_ns)
 
 
 def _tree_s(planning: PlanningInput) -> float:
@@ -96,11 +96,11 @@ def _tree_s(planning: PlanningInput) -> float:
 
 def _blocks_s(planning: PlanningInput) -> float:
     # Half of the blocks are ruled out, say.
-    return spread_s(planning, _all_pairs(planning) * planning.resources.constants.blocked_ns / 2)
+    return spread_s(planning, _all_pairs(planning) * planning.resources.constants.block_pair_ns / 2)
 
 
 def _nested_s(planning: PlanningInput) -> float:
-    return spread_s(planning, _all_pairs(planning) * planning.resources.constants.compared_ns)
+    return spread_s(planning, _all_pairs(planning) * planning.resources.constants.nested_pair_ns)
 
 
 def _external_merge_s(planning: PlanningInput) -> float:
@@ -113,8 +113,8 @@ def _external_merge_s(planning: PlanningInput) -> float:
 def _from_python_ns(planning: PlanningInput) -> float:
     """Return what it takes to bring the output from Python."""
     c = planning.resources.constants
-    folded_ns = _matches(planning) * c.folded_ns if planning.join.aggregates else 0
-    return _output_rows(planning) * c.from_python_ns + folded_ns
+    fold_ns = _matches(planning) * c.fold_ns if planning.join.aggregates else 0
+    return _output_rows(planning) * c.from_python_ns + fold_ns
 
 
 def _broadcast_s(planning: PlanningInput, sent: Side) -> float:
@@ -137,7 +137,7 @@ def _range_s(planning: PlanningInput) -> float:
 def _in_sql_s(planning: PlanningInput, stages: int, core_ns: float) -> float:
     """Return the cost of a join in SQL, which reads both sides and makes the output."""
     c, left, right = terms(planning)
-    read_and_made = (left + right) * c.scan_ns + _output_rows(planning) * c.made_ns
+    read_and_made = (left + right) * c.scan_ns + _output_rows(planning) * c.output_row_ns
     return stages * c.stage_s + spread_s(planning, read_and_made + core_ns)
 
 
@@ -151,7 +151,7 @@ def _bucket_s(planning: PlanningInput) -> float:
 
 def _spark_nested_s(planning: PlanningInput) -> float:
     # A side is sent to all tasks, or both are paired, before anything is compared.
-    return _in_sql_s(planning, 2, _all_pairs(planning) * planning.resources.constants.loop_ns)
+    return _in_sql_s(planning, 2, _all_pairs(planning) * planning.resources.constants.jvm_loop_pair_ns)
 
 
 def _sql_s(planning: PlanningInput) -> float:
@@ -159,7 +159,7 @@ def _sql_s(planning: PlanningInput) -> float:
     pairs = planning.features.key_pairs
     if pairs is None:
         # As if keys came rather often: few of them, or a hot one, would be what makes it slow.
-        return _in_sql_s(planning, 1, _all_pairs(planning) * c.hashed_ns)
+        return _in_sql_s(planning, 1, _all_pairs(planning) * c.jvm_hash_pair_ns)
     return _in_sql_s(planning, 2, (left + right) * (c.shuffle_ns + c.key_sort_ns) + pairs * c.bin_pair_ns)
 
 

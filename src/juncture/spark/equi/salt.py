@@ -76,7 +76,7 @@ def keeps_unmatched(how: How, side: Side) -> bool:
 
 def _cost_s(left: Floats, right: Floats, c: Constants) -> Floats:
     """Return one task's seconds for keys with these numbers of rows."""
-    return ((left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.made_ns) / 1e9
+    return ((left + right) * (c.shuffle_ns + c.key_sort_ns) + left * right * c.output_row_ns) / 1e9
 
 
 def may_be_uneven(left_rows: int, right_rows: int, constants: Constants) -> bool:
