@@ -81,7 +81,7 @@ def test_rows_are_as_described(tmp_path):
 @pytest.mark.nightly
 def test_what_takes_too_long_is_stopped_and_the_next_join_runs(tmp_path):
     rows = Rows(count=60_000, span=1_000_000)
-    slow = job(tmp_path, workload(left=rows, right=rows, spec=CROSS), algorithm="nested", limit_s=0.3)
+    slow = job(tmp_path, workload(left=rows, right=rows, spec=CROSS), algorithm="nested_loop", limit_s=0.3)
     with Worker("local", LIMITS.memory_bytes) as worker:
         quick = job(tmp_path / "quick", workload())
         assert worker.run(slow, quick).status == "stopped"

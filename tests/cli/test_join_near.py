@@ -55,7 +55,15 @@ def test_range_with_all_options(folder):
     assert written(
         *(*RANGE, "--left-on", "at", "--right-on", "at", "--left-by", "site", "--right-by", "site"),
         *("--lower", "-70.5", "--upper", "back", "--closed", "right", "--how", "left", "--suffix", "_theirs"),
-        *("--agg", "value=mean, quantile:0.75, arg_max:at", "--agg", "*=count", "--algorithm", "sorted", "--explain"),
+        *(
+            "--agg",
+            "value=mean, quantile:0.75, arg_max:at",
+            "--agg",
+            "*=count",
+            "--algorithm",
+            "binary_search",
+            "--explain",
+        ),
     ) == jn.join_range(
         EVENTS,
         MEASUREMENTS,
@@ -151,7 +159,7 @@ def test_on_spark(folder, monkeypatch, spark):
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max:at"), "max takes none"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max", "--agg", "value=min"), "twice"),
         ((*RANGE, "--on", "at", "--lower", "0", "--agg", "value=max", "--how", "semi"), "agg="),
-        ((*RANGE, "--on", "at", "--lower", "0", "--algorithm", "bucket"), "on Spark"),
+        ((*RANGE, "--on", "at", "--lower", "0", "--algorithm", "bins"), "on Spark"),
         ((*OVERLAP, "--left-interval", "start", "end", "--right-interval", "", ""), "has no start and no end"),
         ((*OVERLAP, "--left-interval", "start", "stop", "--right-interval", "begin", "finish"), "'stop'"),
         ((*OVERLAP, "--left-interval", "end", "start", "--right-interval", "begin", "finish"), "after its end"),

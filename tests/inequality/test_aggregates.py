@@ -178,6 +178,6 @@ def test_duckdb_on_more_rows_than_fit_one_batch_of_work(spec, condition):
     chance = np.random.default_rng(7)
     left, right = (side(chance, 20_000, 200, 2_000) for _ in range(2))
     expected = in_duckdb("agg", condition, left, right)
-    algorithm = "sorted" if isinstance(spec, Range) else "tree"
+    algorithm = "binary_search" if isinstance(spec, Range) else "interval_tree"
     ours = join_in_process(asked(spec, "agg"), left, right, algorithm).select(expected.column_names)
     assert ours.sort_by("row").equals(expected.sort_by("row").cast(ours.schema))

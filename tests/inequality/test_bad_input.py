@@ -79,12 +79,12 @@ def test_arguments(tables, kind, arguments, error, said):
 
 @pytest.mark.parametrize("kind", SPECS)
 def test_an_algorithm_of_the_other_engine(tables, kind):
-    algorithm, said = ("bucket", "runs on Spark") if tables[0] is LEFT else (IN_PROCESS[kind], "runs in-process")
+    algorithm, said = ("bins", "runs on Spark") if tables[0] is LEFT else (IN_PROCESS[kind], "runs in-process")
     with pytest.raises(jn.PlanError, match=f"{said}.* Use one of 'auto'"):
         jn.plan(*tables, SPECS[kind], algorithm=algorithm)
 
 
-IN_PROCESS = {"range": "sorted", "overlap": "tree", "where": "blocks"}
+IN_PROCESS = {"range": "binary_search", "overlap": "interval_tree", "where": "block_nested_loop"}
 
 
 @pytest.mark.parametrize("kind", SPECS)

@@ -94,7 +94,7 @@ def test_the_engine_on_more_rows_than_fit_one_batch_of_work(spec, condition, how
     chance = np.random.default_rng(7)
     left, right = (side(chance, 20_000, 200, 2_000) for _ in range(2))
     expected = in_duckdb(how, condition, left, right)
-    algorithm = {Range: "sorted", Overlap: "tree", Where: "auto"}[type(spec)]
+    algorithm = {Range: "binary_search", Overlap: "interval_tree", Where: "auto"}[type(spec)]
     ours = join_in_process(asked(spec, how), left, right, algorithm).select(expected.column_names)
     order = [(name, "ascending") for name in expected.column_names]
     assert ours.sort_by(order).equals(expected.sort_by(order).cast(ours.schema))

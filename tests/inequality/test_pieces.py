@@ -145,7 +145,7 @@ def test_ranges(pieces, kind, data):
         left_on="ts", right_on="at", by=data.draw(st.sampled_from([None, "k"])), lower=lower, upper=upper,
         how=data.draw(st.sampled_from(HOWS)), closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
     )  # fmt: skip
-    check(spec, ["sorted", "nested"], left, right, data)
+    check(spec, ["binary_search", "nested_loop"], left, right, data)
 
 
 @pytest.mark.one_in(2)
@@ -177,7 +177,7 @@ def test_overlaps(pieces, kind, data):
         by=data.draw(st.sampled_from([None, "k"])), how=data.draw(st.sampled_from(HOWS)),
         closed=data.draw(st.sampled_from(["both", "left", "right", "none"])),
     )  # fmt: skip
-    check(spec, ["tree", "nested"], left, right, data)
+    check(spec, ["interval_tree", "nested_loop"], left, right, data)
 
 
 PREDICATES = [
@@ -244,12 +244,14 @@ def test_predicates(pieces, predicate, data):
         predicate, by=data.draw(st.sampled_from([None, None, "k"])), how=data.draw(st.sampled_from(HOWS)),
         allow_cross=True,
     )  # fmt: skip
-    algorithm = data.draw(st.sampled_from(["auto", "auto", "sorted", "tree", "blocks", "nested"]))
+    algorithm = data.draw(
+        st.sampled_from(["auto", "auto", "binary_search", "interval_tree", "block_nested_loop", "nested_loop"])
+    )
     options = {"algorithm": algorithm, "threads": data.draw(st.integers(1, 2))}
     try:
         answer = join_in_process(spec, left, right, **options)
     except PlanError:
-        assert algorithm in ("tree", "blocks")
+        assert algorithm in ("interval_tree", "block_nested_loop")
         return
     problem = difference(answer, defined_rows(spec, left, right), ordered=True)
     assert problem is None, f"{algorithm} {spec}\n{problem}"
@@ -304,17 +306,17 @@ def test_aggregates(pieces, kind, case, data):
     agg = {"v": data.draw(st.lists(st.sampled_from(functions), min_size=1, max_size=4, unique=True)), "*": "count"}
     shared = {"by": "k", "agg": agg, "how": data.draw(st.sampled_from(["left", "inner"]))}
     if kind == "range":
-        spec, algorithms = Range(on="s", lower=-2, upper=3, **shared), ["sorted", "sorted", "nested"]
+        spec, algorithms = Range(on="s", lower=-2, upper=3, **shared), ["binary_search", "binary_search", "nested_loop"]
         if data.draw(st.booleans()):
             spec = Range(on="s", windows={"a": (-2, 0), "b": (1, 3), "c": (None, -4)}, **shared)
     elif kind == "where":
         predicate = data.draw(
             st.sampled_from(["l.s * r.e > 4", "l.s <= r.e AND l.e <> r.s", "l.s < r.e AND l.e > r.s"])
         )
-        spec, algorithms = Where(predicate, **shared), ["sorted", "auto", "nested"]
+        spec, algorithms = Where(predicate, **shared), ["binary_search", "auto", "nested_loop"]
     else:
         spec = Overlap(left_interval=("s", "e"), right_interval=("s", "e"), **shared)
-        algorithms = ["tree", "tree", "nested"]
+        algorithms = ["interval_tree", "interval_tree", "nested_loop"]
     options = {"algorithm": data.draw(st.sampled_from(algorithms)), "threads": data.draw(st.integers(1, 2))}
     try:
         answer = defined_rows(spec, left, right)

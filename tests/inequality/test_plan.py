@@ -32,16 +32,18 @@ def in_process(
 @pytest.mark.parametrize(
     ("spec", "algorithm"),
     [
-        pytest.param(RANGE, "sorted", id="range"),
-        pytest.param(jn.Range(on="a", lower=0), "sorted", id="range-open"),
-        pytest.param(OVERLAP, "tree", id="overlap"),
-        pytest.param(jn.Where("l.a = r.a"), "sorted", id="equality"),
-        pytest.param(jn.Where("l.a + l.b > r.c", by="k"), "sorted", id="by"),
-        pytest.param(jn.Where("l.a <= r.b"), "sorted", id="inequality"),
-        pytest.param(jn.Where("l.a <= r.b AND l.a * l.b <> r.c"), "sorted", id="inequality-and-more"),
-        pytest.param(jn.Where("l.a <= r.b AND r.a <= l.b"), "tree", id="two-inequalities"),
-        pytest.param(jn.Where("l.a - 2 <= r.a AND r.a <= l.a + 2 AND l.c < r.c"), "tree", id="band-and-inequality"),
-        pytest.param(jn.Where("l.a * r.a > 5 OR l.b = r.c"), "blocks", id="nothing-to-sort-by"),
+        pytest.param(RANGE, "binary_search", id="range"),
+        pytest.param(jn.Range(on="a", lower=0), "binary_search", id="range-open"),
+        pytest.param(OVERLAP, "interval_tree", id="overlap"),
+        pytest.param(jn.Where("l.a = r.a"), "binary_search", id="equality"),
+        pytest.param(jn.Where("l.a + l.b > r.c", by="k"), "binary_search", id="by"),
+        pytest.param(jn.Where("l.a <= r.b"), "binary_search", id="inequality"),
+        pytest.param(jn.Where("l.a <= r.b AND l.a * l.b <> r.c"), "binary_search", id="inequality-and-more"),
+        pytest.param(jn.Where("l.a <= r.b AND r.a <= l.b"), "interval_tree", id="two-inequalities"),
+        pytest.param(
+            jn.Where("l.a - 2 <= r.a AND r.a <= l.a + 2 AND l.c < r.c"), "interval_tree", id="band-and-inequality"
+        ),
+        pytest.param(jn.Where("l.a * r.a > 5 OR l.b = r.c"), "block_nested_loop", id="nothing-to-sort-by"),
     ],
 )
 @pytest.mark.parametrize("rows", [1_000, MILLION])
@@ -56,18 +58,18 @@ def test_what_may_not_fit_goes_to_disk(spec: Any, rows: int | None) -> None:
     assert choice.algorithm == "external_merge"
     if rows is not None:
         with pytest.raises(PlanError, match=r"right rows take about 8\.8 GB, but only 644\.2 MB is available\."):
-            in_process(spec, "nested", right=rows)
+            in_process(spec, "nested_loop", right=rows)
 
 
 def test_a_handful_of_pairs_is_just_compared() -> None:
-    assert in_process(RANGE, left=1, right=1).algorithm == "nested"
+    assert in_process(RANGE, left=1, right=1).algorithm == "nested_loop"
 
 
 @pytest.mark.parametrize(
     ("spec", "algorithm", "reason"),
     [
-        pytest.param(jn.Where("l.a <= r.b"), "tree", "two different right expressions", id="tree"),
-        pytest.param(jn.Where("l.a <= r.b", by="k"), "blocks", "does not support by=", id="blocks"),
+        pytest.param(jn.Where("l.a <= r.b"), "interval_tree", "two different right expressions", id="tree"),
+        pytest.param(jn.Where("l.a <= r.b", by="k"), "block_nested_loop", "does not support by=", id="blocks"),
     ],
 )
 def test_what_cannot_serve_is_refused_with_its_reason(spec: Any, algorithm: str, reason: str) -> None:
@@ -124,10 +126,10 @@ LARGE = {"left": 100 * MILLION, "right": 100 * MILLION, "has_keys": True}
         ),
         pytest.param(RANGE, "range", {"lazy": True}, "samples both sides", id="range-lazy"),
         pytest.param(WHERE, "range", {"is_partitionable": False}, "no condition tells", id="range-without-places"),
-        pytest.param(AGGREGATED, "nested", {}, "make all matches", id="nested-agg"),
-        pytest.param(RANGE, "bucket", {"no_sql": "no common type."}, "no common type", id="bucket-without-sql"),
-        pytest.param(RANGE, "bucket", {"is_bounded": False}, "share a bin", id="bucket-open"),
-        pytest.param(OVERLAP, "bucket", {"lazy": True, "needs_sample": True}, "need a sample", id="bucket-lazy"),
+        pytest.param(AGGREGATED, "nested_loop", {}, "make all matches", id="nested-agg"),
+        pytest.param(RANGE, "bins", {"no_sql": "no common type."}, "no common type", id="bins-without-sql"),
+        pytest.param(RANGE, "bins", {"is_bounded": False}, "share a bin", id="bins-open"),
+        pytest.param(OVERLAP, "bins", {"lazy": True, "needs_sample": True}, "need a sample", id="bins-lazy"),
         pytest.param(WHERE, "sql", {}, "nothing has to be equal", id="sql-without-keys"),
     ],
 )
@@ -146,7 +148,7 @@ def test_what_cannot_serve_on_spark_is_refused_with_its_reason(
     [
         pytest.param(RANGE, {"right": 1_000, "left": 100 * MILLION}, "broadcast", id="small-right"),
         pytest.param(RANGE, {"left": 1_000, "right": 100 * MILLION}, "broadcast_left", id="small-left"),
-        pytest.param(RANGE, {"left": 10, "right": 10}, "nested", id="few-pairs"),
+        pytest.param(RANGE, {"left": 10, "right": 10}, "nested_loop", id="few-pairs"),
         pytest.param(AGGREGATED, {"left": 100 * MILLION, "right": 100 * MILLION}, "range", id="agg"),
         pytest.param(
             OVERLAP,
@@ -154,7 +156,7 @@ def test_what_cannot_serve_on_spark_is_refused_with_its_reason(
             "range",
             id="crowded-bins",
         ),
-        pytest.param(RANGE, {"left": None, "right": None, "lazy": True}, "bucket", id="lazy"),
+        pytest.param(RANGE, {"left": None, "right": None, "lazy": True}, "bins", id="lazy"),
         pytest.param(KEYED, LARGE, "range", id="keys that nobody has looked at"),
         pytest.param(KEYED, LARGE | {"key_pairs": 5e8, "pairs": 2.5e8}, "sql", id="keys of few rows"),
         pytest.param(KEYED, LARGE | {"key_pairs": 5e12, "pairs": 1e8}, "range", id="keys of many rows"),

@@ -11,8 +11,8 @@ import pytest
 import juncture as jn
 from juncture.errors import PlanError
 from juncture.spark.inequality import statistics as near_stats
+from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, HotBin
-from juncture.spark.inequality.bucket import join_bucket
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.frame import FrameSide
 from support.engines import to_spark
@@ -34,7 +34,7 @@ OVERLAP = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end")
 ENDS = {"left_interval": ("id", "until"), "right_interval": ("id", "until")}
 WHERE = jn.Where("l.ts - 3 <= r.at AND r.at <= l.ts + 1 AND l.k = r.k AND l.id <> 6")
 SPECS = {"range": RANGE, "overlap": OVERLAP, "where": WHERE}
-ALGORITHMS = ("broadcast", "broadcast_left", "range", "bucket", "nested")
+ALGORITHMS = ("broadcast", "broadcast_left", "range", "bins", "nested_loop")
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_overlaps_by_bins_of_many_levels(spark, how, bins):
     spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), closed="both", how=how)
     sides = FrameSide.of(to_spark(spark, LEFT), "left"), FrameSide.of(to_spark(spark, RIGHT), "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
-    answer = join_bucket(inequality_pairs(join, *sides), how, bins)
+    answer = join_bins(inequality_pairs(join, *sides), how, bins)
     assert difference(answer.toArrow(), defined_rows(spec, LEFT, RIGHT), ordered=False) is None
 
 
@@ -93,7 +93,7 @@ def test_bins_are_as_wide_as_rows_that_no_sample_has(spark, monkeypatch, tmp_pat
     intervals = pa.table({"ts": [*range(0, 49_990, 10), 5], "until": [*range(3, 49_993, 10), 49_995]})
     spec = jn.Overlap(left_interval=("ts", "until"), right_interval=("at", "end"), closed="both")
     plan = jn.plan(to_spark(spark, intervals), to_spark(spark, points), spec)
-    assert plan.algorithm == "bucket"
+    assert plan.algorithm == "bins"
     assert plan.jobs[-1] == "measured the longest rows"
     assert plan.execute().count() == 4_999 + 4_999
 
@@ -101,14 +101,14 @@ def test_bins_are_as_wide_as_rows_that_no_sample_has(spark, monkeypatch, tmp_pat
 def test_what_lies_at_an_infinity_has_a_bin(spark):
     table = pa.table({"x": [math.nan, math.inf, -math.inf, 2.5, None], "row": range(5)})
     spec = jn.Where("l.x - r.x <= 0.5 AND l.x * 2 > r.x")
-    answer = jn.plan(*[to_spark(spark, table)] * 2, spec, algorithm="bucket").execute()
+    answer = jn.plan(*[to_spark(spark, table)] * 2, spec, algorithm="bins").execute()
     assert difference(answer.toArrow(), defined_rows(spec, table, table), ordered=False) is None
 
 
 def test_where_bins_would_hold_everything_others_are_taken(spark):
     open_ended = jn.Range(left_on="ts", right_on="at", by="k", lower=-3)
     plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), open_ended)
-    assert plan.algorithm != "bucket"
+    assert plan.algorithm != "bins"
     assert "the condition is open on one side, so all rows would share a bin" in plan.explain()
 
 
@@ -124,15 +124,15 @@ def test_lazy_plans_run_no_job(spark, files):
     frames = to_spark(spark, LEFT), to_spark(spark, RIGHT)
     plan = jn.plan(*frames, RANGE, lazy=True)
     assert plan.jobs == ()
-    assert plan.algorithm == "bucket"
+    assert plan.algorithm == "bins"
     assert difference(plan.execute().toArrow(), defined_rows(RANGE, LEFT, RIGHT), ordered=False) is None
-    assert jn.plan(*frames, OVERLAP, lazy=True).algorithm == "nested"
+    assert jn.plan(*frames, OVERLAP, lazy=True).algorithm == "nested_loop"
     assert jn.plan(*files, RANGE, lazy=True, spark=spark).jobs == ()
     for algorithm in ("broadcast", "broadcast_left", "range"):
         with pytest.raises(PlanError, match="lazy=True forbids"):
             jn.plan(*frames, RANGE, lazy=True, algorithm=algorithm)
     with pytest.raises(PlanError, match="its bins need a sample"):
-        jn.plan(*frames, OVERLAP, lazy=True, algorithm="bucket")
+        jn.plan(*frames, OVERLAP, lazy=True, algorithm="bins")
 
 
 @pytest.mark.parametrize("spec", [jn.Asof(on="id"), jn.Overlap(**ENDS), jn.Equi(on="id")], ids=["asof", "near", "equi"])
@@ -156,20 +156,20 @@ def test_refusals_say_why(spark):
     assert "keeps unmatched right rows" in refused(spark, full, "broadcast")
     assert "needs all matches of a left row" in refused(spark, full, "broadcast_left")
     open_ended = jn.Range(left_on="ts", right_on="at", lower=-3)
-    assert "all rows would share a bin" in refused(spark, open_ended, "bucket")
+    assert "all rows would share a bin" in refused(spark, open_ended, "bins")
     unlinked = jn.Where("l.id > 3 OR r.v > 1")
     assert "no condition tells where rows have to lie" in refused(spark, unlinked, "range")
-    assert "that is nested" in refused(spark, unlinked, "sql")
+    assert "that is nested_loop" in refused(spark, unlinked, "sql")
 
 
 def test_the_choice_is_explained(spark):
-    plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE, algorithm="bucket")
+    plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE, algorithm="bins")
     text = plan.explain()
     assert "Range join on Spark" in text
     assert "bins       2^" in text
     assert plan.jobs[0] == "counted both sides"
     assert plan.jobs[1].startswith("sampled 13 rows of both sides")
-    assert jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE).algorithm == "nested"
+    assert jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), RANGE).algorithm == "nested_loop"
 
 
 def test_keys_are_looked_at_where_both_sides_have_to_move(spark):

@@ -54,7 +54,9 @@ def test_joins_on_disk_give_the_same_rows(kind, how):
     answer = join_in_process(specs[kind], left, right, "external_merge", memory_bytes=memory_bytes, in_order=False)
     assert (
         difference(
-            answer, join_in_process(specs[kind], left, right, "tree" if kind == "overlap" else "sorted"), ordered=False
+            answer,
+            join_in_process(specs[kind], left, right, "interval_tree" if kind == "overlap" else "binary_search"),
+            ordered=False,
         )
         is None
     )

@@ -67,7 +67,7 @@ def test_row_groups_that_cannot_match_are_not_read(tmp_path, data_type, argument
     source = Watched(str(tmp_path / "right.parquet"))
     ours = TableSource(left) if rows_from == "table" else ParquetSource([str(tmp_path / "left.parquet")])
     join = spec.resolve(left.schema, right.schema)
-    answer = pa.Table.from_batches(execute(join, ours, source, "sorted"), join.output_schema)
+    answer = pa.Table.from_batches(execute(join, ours, source, "binary_search"), join.output_schema)
     assert source.read_groups == groups
     assert difference(answer, defined_rows(spec, left, right), ordered=True) is None
 
@@ -79,7 +79,7 @@ def test_nothing_is_read_where_no_left_row_can_match(tmp_path):
         left = pa.table({"on": pa.array(values, pa.float64())})
         source = Watched(str(tmp_path / "right.parquet"))
         join = jn.Range(on="on", lower=0, how="left").resolve(left.schema, right.schema)
-        answer = pa.Table.from_batches(execute(join, TableSource(left), source, "sorted"), join.output_schema)
+        answer = pa.Table.from_batches(execute(join, TableSource(left), source, "binary_search"), join.output_schema)
         assert answer.num_rows == len(values)
         assert source.read_groups == set()
 
@@ -90,7 +90,7 @@ def test_nan_does_not_hide_the_other_values(tmp_path):
     pq.write_table(right, tmp_path / "right.parquet", row_group_size=1)
     source = Watched(str(tmp_path / "right.parquet"))
     join = jn.Range(on="on", lower=-1, upper=1).resolve(left.schema, right.schema)
-    answer = pa.Table.from_batches(execute(join, TableSource(left), source, "sorted"), join.output_schema)
+    answer = pa.Table.from_batches(execute(join, TableSource(left), source, "binary_search"), join.output_schema)
     assert answer.to_pylist() == [{"on": 5.0, "on_right": 5.0}]
     # Of a row group of NaN alone nothing is known.
     assert source.read_groups == {0, 2}
@@ -102,7 +102,7 @@ def test_without_statistics_all_is_read(tmp_path):
     source = Watched(str(tmp_path / "right.parquet"))
     left = pa.table({"on": [15]})
     join = jn.Range(on="on", lower=0, upper=0).resolve(left.schema, right.schema)
-    answer = pa.Table.from_batches(execute(join, TableSource(left), source, "sorted"), join.output_schema)
+    answer = pa.Table.from_batches(execute(join, TableSource(left), source, "binary_search"), join.output_schema)
     assert answer.to_pylist() == [{"on": 15, "on_right": 15}]
     assert source.read_groups == {0, 1}
 

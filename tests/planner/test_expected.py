@@ -106,7 +106,7 @@ def test_what_is_shuffled_on_spark(algorithm, shuffled):
 def test_bins_are_shuffled_with_their_copies():
     features = JoinFeatures(is_partitionable=True, is_bounded=True, left_copies=1.0, right_copies=2.5)
     spec = jn.Range(on="ts", lower=0, upper=1)
-    assert expected(spec, engine="spark", algorithm="bucket", features=features).shuffle_bytes.value == 35_000
+    assert expected(spec, engine="spark", algorithm="bins", features=features).shuffle_bytes.value == 35_000
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_bins_are_shuffled_with_their_copies():
         ),
         (jn.Equi(on="k"), "sort_merge", 87_000, "50.0% of all rows, sorted in the JVM"),
         (jn.Equi(on="k"), "shuffle_hash", 20_000, "50.0% of all rows, as a table in the JVM, of the smaller side only"),
-        (jn.Range(on="ts", lower=0, upper=1), "bucket", 145_000, "50.0% of all rows, sorted in the JVM"),
+        (jn.Range(on="ts", lower=0, upper=1), "bins", 145_000, "50.0% of all rows, sorted in the JVM"),
     ],
 )
 def test_what_a_task_holds_on_spark(spec, algorithm, held, how):

@@ -52,9 +52,9 @@ def test_a_stream_that_is_said_to_be_small_goes_to_disk():
     [
         (SPECS["equi"], "hash"),
         (SPECS["equi"], "sort_merge"),
-        (SPECS["range"], "sorted"),
-        (SPECS["overlap"], "tree"),
-        (SPECS["where"], "nested"),
+        (SPECS["range"], "binary_search"),
+        (SPECS["overlap"], "interval_tree"),
+        (SPECS["where"], "nested_loop"),
         (SPECS["asof"], "merge"),
     ],
 )

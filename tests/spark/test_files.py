@@ -171,7 +171,7 @@ def test_encodings_that_spark_has_not(spark, tmp_path, request, name):
     specs = [
         (jn.Asof(on="ts", by="k"), ("broadcast", "broadcast_left", "hash")),
         (jn.Asof(on="ts", direction="forward", coalesce=False), ("range", "window")),
-        (jn.Range(left_on="ts", right_on="ts", lower=-1, upper=1, how="full"), ("range", "bucket")),
+        (jn.Range(left_on="ts", right_on="ts", lower=-1, upper=1, how="full"), ("range", "bins")),
         (jn.Equi(on="k", how="full"), ("shuffle_hash",)),
         (jn.Where("l.k = r.k AND l.ts <= r.ts"), ("range", "broadcast", "sql")),
     ]

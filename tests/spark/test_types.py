@@ -55,8 +55,8 @@ def every_type(session: SparkSession) -> DataFrame:
 
 EVERYWHERE = {
     "asof": (jn.Asof(on="n", by="k"), SPARK),
-    "range": (jn.Range(on="n", by="k", lower=0, upper=0, how="full"), ("range", "bucket")),
-    "where": (jn.Where("l.n = r.n", by="k"), ("broadcast", "broadcast_left", "range", "nested", "sql")),
+    "range": (jn.Range(on="n", by="k", lower=0, upper=0, how="full"), ("range", "bins")),
+    "where": (jn.Where("l.n = r.n", by="k"), ("broadcast", "broadcast_left", "range", "nested_loop", "sql")),
     "equi": (jn.Equi(on=["k", "n"]), ("broadcast", "sort_merge")),
 }
 
@@ -103,9 +103,9 @@ VOID = [
     ("window", jn.Asof(on="n", by="v", how="anti")),
     ("broadcast", jn.Asof(on="n", tolerance="v")),
     ("range", jn.Range(on="n", by="v", lower=-1, upper=1, how="full")),
-    ("nested", jn.Range(on="n", lower="v", upper=1, how="left")),
-    ("bucket", jn.Overlap(left_interval=("v", "n"), right_interval=("n", "n"), closed="both", how="left")),
-    ("nested", jn.Where("l.v = r.v AND l.n <= r.n", by="k", how="left")),
+    ("nested_loop", jn.Range(on="n", lower="v", upper=1, how="left")),
+    ("bins", jn.Overlap(left_interval=("v", "n"), right_interval=("n", "n"), closed="both", how="left")),
+    ("nested_loop", jn.Where("l.v = r.v AND l.n <= r.n", by="k", how="left")),
     ("broadcast", jn.Where("l.n = r.n AND (l.v IS NULL OR l.v < r.v)")),
     ("sort_merge", jn.Equi(on="v", how="full")),
     ("broadcast", jn.Equi(on="v", nulls_equal=True)),

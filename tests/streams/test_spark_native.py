@@ -245,5 +245,5 @@ def test_other_refusals(spark):
     for left, right in ((stream, table), (table, table)):
         with pytest.raises(jn.PlanError, match=r"left_order=Order\(.*Leave it out"):
             jn.join_where(left, right, BAND, **ORDERS)
-    with pytest.raises(jn.PlanError, match=r"algorithm='bucket' joins tables"):
-        jn.join_where(stream, stream, BAND, algorithm="bucket", **ORDERS)
+    with pytest.raises(jn.PlanError, match=r"algorithm='bins' joins tables"):
+        jn.join_where(stream, stream, BAND, algorithm="bins", **ORDERS)

@@ -52,17 +52,17 @@ SENT = ("broadcast", "broadcast_left")
 LOCAL = ("probe", "merge")
 LOCAL_EQUI = ("hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge")
 LOCAL_NEAR = {
-    "range": ("sorted", "nested"),
-    "overlap": ("tree", "nested"),
-    "where": ("auto", "sorted", "nested"),
+    "range": ("binary_search", "nested_loop"),
+    "overlap": ("interval_tree", "nested_loop"),
+    "where": ("auto", "binary_search", "nested_loop"),
     "equi": LOCAL_EQUI,
 }
 SPARK = ("broadcast", "broadcast_left", "hash", "range", "window")
 IN_TASKS = ("broadcast", "broadcast_left", "range")
 SPARK_NEAR = {
-    "range": (*IN_TASKS, "bucket", "nested"),
-    "overlap": (*IN_TASKS, "bucket", "nested"),
-    "where": (*IN_TASKS, "bucket", "nested", "sql"),
+    "range": (*IN_TASKS, "bins", "nested_loop"),
+    "overlap": (*IN_TASKS, "bins", "nested_loop"),
+    "where": (*IN_TASKS, "bins", "nested_loop", "sql"),
     "equi": ("broadcast", "broadcast_left", "shuffle_hash", "sort_merge"),
 }
 
@@ -114,8 +114,8 @@ def refuses_near(algorithm: str, join: Resolved) -> bool:
     if aggregates or has_too_many_digits(join):
         return True
     if isinstance(join, ResolvedRange):
-        return algorithm == "bucket" and None in (join.lower, join.upper)
-    return algorithm == "bucket" and None in (*join.left_interval, *join.right_interval)
+        return algorithm == "bins" and None in (join.lower, join.upper)
+    return algorithm == "bins" and None in (*join.left_interval, *join.right_interval)
 
 
 def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
@@ -124,7 +124,7 @@ def refuses_predicate(algorithm: str, join: ResolvedWhere) -> bool:
         return True
     if algorithm == "range":
         return interval is None and not join.shape.keys and not join.left_by
-    if algorithm == "bucket":
+    if algorithm == "bins":
         return interval is None or interval.is_open
     return algorithm == "sql" and not join.shape.keys and not join.left_by
 

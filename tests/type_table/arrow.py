@@ -125,9 +125,9 @@ NESTED = (
 
 ALGORITHMS = {
     "asof": ("probe", "merge"),
-    "range": ("sorted",),
-    "overlap": ("tree",),
-    "where": ("auto", "nested"),
+    "range": ("binary_search",),
+    "overlap": ("interval_tree",),
+    "where": ("auto", "nested_loop"),
     "equi": ("hash", "external_sort_merge"),
 }
 

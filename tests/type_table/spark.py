@@ -27,7 +27,7 @@ from type_table.spark_types import NUMBERS, TYPES, Tables
 __all__ = ["IN_SQL", "THROUGH_ARROW", "Spark"]
 
 THROUGH_ARROW = ("hash", "broadcast", "sort_merge")
-IN_SQL = ("window", "nested", "sort_merge", "broadcast")
+IN_SQL = ("window", "nested_loop", "sort_merge", "broadcast")
 """Algorithms, of which the first that serves runs a join."""
 
 ANSWERS = 16

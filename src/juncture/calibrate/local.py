@@ -38,8 +38,8 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
         _core_ns(small, large, Asof(on="at", by="key"), algorithm) / rows for algorithm in ("probe", "merge")
     )
     report("range joins")
-    one_each = _core_ns(large, second, Range(on="place", lower=0, upper=0), "sorted")
-    many_each = _core_ns(large, second, Range(on="place", lower=0, upper=_WIDE), "sorted")
+    one_each = _core_ns(large, second, Range(on="place", lower=0, upper=0), "binary_search")
+    many_each = _core_ns(large, second, Range(on="place", lower=0, upper=_WIDE), "binary_search")
     span_pair_ns = max(many_each - one_each, 0.0) / (rows * _WIDE)
     arrange_ns = (one_each - rows * span_pair_ns) / (2 * rows)
     report("predicate joins")
@@ -48,7 +48,7 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
     # No block can be skipped by its bounds, and few pairs match.
     apart = Where("l.at * r.odd = r.at * l.odd + 1", allow_cross=True)
     nested_pair_ns, block_pair_ns = (
-        _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested", "blocks")
+        _core_ns(crowd, others, apart, algorithm) / side**2 for algorithm in ("nested_loop", "block_nested_loop")
     )
     report("equality joins")
     by_keys = _equality(*(table.select(["at", "place"]) for table in (large, second, small)))

@@ -62,7 +62,7 @@ class AggregateOperator(AnswerOperator):
         copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
         right = rows_of(candidates.batch, array_of(copies, pa.int64()))
         sources = [TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right)]
-        algorithm: InequalityAlgorithm = "sorted" if self._join.condition.second is None else "tree"
+        algorithm: InequalityAlgorithm = "binary_search" if self._join.condition.second is None else "interval_tree"
         with join_context(threads=1) as context:
             batch = joined_batches(list(execute(self._join, sources[0], sources[1], algorithm, context)))
         if self._keeps_unmatched:

@@ -35,7 +35,7 @@ def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse a join by keys for conditions such as ``l.a < r.b``, which has none."""
     if planning.features.has_keys:
         return None
-    return "nothing has to be equal, so Spark would compare all pairs: that is nested."
+    return "nothing has to be equal, so Spark would compare all pairs: that is nested_loop."
 
 
 def _fills_bins(planning: PlanningInput, _: Algorithm) -> str | None:
@@ -48,14 +48,14 @@ def _fills_bins(planning: PlanningInput, _: Algorithm) -> str | None:
 
 
 def _has_two_inequalities(planning: PlanningInput, _: Algorithm) -> str | None:
-    """Refuse a tree of a second expression where there is only one, as in ``l.a < r.b``."""
+    """Refuse an interval tree where only one expression is bounded, as in ``l.a < r.b``."""
     if planning.features.inequalities < 2:
         return "it needs inequalities on two different right expressions."
     return None
 
 
 def _has_no_by(planning: PlanningInput, _: Algorithm) -> str | None:
-    """Refuse blocks where ``by="k"`` has to be equal, which is no part of the predicate that they are judged by."""
+    """Refuse blocks with ``by="k"``, since only the predicate decides which blocks are skipped."""
     return "it does not support by=." if planning.join.left_by else None
 
 
@@ -84,22 +84,22 @@ def _output_rows(planning: PlanningInput) -> float:
     return planning.left_rows if shows_left else _matches(planning)
 
 
-def _sorted_s(planning: PlanningInput, share: float = 1.0) -> float:
+def _binary_search_s(planning: PlanningInput, share: float = 1.0) -> float:
     c, left, right = terms(planning)
     return spread_s(planning, (left + right) * c.arrange_ns + share * _candidates(planning) * c.span_pair_ns)
 
 
-def _tree_s(planning: PlanningInput) -> float:
+def _interval_tree_s(planning: PlanningInput) -> float:
     # The second expression rules out half of what the first one leaves, say.
-    return _sorted_s(planning, 0.5)
+    return _binary_search_s(planning, 0.5)
 
 
-def _blocks_s(planning: PlanningInput) -> float:
+def _block_nested_loop_s(planning: PlanningInput) -> float:
     # Half of the blocks are ruled out, say.
     return spread_s(planning, _all_pairs(planning) * planning.resources.constants.block_pair_ns / 2)
 
 
-def _nested_s(planning: PlanningInput) -> float:
+def _nested_loop_s(planning: PlanningInput) -> float:
     return spread_s(planning, _all_pairs(planning) * planning.resources.constants.nested_pair_ns)
 
 
@@ -107,7 +107,7 @@ def _external_merge_s(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     # Both sides are written and read, and the output is sorted.
     rows = left + right + _output_rows(planning)
-    return _sorted_s(planning) + spread_s(planning, rows * (c.restore_ns + ASSUMED_ROW_BYTES * c.spill_ns))
+    return _binary_search_s(planning) + spread_s(planning, rows * (c.restore_ns + ASSUMED_ROW_BYTES * c.spill_ns))
 
 
 def _from_python_ns(planning: PlanningInput) -> float:
@@ -141,7 +141,7 @@ def _in_sql_s(planning: PlanningInput, stages: int, core_ns: float) -> float:
     return stages * c.stage_s + spread_s(planning, read_and_made + core_ns)
 
 
-def _bucket_s(planning: PlanningInput) -> float:
+def _bins_s(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     features = planning.features
     copies = left * features.left_copies + right * features.right_copies
@@ -149,7 +149,7 @@ def _bucket_s(planning: PlanningInput) -> float:
     return _in_sql_s(planning, 3, copies * (c.shuffle_ns + c.sort_ns) + compared * c.bin_pair_ns)
 
 
-def _spark_nested_s(planning: PlanningInput) -> float:
+def _spark_nested_loop_s(planning: PlanningInput) -> float:
     # A side is sent to all tasks, or both are paired, before anything is compared.
     return _in_sql_s(planning, 2, _all_pairs(planning) * planning.resources.constants.jvm_loop_pair_ns)
 
@@ -178,10 +178,14 @@ _KEYS = Need("keys", unnamed=True)
 """Whether keys alone bring few rows together is asked where both sides would have to be moved."""
 _SQL = (_aggregates_without_matches, _runs_in_sql)
 
-_SORTED = _in_memory("sorted", "sort the right side and search each left row's window in it", _sorted_s)
-_TREE = _in_memory("tree", "sort the right intervals by start and search overlaps in a tree of their ends", _tree_s)
+_BINARY_SEARCH = _in_memory(
+    "binary_search", "sort the right side and search each left row's window in it", _binary_search_s
+)
+_INTERVAL_TREE = _in_memory(
+    "interval_tree", "sort the right intervals by start and search overlaps in an interval tree", _interval_tree_s
+)
 _ALWAYS = (
-    _in_memory("nested", "compare all pairs of rows", _nested_s),
+    _in_memory("nested_loop", "compare all pairs of rows", _nested_loop_s),
     Algorithm(
         "external_merge",
         "sort both sides on disk and join each right block with the left rows in its range",
@@ -202,36 +206,48 @@ _SPARK = (
         rules=(_has_partitions, samples),
     ),
     Algorithm(
-        "bucket",
+        "bins",
         "assign bins on several levels and shuffle by bin, all in SQL",
-        _bucket_s,
+        _bins_s,
         shuffles="copies",
         # Bins have to be wide enough for all rows, not only for those of a sample.
         needs=(Need("counts"), Need("sample"), _KEYS, Need("lengths", unnamed=True)),
         rules=(*_SQL, _fills_bins),
     ),
     Algorithm(
-        "nested", "Spark's nested loop join with the condition", _spark_nested_s, needs=(_PAIRS, _KEYS), rules=_SQL
+        "nested_loop",
+        "Spark's nested loop join with the condition",
+        _spark_nested_loop_s,
+        needs=(_PAIRS, _KEYS),
+        rules=_SQL,
     ),
 )
 
-RANGE: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_SORTED, *_ALWAYS), "spark": _SPARK}
+RANGE: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_BINARY_SEARCH, *_ALWAYS), "spark": _SPARK}
 """Range joins."""
 
-OVERLAP: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_TREE, *_ALWAYS), "spark": _SPARK}
+OVERLAP: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_INTERVAL_TREE, *_ALWAYS), "spark": _SPARK}
 """Overlap joins."""
 
 WHERE: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
         _in_memory(
-            "sorted",
+            "binary_search",
             "sort the right side by key and one inequality expression, and search spans in it",
-            _sorted_s,
+            _binary_search_s,
         ),
         _in_memory(
-            "tree", "like sorted, with a tree over a second inequality expression", _tree_s, _has_two_inequalities
+            "interval_tree",
+            "like binary_search, with an interval tree over a second inequality expression",
+            _interval_tree_s,
+            _has_two_inequalities,
         ),
-        _in_memory("blocks", "skip pairs of blocks by their column bounds and compare the rest", _blocks_s, _has_no_by),
+        _in_memory(
+            "block_nested_loop",
+            "skip pairs of blocks by their column bounds and compare the rest",
+            _block_nested_loop_s,
+            _has_no_by,
+        ),
         *_ALWAYS,
     ),
     "spark": (

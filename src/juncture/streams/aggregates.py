@@ -89,7 +89,7 @@ class AggregateJoin:
         right = pa.Table.from_batches(held) if held else held_schema(join, "right").empty_table()
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
         with join_context(threads=1) as context:
-            algorithm: InequalityAlgorithm = "sorted" if join.condition.second is None else "tree"
+            algorithm: InequalityAlgorithm = "binary_search" if join.condition.second is None else "interval_tree"
             yield from execute(join, *sources, algorithm, context)
 
 

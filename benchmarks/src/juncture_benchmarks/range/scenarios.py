@@ -104,13 +104,13 @@ def _workloads(scale: str) -> list[_Workload]:
         ),
         *_skewed("local", 5_000_000 // small, 2, 100_000 // small, ("juncture", "duckdb")),
         *(_seed(rows) for rows in _SEED_ROWS[scale]),
-        *_skewed("spark", 2_000_000 // small, 10, 100_000 // small, ("auto", "range", "bucket")),
+        *_skewed("spark", 2_000_000 // small, 10, 100_000 // small, ("auto", "range", "bins")),
     ]
 
 
 def _seed(rows: int) -> _Workload:
     """Return the join of each event with the measurements of the hour before it."""
-    compared = ("range", "bucket", "double-join") if rows <= _COMPARED_ROWS_MAX else ()
+    compared = ("range", "bins", "double-join") if rows <= _COMPARED_ROWS_MAX else ()
     naive = ("naive",) if rows <= _NAIVE_ROWS_MAX else ()
     return _Workload(
         name=f"{SEED_SCENARIO}-{rows}",

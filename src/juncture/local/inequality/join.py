@@ -36,7 +36,7 @@ from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.range import windows_of
 
-InequalityAlgorithm = Literal["sorted", "tree", "blocks", "nested", "external_merge"]
+InequalityAlgorithm = Literal["binary_search", "interval_tree", "block_nested_loop", "nested_loop", "external_merge"]
 
 
 def execute(
@@ -51,10 +51,10 @@ def execute(
     left, right
         The two sides.
     algorithm
-        ``"sorted"`` sorts the right side by what is equal and a value that is limited; ``"tree"`` makes use of a second
-        one; ``"blocks"`` rules out pairs of blocks by the bounds of their columns; ``"nested"`` compares all pairs, to
-        compare with; ``"external_merge"`` sorts both sides on disk, by a band or by the hash of what is equal, and
-        holds the right one block by block.
+        ``"binary_search"`` sorts the right side by the equal keys and one bounded value; ``"interval_tree"`` also uses
+        a second bounded value; ``"block_nested_loop"`` skips pairs of blocks by the bounds of their columns;
+        ``"nested_loop"`` compares all pairs, as a reference; ``"external_merge"`` sorts both sides on disk, by a band
+        or by the hash of the equal keys, and holds the right one block by block.
     context
         What the join may use. All but ``"external_merge"`` hold the right side, whatever it takes.
 
@@ -104,18 +104,18 @@ def _used(condition: JoinCondition, algorithm: InequalityAlgorithm) -> JoinCondi
     """Return what an algorithm looks at of a condition that a predicate says in full; of others there is no less."""
     if condition.predicate is None:
         return condition
-    if algorithm in ("blocks", "nested"):
+    if algorithm in ("block_nested_loop", "nested_loop"):
         return condition.unbounded(sorting_value(columns(condition.predicate)))
-    return condition.only_first() if algorithm == "sorted" else condition
+    return condition.only_first() if algorithm == "binary_search" else condition
 
 
 def _of_pieces(join: ResolvedInequality) -> InequalityAlgorithm:
     """Return what joins pieces in memory."""
     condition = join.condition
     if condition.second is not None:
-        return "tree"
+        return "interval_tree"
     has_order = condition.equalities or join.left_by or condition.first is not None or condition.predicate is None
-    return "sorted" if has_order else "blocks"
+    return "binary_search" if has_order else "block_nested_loop"
 
 
 def _prepared(
@@ -135,7 +135,7 @@ def _prepared(
         def make(payload: Payload) -> Prober:
             node = None if used.exact else used.predicate
             check = None if node is None else checking(node, payload, index.rows_at)
-            if algorithm == "blocks":
+            if algorithm == "block_nested_loop":
                 assert node is not None
                 assert check is not None
                 return BlockProber(node, index, payload, join.compared("left"), check)
@@ -145,7 +145,7 @@ def _prepared(
                 join.left_by,
                 coded.probe_keys,
                 by_row=used.predicate is not None,
-                nested=algorithm == "nested",
+                nested=algorithm == "nested_loop",
                 check=check,
                 windows={name: coded.in_window(name).probe_keys for name in windows_of(join)},
             )

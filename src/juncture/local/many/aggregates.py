@@ -36,7 +36,7 @@ _SLICE_LEAST = 1 << 16
 
 def has_own_order(join: Any, algorithm: str) -> bool:
     """Return whether rows of the spine query spans, which is fastest in the order of keys and time."""
-    if not isinstance(join, ResolvedRange) or algorithm != "sorted":
+    if not isinstance(join, ResolvedRange) or algorithm != "binary_search":
         return False
     condition = join.condition
     return condition.predicate is None and condition.second is None and not condition.equalities

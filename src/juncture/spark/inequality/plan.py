@@ -10,8 +10,8 @@ from juncture.planner.planning_input import JoinFeatures
 from juncture.spark.exchange.broadcast_join import join_broadcast
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
-from juncture.spark.inequality.bucket import join_bucket
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
@@ -76,7 +76,7 @@ class InequalityPlanning(Planning):
 
     def _sample(self, _: Algorithm) -> bool:
         """Choose bins and estimate matching pairs if the choice depends on it; return whether a job ran."""
-        # A named bucket join needs bins at any cost.
+        # The algorithm `bins`, if named, needs bins at any cost.
         is_wanted = self._named != "auto" or self._are_many()
         if self._sampled is not None or not is_wanted or self._pairs is None or self._pairs.spans is None:
             return False
@@ -142,10 +142,10 @@ class InequalityPlanning(Planning):
             frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
             return BuiltJoin(frame, tuple(jobs))
         assert self._pairs is not None
-        if algorithm == "bucket":
+        if algorithm == "bins":
             bins = self._bins or _constant_bins(self._pairs)
             details = _bin_details(self._pairs, bins, self._features.pairs)
-            return BuiltJoin(join_bucket(self._pairs, self._join.how, bins), details=details)
+            return BuiltJoin(join_bins(self._pairs, self._join.how, bins), details=details)
         return BuiltJoin(join_nested(self._pairs, self._join.how))
 
     def _cut(self, _: Algorithm) -> bool:

@@ -32,9 +32,9 @@ _TOO_LONG = (
 )
 
 
-def join_bucket(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
+def join_bins(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
     """Return the result of a join by bins; `pairs` has spans."""
-    work = _Bucket(pairs, bins)
+    work = _BinJoin(pairs, bins)
     if how == "inner":
         return pairs.result(work.matches())
     keeps_right = how in ("right", "full")
@@ -51,7 +51,7 @@ def join_bucket(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
     return pairs.result(rows)
 
 
-class _Bucket:
+class _BinJoin:
     """One join by bins."""
 
     def __init__(self, pairs: Pairs, bins: Bins) -> None:
