@@ -60,7 +60,7 @@ def test_several_algorithms_apply(tmp_path, name):
     given = next(each for each in workloads() if each.name == name).tiny()
     tables = write_rows(given, tmp_path / "tables")
     options = jn.plan(tables.left, tables.right, given.spec).choice.options
-    assert sum(option.refusal is None for option in options) >= 2
+    assert sum(option.excluded is None for option in options) >= 2
 
 
 def test_rows_are_as_described(tmp_path):

@@ -70,7 +70,7 @@ def asked(
 def test_what_cannot_serve_is_refused_with_its_reason(planning: PlanningInput, algorithm: str, reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
         choose(planning, algorithm)
-    refusals = {option.algorithm: option.refusal for option in choose(planning).options}
+    refusals = {option.algorithm: option.excluded for option in choose(planning).options}
     assert reason in (refusals[algorithm] or "")
 
 

@@ -75,7 +75,7 @@ def test_a_handful_of_pairs_is_just_compared() -> None:
 def test_what_cannot_serve_is_refused_with_its_reason(spec: Any, algorithm: str, reason: str) -> None:
     with pytest.raises(PlanError, match=reason):
         in_process(spec, algorithm)
-    refusals = {option.algorithm: option.refusal for option in in_process(spec).options}
+    refusals = {option.algorithm: option.excluded for option in in_process(spec).options}
     assert reason in (refusals[algorithm] or "")
 
 
@@ -140,7 +140,7 @@ def test_what_cannot_serve_on_spark_is_refused_with_its_reason(
         on_spark(spec, algorithm, **changes)
     choice = on_spark(spec, **changes)
     assert choice.algorithm != algorithm
-    assert reason in (next(option.refusal for option in choice.options if option.algorithm == algorithm) or "")
+    assert reason in (next(option.excluded for option in choice.options if option.algorithm == algorithm) or "")
 
 
 @pytest.mark.parametrize(

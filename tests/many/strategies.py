@@ -91,7 +91,7 @@ def _right(chance: random.Random, number: int, *, in_process: bool) -> jn.Right:
         if chance.random() < 0.4:
             windows = {"near": (-2, 0), "far": (-9, -4), "all": (None, 3)}
             spec = jn.Range(on="ts", by=by, windows=windows, closed=closed, how=how, agg=AGGREGATES)
-        algorithm = chance.choice(["auto", "sorted"])
+        algorithm = chance.choice(["auto", "binary_search"])
         return jn.Right(
             table, spec, prefix=prefix, check_available_at=chance.choice([None, "known"]), algorithm=algorithm
         )

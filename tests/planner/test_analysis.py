@@ -28,7 +28,7 @@ SPECS = {
 @pytest.mark.parametrize("kind", SPECS)
 def test_rows_are_counted_and_times_add_up(kind: str) -> None:
     plan = jn.plan(LEFT, RIGHT, SPECS[kind])
-    run = plan.analyze().run
+    run = plan.analyze().measured
     assert (run.left_rows, run.right_rows) == (1_000, 500)
     assert run.rows == (1_000 if kind == "asof" else 500)
     assert run.spilled_bytes == 0
@@ -47,14 +47,14 @@ def test_the_result_is_kept_on_demand() -> None:
     assert plan.analyze().result is None
     kept = plan.analyze(keep=True)
     assert kept.result.equals(plan.execute())
-    assert len(kept.result) == kept.run.rows
+    assert len(kept.result) == kept.measured.rows
 
 
 def test_a_stream_is_kept_on_disk_and_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("juncture.runtime.spill.MEMORY_BYTES", 1)
     plan = jn.plan(LEFT.to_reader(), RIGHT, SPECS["equi"])
     analysis = plan.analyze()
-    assert analysis.run.left_rows == 1_000
+    assert analysis.measured.left_rows == 1_000
     assert "left       1,000 rows (no estimate)" in str(analysis)
     with pytest.raises(jn.PlanError, match="an earlier execute"):
         plan.analyze()
@@ -73,8 +73,8 @@ def test_text_json_and_page_say_the_same() -> None:
     assert "    left       1,000 rows (expected 1,000)\n" in str(analysis)
     assert "    spilled    nothing\n" in str(analysis)
     facts = json.loads(analysis.explain(format="json"))
-    assert facts["run"]["rows"] == 1_000
-    assert facts["run"]["phases"][0]["name"] == "inputs"
+    assert facts["measured"]["rows"] == 1_000
+    assert facts["measured"]["phases"][0]["name"] == "inputs"
     page = analysis.explain(format="html")
     assert page.count("<svg") == 3
     assert "1,000 rows" in page
@@ -84,8 +84,8 @@ def test_what_is_compiled_once_is_told_apart(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(asof.choose, "_machine_code", None)
     first, second = (jn.plan(LEFT, RIGHT, SPECS["asof"]).analyze() for _ in range(2))
-    assert 0.01 < first.run.compile_s < first.run.seconds
-    assert second.run.compile_s == 0
+    assert 0.01 < first.measured.compile_s < first.measured.seconds
+    assert second.measured.compile_s == 0
     assert re.search(r"^ {4}compiling +[\d.]+ s of it, once per process; the join itself took ", str(first), re.M)
     assert "compiling" not in str(second)
 

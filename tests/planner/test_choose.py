@@ -81,7 +81,7 @@ def test_what_cannot_serve_is_refused_with_its_reason(algorithm: str, changes: d
 def test_auto_never_takes_what_is_refused(algorithm: str, changes: dict[str, Any], reason: str) -> None:
     choice = choose(planning(**changes))
     assert choice.algorithm != algorithm
-    refusal = next(option.refusal for option in choice.options if option.algorithm == algorithm)
+    refusal = next(option.excluded for option in choice.options if option.algorithm == algorithm)
     assert refusal is not None
     assert reason in refusal
 

@@ -56,14 +56,14 @@ def test_json_says_what_the_text_says(plan: Any) -> None:
     facts, text = json.loads(plan.explain(format="json")), plan.explain()
     assert set(facts) == {
         *("version", "title", "engine", "meaning", "conditions", "spec", "algorithm", "summary", "reason"),
-        *("sides", "expected", "resources", "budget", "details", "jobs", "considered"),
+        *("stats", "expected", "resources", "budget", "details", "jobs", "options"),
     }
     for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['summary']}", facts["reason"]):
         assert said in text
-    assert facts["sides"]["left"]["rows"] == 3
-    assert facts["sides"]["left"]["sources"]["rows"] == "Arrow table"
-    assert [each["algorithm"] for each in facts["considered"] if each["chosen"]] == [plan.algorithm]
-    assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["considered"]]
+    assert facts["stats"]["left"]["rows"] == 3
+    assert facts["stats"]["left"]["sources"]["rows"] == "Arrow table"
+    assert [each["algorithm"] for each in facts["options"] if each["chosen"]] == [plan.algorithm]
+    assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["options"]]
     assert facts["spec"] == plan.join.spec.to_dict()
     for part, condition in facts["conditions"]:
         assert re.search(rf"^  {part} +{re.escape(condition)}$", text, re.M)
@@ -102,11 +102,11 @@ def test_json_says_why_an_algorithm_is_ruled_out() -> None:
     )
     plan = jn.plan(TABLE.to_reader(), TABLE.to_reader(), SPECS["equi"], stats=stats)
     facts = json.loads(plan.explain(format="json"))
-    [refusal] = {each["refusal"] for each in facts["considered"]} - {None}
+    [refusal] = {each["excluded"] for each in facts["options"]} - {None}
     assert "available" in refusal
-    assert facts["sides"]["left"]["rows"] is None
-    assert facts["sides"]["right"]["extent"] == ["0.5", 9]
-    assert facts["sides"]["right"]["bytes"] == 20 * 10**9
+    assert facts["stats"]["left"]["rows"] is None
+    assert facts["stats"]["right"]["extent"] == ["0.5", 9]
+    assert facts["stats"]["right"]["bytes"] == 20 * 10**9
 
 
 def test_the_page_is_whole_and_needs_no_network(plan: Any) -> None:

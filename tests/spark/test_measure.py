@@ -35,12 +35,12 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
     left, right = spark.range(100), spark.range(10)
     plan = jn.plan(left, right, spec, algorithm="sort_merge" if isinstance(spec, jn.Equi) else "auto")
     analysis = plan.analyze(keep=True)
-    run = analysis.run
+    run = analysis.measured
     assert run.rows == rows == plan.execute().count()
     assert run.seconds > 0
     assert analysis.result.count() == rows
     assert run.left_rows is None
-    unknown = set(json.loads(analysis.explain(format="json"))["run"]["unknown"])
+    unknown = set(json.loads(analysis.explain(format="json"))["measured"]["unknown"])
     if is_connect(spark):
         assert unknown == {"left, right", "stages", "shuffle", "spilled", "memory"}
         assert "    shuffle    unknown: Spark Connect does not publish it" in str(analysis)

@@ -71,7 +71,7 @@ def test_what_is_chosen_after_a_sample_is_counted_before_it_is_sent() -> None:
     # Before the sample hash should cost the least, and then broadcast, were the right side as small as was said.
     assert planning.learnt == ["counts", "sample", "right", "left"]
     assert choice.algorithm == "broadcast_left"
-    [refusal] = [option.refusal for option in choice.options if option.algorithm == "broadcast"]
+    [refusal] = [option.excluded for option in choice.options if option.algorithm == "broadcast"]
     assert refusal is not None
     assert "the limit for a copy in every task" in refusal
 

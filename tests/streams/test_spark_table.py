@@ -81,7 +81,9 @@ def test_what_is_told(spark):
     assert "* broadcast       no time is estimated, since a stream has no end" in said
     assert "table      as of planning" in said
     others = [option for option in plan.choice.options if option.algorithm != "broadcast"]
-    assert {option.refusal for option in others} == {"the left side is a stream, which cannot be shuffled or buffered."}
+    assert {option.excluded for option in others} == {
+        "the left side is a stream, which cannot be shuffled or buffered."
+    }
     for asked in (plan.analyze, plan.match_report):
         with pytest.raises(jn.PlanError, match=r"but a stream does not end. Start a query on the result of execute"):
             asked()

@@ -154,10 +154,10 @@ def plan(
         choice=choice,
         stats=stats,
         resources=resources,
-        run=execution.execute,
-        stream=execution.stream,
-        measure=execution.measure,
-        count_matches=execution.match_report if isinstance(resolved, ResolvedAsof) else None,
+        _run=execution.execute,
+        _stream=execution.stream,
+        _measure=execution.measure,
+        _count_matches=execution.match_report if isinstance(resolved, ResolvedAsof) else None,
     )
 
 

@@ -106,24 +106,26 @@ def _option(planning: PlanningInput, algorithm: Algorithm) -> Option:
         algorithm=algorithm.name,
         summary=algorithm.summary,
         cost_s=None if algorithm.cost is None else algorithm.cost(planning),
-        refusal=_refusal(planning, algorithm),
+        excluded=_refusal(planning, algorithm),
     )
 
 
 def _named(options: tuple[Option, ...], name: str) -> tuple[str, str]:
     """Return the algorithm that was named, and that as the reason."""
-    refusal = next(option.refusal for option in options if option.algorithm == name)
+    refusal = next(option.excluded for option in options if option.algorithm == name)
     if refusal:
-        mend = " Pass algorithm='auto' to use another one." if any(option.refusal is None for option in options) else ""
+        mend = (
+            " Pass algorithm='auto' to use another one." if any(option.excluded is None for option in options) else ""
+        )
         raise PlanError(f"algorithm={name!r} cannot run this join: {refusal}{mend}", name="JN-ALGORITHM-UNSUITABLE")
     return name, "algorithm= names it"
 
 
 def _best(options: tuple[Option, ...]) -> tuple[str, str]:
     """Return the algorithm that should cost the least, and why it was taken."""
-    costs = {each.algorithm: each.cost_s for each in options if each.refusal is None and each.cost_s is not None}
+    costs = {each.algorithm: each.cost_s for each in options if each.excluded is None and each.cost_s is not None}
     if not costs:
-        refusals = " ".join(f"{option.algorithm}: {option.refusal}" for option in options)
+        refusals = " ".join(f"{option.algorithm}: {option.excluded}" for option in options)
         raise PlanError(
             f"No algorithm can run this join with these arguments. {refusals}", name="JN-ALGORITHM-UNSUITABLE"
         )

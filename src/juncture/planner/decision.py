@@ -21,8 +21,8 @@ class Option:
         Its name, and what it does.
     cost_s
         Estimated seconds; None if not estimated.
-    refusal
-        Why it is ruled out, or None.
+    excluded
+        Why the algorithm cannot run this join; None if it can.
     remark
         Why its cost is not estimated, if ``auto`` may still choose it.
     """
@@ -30,7 +30,7 @@ class Option:
     algorithm: str
     summary: str
     cost_s: float | None = None
-    refusal: str | None = None
+    excluded: str | None = None
     remark: str = ""
 
 

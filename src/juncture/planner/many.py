@@ -88,8 +88,8 @@ class ManyPlan:
     tables: dict[str, TablePlan]
     details: tuple[tuple[str, str], ...] = ()
     jobs: tuple[str, ...] = ()
-    run: Callable[[Report | None], Any] = field(repr=False)
-    count_matches: Callable[[], ManyReport] = field(repr=False)
+    _run: Callable[[Report | None], Any] = field(repr=False)
+    _count_matches: Callable[[], ManyReport] = field(repr=False)
 
     def execute(self, *, progress: Report | None = None) -> Any:
         """Run the joins.
@@ -105,7 +105,7 @@ class ManyPlan:
             The rows of the spine in their order, with the columns of the tables beside them, in the spine's library. On
             Spark a DataFrame without an order, whose rows are computed by the next action.
         """
-        return self.run(progress)
+        return self._run(progress)
 
     def match_report(self) -> ManyReport:
         """Count what becomes of the rows of the spine in each table: matched or why not, and what leaked.
@@ -129,7 +129,7 @@ class ManyPlan:
         >>> plan.match_report()["rates"].leaked
         1
         """
-        return self.count_matches()
+        return self._count_matches()
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
         """Say in words and numbers what will run for each table, why, and what they share.

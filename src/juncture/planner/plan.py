@@ -61,10 +61,10 @@ class Plan(Decision):
     {'ts': [2, 5], 'price': [10.0, 11.0], 'bid': [9.5, 10.5]}
     """
 
-    run: Callable[[Report | None], Any] = field(repr=False)
-    measure: Callable[[Report | None, bool], tuple[Measured, Any]] = field(repr=False)
-    stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
-    count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
+    _run: Callable[[Report | None], Any] = field(repr=False)
+    _measure: Callable[[Report | None, bool], tuple[Measured, Any]] = field(repr=False)
+    _stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
+    _count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return in_short(self)
@@ -92,7 +92,7 @@ class Plan(Decision):
         >>> import pyarrow as pa
         >>> table = pa.table({"ts": [1, 2]})
         >>> plan = jn.plan(table, table, jn.Asof(on="ts"))
-        >>> json.loads(plan.explain(format="json"))["sides"]["left"]["rows"]
+        >>> json.loads(plan.explain(format="json"))["stats"]["left"]["rows"]
         2
         """
         return explain(self, format)
@@ -113,7 +113,7 @@ class Plan(Decision):
             DataFrame, whose rows are computed by the next action.
         """
         self._announce()
-        return self.run(progress)
+        return self._run(progress)
 
     def analyze(self, *, keep: bool = False, progress: Report | None = None) -> Analysis:
         """Run the join, and set what happened beside what was expected, as ``EXPLAIN ANALYZE`` does in SQL.
@@ -131,8 +131,8 @@ class Plan(Decision):
         Analysis
             Prints as the text of `explain` with what happened: rows in and out, time by phase, spilled bytes, and the
             peak memory of the process. On Spark, the rows of the result and, where the session's UI is on, time by
-            stage, bytes shuffled and spilled, and the peak memory of a task; what is not known is named. Its ``run``
-            has the figures, its ``result`` what `execute` returns, if kept.
+            stage, bytes shuffled and spilled, and the peak memory of a task; what is not known is named. Its
+            ``measured`` has the figures, its ``result`` what `execute` returns, if kept.
 
         Notes
         -----
@@ -145,7 +145,7 @@ class Plan(Decision):
         >>> import pyarrow as pa
         >>> table = pa.table({"x": range(1_000)})
         >>> analysis = jn.plan(table, table, jn.Where("l.x <= r.x")).analyze()
-        >>> analysis.run.rows
+        >>> analysis.measured.rows
         500500
         >>> print(analysis)  # doctest: +ELLIPSIS
         Predicate join in-process
@@ -156,8 +156,8 @@ class Plan(Decision):
         ...
         """
         self._announce()
-        run, result = self.measure(progress, keep)
-        return Analysis(plan=self, run=run, result=result)
+        measured, result = self._measure(progress, keep)
+        return Analysis(plan=self, measured=measured, result=result)
 
     def batches(self, *, progress: Report | None = None) -> pa.RecordBatchReader:
         """Run the join in-process, and return its rows as a reader of batches.
@@ -184,14 +184,14 @@ class Plan(Decision):
         >>> sum(batch.num_rows for batch in plan.batches())
         500500
         """
-        if self.stream is None:
+        if self._stream is None:
             raise PlanError(
                 "batches() needs an in-process join, but this join runs on Spark. Use execute().toLocalIterator() or "
                 "execute().write instead.",
                 name="JN-PLAN-ENGINE",
             )
         self._announce()
-        return self.stream(progress)
+        return self._stream(progress)
 
     def match_report(self, *, progress: Report | None = None) -> MatchReport:
         """Count what becomes of the left rows of an as-of join: matched, or why not, and how far the matches are.
@@ -234,12 +234,12 @@ class Plan(Decision):
         ties                0    0.00%  several right rows at the best ts
         distance            min 1, median 1, 90% 1, 99% 1, max 1
         """
-        if self.count_matches is None:
+        if self._count_matches is None:
             raise PlanError(
                 f"match_report() needs an as-of join, but this is {self.join.spec.title}. Use analyze() to count rows.",
                 name="JN-REPORT-KIND",
             )
-        return self.count_matches(progress)
+        return self._count_matches(progress)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -260,7 +260,7 @@ class Analysis:
     ----------
     plan
         What was expected.
-    run
+    measured
         What happened.
     result
         What `Plan.execute` returns, if it was to be kept, else None.
@@ -271,13 +271,13 @@ class Analysis:
     >>> import pyarrow as pa
     >>> trades = pa.table({"ts": [2, 5], "price": [10.0, 11.0]})
     >>> quotes = pa.table({"ts": [1, 4, 9], "bid": [9.5, 10.5, 12.0]})
-    >>> analysis = jn.plan(trades, quotes, jn.Asof(on="ts")).analyze()
-    >>> analysis.run.left_rows, analysis.run.right_rows, analysis.run.rows, analysis.run.spilled_bytes
+    >>> measured = jn.plan(trades, quotes, jn.Asof(on="ts")).analyze().measured
+    >>> measured.left_rows, measured.right_rows, measured.rows, measured.spilled_bytes
     (2, 3, 2, 0)
     """
 
     plan: Plan
-    run: Measured
+    measured: Measured
     result: Any = None
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
@@ -286,14 +286,14 @@ class Analysis:
         Parameters
         ----------
         format
-            As for `Plan.explain`; JSON has one key more, ``run``, and the page a timeline.
+            As for `Plan.explain`; JSON has one key more, ``measured``, and the page a timeline.
 
         Raises
         ------
         SpecError, PlanError
             As `Plan.explain` does.
         """
-        return explain(self.plan, format, self.run)
+        return explain(self.plan, format, self.measured)
 
     def __repr__(self) -> str:
         return self.explain()

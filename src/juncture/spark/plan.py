@@ -94,9 +94,9 @@ def plan(
         resources=resources,
         jobs=jobs,
         details=built.details,
-        run=query.execute,
-        measure=query.measure,
-        count_matches=partial(_match_report, join, sides[0], sides[1]) if isinstance(join, ResolvedAsof) else None,
+        _run=query.execute,
+        _measure=query.measure,
+        _count_matches=partial(_match_report, join, sides[0], sides[1]) if isinstance(join, ResolvedAsof) else None,
     )
 
 

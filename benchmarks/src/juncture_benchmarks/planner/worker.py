@@ -207,7 +207,7 @@ def _measured(seconds: float, made: Any, answer: Answer) -> dict[str, Any]:
         "costs": {
             option.algorithm: option.cost_s
             for option in made.choice.options
-            if option.refusal is None and option.cost_s is not None
+            if option.excluded is None and option.cost_s is not None
         },
         "answer": {"rows": answer.rows, "sums": list(answer.sums)},
     }

@@ -67,9 +67,9 @@ def plan_hosted(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, un
         stats=Stats(left=SideStats(), right=SideStats()),
         resources=limits,
         details=tuple(_words(sides, buckets)),
-        run=Query(frame).execute,
-        measure=refuse_to_measure,
-        count_matches=refuse_to_count,
+        _run=Query(frame).execute,
+        _measure=refuse_to_measure,
+        _count_matches=refuse_to_count,
     )
 
 

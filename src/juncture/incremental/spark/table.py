@@ -91,7 +91,7 @@ def _with_format(planned: Plan, side: Side, output: ChangeFormat) -> Plan:
     last = [*(each for each in range(len(names)) if each != place), place]
     frame = frame.toDF(*safe).select(*(F.col(safe[each]) for each in last)).toDF(*names)
     emitted = ("emitted", "the changes of each micro-batch, without cancelling an insert against a delete")
-    return replace(planned, run=Query(formatted(frame, output)).execute, details=(*planned.details, emitted))
+    return replace(planned, _run=Query(formatted(frame, output)).execute, details=(*planned.details, emitted))
 
 
 def read_as_stream(side: str) -> str:

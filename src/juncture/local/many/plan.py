@@ -114,8 +114,8 @@ def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyP
         spine=tables[0].decision.stats.left,
         tables={each.table.name: TablePlan(table=each.table, decision=each.decision) for each in tables},
         details=details_of([each.table for each in tables]),
-        run=execution.execute,
-        count_matches=execution.match_report,
+        _run=execution.execute,
+        _count_matches=execution.match_report,
     )
 
 

@@ -11,7 +11,7 @@ from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Incremented when a key changes its meaning or is removed. New keys do not increment it."""
 
 
@@ -28,7 +28,7 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
         "algorithm": plan.algorithm,
         "summary": choice.chosen.summary,
         "reason": choice.reason,
-        "sides": {"left": _side(plan.stats.left), "right": _side(plan.stats.right)},
+        "stats": {"left": _side(plan.stats.left), "right": _side(plan.stats.right)},
         "resources": {
             "cores": plan.resources.cores,
             "memory_bytes": plan.resources.memory_bytes,
@@ -45,20 +45,20 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
         },
         "details": dict(plan.details),
         "jobs": list(plan.jobs),
-        "considered": [
+        "options": [
             {**asdict(option), "chosen": option.algorithm == plan.algorithm} for option in ranked_options(plan)
         ],
     }
-    return facts if run is None else {**facts, "run": {**asdict(run), "unknown": dict(run.unknown)}}
+    return facts if run is None else {**facts, "measured": {**asdict(run), "unknown": dict(run.unknown)}}
 
 
 def ranked_options(plan: Decision) -> list[Option]:
-    """Return the considered algorithms: the cheapest first, excluded ones last."""
+    """Return the options: the cheapest first, excluded ones last."""
     return sorted(plan.choice.options, key=_rank)
 
 
 def _rank(option: Option) -> tuple[bool, float]:
-    return option.refusal is not None, option.cost_s if option.cost_s is not None else float("inf")
+    return option.excluded is not None, option.cost_s if option.cost_s is not None else float("inf")
 
 
 def _side(side: SideStats) -> dict[str, Any]:

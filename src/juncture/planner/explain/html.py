@@ -117,7 +117,7 @@ def _costs(plan: Decision) -> Iterable[str]:
             "chosen": each.algorithm == plan.algorithm,
         }
         for each in ranked_options(plan)
-        if each.refusal is None and each.cost_s is not None
+        if each.excluded is None and each.cost_s is not None
     ]
     return [figure(draw_costs(able), "What each algorithm should cost")] if able else []
 

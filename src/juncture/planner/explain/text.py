@@ -56,7 +56,7 @@ def plan_text(plan: Decision, run: Measured | None = None) -> str:
     lines += [f"  {heading:<9}  {text}" for heading, text in plan_words(plan)]
     options = ranked_options(plan)
     width = max(len(option.algorithm) for option in options)
-    lines.append("  considered")
+    lines.append("  options")
     for option in options:
         mark = "*" if option.algorithm == plan.algorithm else " "
         lines.append(f"    {mark} {option.algorithm:<{width}}  {verdict(option)}")
@@ -152,8 +152,8 @@ def _place(plan: Decision, value: Any) -> str:
 
 def verdict(option: Option) -> str:
     """Say what an algorithm should cost, or why it is ruled out."""
-    if option.refusal:
-        return f"excluded: {option.refusal}"
+    if option.excluded:
+        return f"excluded: {option.excluded}"
     if option.cost_s is None:
         return option.remark or "only if named: a reference for comparison"
     return about(option.cost_s)

@@ -79,8 +79,8 @@ def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | Non
         },
         details=tuple(steps.words()),
         jobs=(*jobs, *built),
-        run=partial(_executed, frame),
-        count_matches=partial(report_of, inputs.spine, inputs.rights, inputs.spine_side, steps, resources),
+        _run=partial(_executed, frame),
+        _count_matches=partial(report_of, inputs.spine, inputs.rights, inputs.spine_side, steps, resources),
     )
 
 

@@ -74,9 +74,9 @@ def plan_hosted(
         stats=Stats(left=SideStats(), right=SideStats()),
         resources=limits,
         details=tuple(_words(plan, join, buckets)),
-        run=query.execute,
-        measure=refuse_to_measure,
-        count_matches=refuse_to_count,
+        _run=query.execute,
+        _measure=refuse_to_measure,
+        _count_matches=refuse_to_count,
     )
 
 

@@ -70,9 +70,9 @@ def plan_of_streams(
         stats=Stats(left=SideStats(), right=SideStats()),
         resources=resources(sides[0].session),
         details=tuple(bounded.words()),
-        run=query.execute,
-        measure=refuse_to_measure,
-        count_matches=refuse_to_count,
+        _run=query.execute,
+        _measure=refuse_to_measure,
+        _count_matches=refuse_to_count,
     )
 
 

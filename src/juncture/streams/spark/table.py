@@ -56,8 +56,8 @@ def _unending(planned: Plan, side: Side, table: Any) -> Plan:
         planned,
         choice=replace(planned.choice, reason=reason, options=options),
         details=(*planned.details, *_words(side, table)),
-        measure=refuse_to_measure,
-        count_matches=refuse_to_count,
+        _measure=refuse_to_measure,
+        _count_matches=refuse_to_count,
     )
 
 
