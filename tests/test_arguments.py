@@ -47,8 +47,8 @@ NUMPY = [
     (jn.join, {"nulls_equal": np.bool_(True), "lazy": np.bool_(True)}, {"nulls_equal": True}),
     (
         jn.join,
-        {"stats": jn.Stats(right=jn.SideStats(rows=np.int32(3), hottest_share=np.float32(0.5)))},
-        {"stats": jn.Stats(right=jn.SideStats(rows=3, hottest_share=0.5))},
+        {"stats": jn.Stats(right=jn.SideStats(rows=np.int32(3), hottest_key_share=np.float32(0.5)))},
+        {"stats": jn.Stats(right=jn.SideStats(rows=3, hottest_key_share=0.5))},
     ),
 ]  # fmt: skip
 

@@ -156,7 +156,7 @@ def test_what_is_given_is_not_looked_at(spark):
     known = Stats(left=SideStats(rows=10**9), right=SideStats(rows=10**9))
     plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="hash", stats=known)
     assert plan.jobs == ()
-    assert plan.stats.left.sources["rows"] == "given"
+    assert plan.stats.left.provenance["rows"] == "given"
 
 
 def test_a_side_is_not_collected_on_someones_word(spark):
@@ -164,7 +164,7 @@ def test_a_side_is_not_collected_on_someones_word(spark):
     stats = jn.Stats(left=SideStats(rows=10**8), right=SideStats(rows=40))
     with pytest.raises(PlanError, match="the right side has about 160 MB; the limit for a copy in every task is 67 MB"):
         jn.plan(left, right, jn.Asof(on="ts"), stats=stats, algorithm="broadcast")
-    wrong = jn.Stats(left=SideStats(rows=10_000, extent=(0, 0)), right=SideStats(rows=10))
+    wrong = jn.Stats(left=SideStats(rows=10_000, on_range=(0, 0)), right=SideStats(rows=10))
     exact = jn.Asof(on="ts", tolerance=0, how="inner")
     plan = jn.plan(left, spark.range(10_000).toDF("ts"), exact, stats=wrong)
     assert plan.algorithm == "broadcast"

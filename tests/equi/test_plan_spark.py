@@ -34,7 +34,7 @@ def asked(
     """Return what the choice depends on, for a join of rows of a hundred bytes, in tasks of a gigabyte."""
     sides = [SideStats(rows=rows, row_bytes=None if rows is None else 100) for rows in (left, right)]
     if hottest_right is not None:
-        sides[1] = SideStats(rows=right, row_bytes=100, hottest_share=hottest_right)
+        sides[1] = SideStats(rows=right, row_bytes=100, hottest_key_share=hottest_right)
     return PlanningInput(
         join=jn.Equi(on="k", how=how).resolve(SCHEMA, SCHEMA),
         engine="spark",

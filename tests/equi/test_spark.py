@@ -120,7 +120,7 @@ def test_a_side_is_not_held_on_someones_word(spark):
 
 
 def test_too_much_said_of_a_side_is_slower_only(spark):
-    stats = jn.Stats(left=jn.SideStats(rows=10**7), right=jn.SideStats(rows=10**7, keys=10**7))
+    stats = jn.Stats(left=jn.SideStats(rows=10**7), right=jn.SideStats(rows=10**7, distinct_keys=10**7))
     for algorithm in ("auto", "shuffle_hash"):
         plan = jn.plan(spark.range(10_000), spark.range(5_000), SPEC, stats=stats, algorithm=algorithm)
         assert plan.execute().count() == 5_000

@@ -28,23 +28,23 @@ def seen(spec, source, given=None):
 
 def test_a_table_is_looked_at_here_and_there():
     side = seen(jn.Asof(on="ts", by="k"), TableSource(table()))
-    assert (side.rows, side.nulls) == (ROWS, ROWS // 10)
+    assert (side.rows, side.null_rows) == (ROWS, ROWS // 10)
     assert side.row_bytes == pytest.approx(8 + 8 + 44, abs=2)
-    assert side.keys == 701
-    assert side.hottest_share == pytest.approx(0.2, abs=0.02)
-    assert side.extent[0] < 100
-    assert side.extent[1] > ROWS - 100
+    assert side.distinct_keys == 701
+    assert side.hottest_key_share == pytest.approx(0.2, abs=0.02)
+    assert side.on_range[0] < 100
+    assert side.on_range[1] > ROWS - 100
     assert side.is_sorted is None
-    assert side.sources["rows"] == side.sources["nulls"] == "Arrow table"
-    assert side.sources["keys"] == f"sample of {SAMPLE_ROWS:,} rows"
-    assert side.sources["hottest_share"] == f"sample of {SAMPLE_ROWS:,} rows, ± 0.6%"
+    assert side.provenance["rows"] == side.provenance["null_rows"] == "Arrow table"
+    assert side.provenance["distinct_keys"] == f"sample of {SAMPLE_ROWS:,} rows"
+    assert side.provenance["hottest_key_share"] == f"sample of {SAMPLE_ROWS:,} rows, ± 0.6%"
 
 
 @pytest.mark.parametrize(("values", "is_sorted"), [([1, 2, 2, None, 3], True), ([1, 3, 2], False), ([None], True)])
 def test_all_rows_of_a_small_table_tell_its_order(values, is_sorted):
     side = seen(jn.Asof(on="ts"), TableSource(pa.table({"ts": pa.array(values, pa.int64())})))
     assert side.is_sorted is is_sorted
-    assert side.sources["is_sorted"] == f"all {len(values)} rows"
+    assert side.provenance["is_sorted"] == f"all {len(values)} rows"
 
 
 def test_some_rows_tell_that_a_table_is_not_sorted():
@@ -61,12 +61,12 @@ def test_footers_tell_without_a_row(tmp_path, declared):
         pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=20_000, sorting_columns=order)
     source = ParquetSource([str(tmp_path)])
     side = seen(jn.Asof(on="ts", by="k"), source)
-    assert (side.rows, side.nulls, side.extent) == (ROWS, ROWS // 10, (0, ROWS - 1))
+    assert (side.rows, side.null_rows, side.on_range) == (ROWS, ROWS // 10, (0, ROWS - 1))
     assert side.is_sorted is (True if declared else None)
-    assert {side.sources[name] for name in ("rows", "nulls", "extent")} == {"Parquet footers"}
+    assert {side.provenance[name] for name in ("rows", "null_rows", "on_range")} == {"Parquet footers"}
     if declared:
-        assert side.sources["is_sorted"] == "Parquet footers, not checked"
-    assert side.sources["keys"].endswith(" rows at the start of 6 row groups, error not known")
+        assert side.provenance["is_sorted"] == "Parquet footers, not checked"
+    assert side.provenance["distinct_keys"].endswith(" rows at the start of 6 row groups, error not known")
     # In files the strings are numbers of two; in memory they are strings.
     assert source.bytes_of(["name"]) < ROWS
     assert side.row_bytes >= 8 + 8 + 40
@@ -84,10 +84,10 @@ def test_what_is_given_is_not_gathered():
         def read(self, *_):
             raise AssertionError
 
-    given = jn.SideStats(keys=5, hottest_share=0.5, extent=(0, 9), is_sorted=False)
+    given = jn.SideStats(distinct_keys=5, hottest_key_share=0.5, on_range=(0, 9), is_sorted=False)
     side = seen(jn.Range(on="ts", lower=0, upper=1, by="k"), Unread(table(100)), given)
-    assert (side.keys, side.hottest_share, side.extent) == (5, 0.5, (0, 9))
-    assert side.sources["keys"] == "given"
+    assert (side.distinct_keys, side.hottest_key_share, side.on_range) == (5, 0.5, (0, 9))
+    assert side.provenance["distinct_keys"] == "given"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_what_is_given_is_not_gathered():
     ],
 )
 def test_keys_of_any_type_that_arrow_groups_by(column, keys):
-    assert seen(jn.Equi(on="k"), TableSource(pa.table({"k": column}))).keys == keys
+    assert seen(jn.Equi(on="k"), TableSource(pa.table({"k": column}))).distinct_keys == keys
 
 
 def test_an_order_that_arrow_does_not_compare_is_left_alone():
@@ -115,16 +115,16 @@ def test_an_order_that_arrow_does_not_compare_is_left_alone():
 def test_half_floats_are_looked_at_as_floats():
     halves = pa.array(np.array([1, 2, 3], np.float16))
     side = seen(jn.Asof(on="ts"), TableSource(pa.table({"ts": halves})))
-    assert (side.rows, side.extent, side.is_sorted) == (3, (1.0, 3.0), True)
+    assert (side.rows, side.on_range, side.is_sorted) == (3, (1.0, 3.0), True)
 
 
 def test_intervals_go_from_the_first_start_to_the_last_end():
     source = TableSource(pa.table({"start": [3, 1, None], "end": [4, 9, 20]}))
     side = seen(jn.Overlap(left_interval=("start", "end"), right_interval=("start", "end")), source)
-    assert side.extent == (1, 20)
-    assert side.nulls == 1
+    assert side.on_range == (1, 20)
+    assert side.null_rows == 1
 
 
 def test_nothing_to_look_at():
     side = seen(jn.Equi(on="k"), TableSource(pa.table({"k": pa.array([], pa.int64())})))
-    assert (side.rows, side.keys, side.nulls) == (0, None, 0)
+    assert (side.rows, side.distinct_keys, side.null_rows) == (0, None, 0)

@@ -22,7 +22,7 @@ def planning(
     *,
     left_rows: int | None = MILLION,
     right_rows: int | None = 10 * MILLION,
-    hottest_share: float | None = 0.1,
+    hottest_key_share: float | None = 0.1,
     cores: int = 2,
     memory_bytes: int = 2_000_000_000,
     spec: dict[str, Any] | None = None,
@@ -30,7 +30,9 @@ def planning(
 ) -> PlanningInput:
     arguments: dict[str, Any] = {"on": "ts", "by": "key"} | (spec or {})
     sides = [
-        SideStats(rows=rows, row_bytes=None if rows is None else 24, keys=10_000, hottest_share=hottest_share)
+        SideStats(
+            rows=rows, row_bytes=None if rows is None else 24, distinct_keys=10_000, hottest_key_share=hottest_key_share
+        )
         for rows in (left_rows, right_rows)
     ]
     return PlanningInput(
@@ -92,12 +94,12 @@ def test_auto_never_takes_what_is_refused(algorithm: str, changes: dict[str, Any
         pytest.param({"left_rows": 10_000, "right_rows": 100 * MILLION}, "broadcast_left", id="small-left"),
         pytest.param({"left_rows": 100 * MILLION, "right_rows": 10_000}, "broadcast", id="small-right"),
         pytest.param(
-            {"left_rows": 100 * MILLION, "right_rows": 100 * MILLION, "hottest_share": 0.001, "cores": 64},
+            {"left_rows": 100 * MILLION, "right_rows": 100 * MILLION, "hottest_key_share": 0.001, "cores": 64},
             "hash",
             id="many-keys",
         ),
         pytest.param(
-            {"left_rows": 100 * MILLION, "right_rows": 100 * MILLION, "hottest_share": 0.9, "cores": 64},
+            {"left_rows": 100 * MILLION, "right_rows": 100 * MILLION, "hottest_key_share": 0.9, "cores": 64},
             "range",
             id="hot-key",
         ),
@@ -106,7 +108,9 @@ def test_auto_never_takes_what_is_refused(algorithm: str, changes: dict[str, Any
             "range",
             id="no-key",
         ),
-        pytest.param({"left_rows": None, "right_rows": None, "hottest_share": None, "lazy": True}, "hash", id="lazy"),
+        pytest.param(
+            {"left_rows": None, "right_rows": None, "hottest_key_share": None, "lazy": True}, "hash", id="lazy"
+        ),
     ],
 )
 def test_the_least_cost_is_taken(changes: dict[str, Any], algorithm: str) -> None:

@@ -29,13 +29,13 @@ def expected(spec, left=None, right=None, engine="local", algorithm="auto", **mo
     [("inner", 10_000), ("left", 11_000), ("right", 10_000), ("full", 11_000), ("semi", 1_000), ("anti", 1_000)],
 )
 def test_equal_keys_by_distinct_keys(how, rows):
-    left, right = {"keys": 100, "rows": 2_000}, {"keys": 50, "rows": 500}
+    left, right = {"distinct_keys": 100, "rows": 2_000}, {"distinct_keys": 50, "rows": 500}
     found = expected(jn.Equi(on="k", how=how, coalesce=how in ("inner", "left")), left, right).rows
     assert (found.value, found.source) == (rows, "2,000 * 500 rows / 100 distinct keys")
 
 
 def test_nulls_take_no_part_in_equality():
-    sides = {"keys": 10, "nulls": 500}, {"keys": 10}
+    sides = {"distinct_keys": 10, "null_rows": 500}, {"distinct_keys": 10}
     assert expected(jn.Equi(on="k"), *sides).rows.value == 50_000
     assert expected(jn.Equi(on="k", nulls_equal=True), *sides).rows.value == 100_000
     assert expected(jn.Equi(on="k", how="anti"), *sides).rows.value == 500
@@ -45,12 +45,12 @@ def test_nulls_take_no_part_in_equality():
     ("spec", "sides", "said"),
     [
         (jn.Equi(on="k"), ({}, {}), "keys not sampled"),
-        (jn.Equi(on="k"), ({"rows": None}, {"keys": 3}), "a side is not counted"),
-        (jn.Equi(on="k", how="left"), ({}, {"keys": 3}), "keys of one side not sampled"),
+        (jn.Equi(on="k"), ({"rows": None}, {"distinct_keys": 3}), "a side is not counted"),
+        (jn.Equi(on="k", how="left"), ({}, {"distinct_keys": 3}), "keys of one side not sampled"),
         (jn.Asof(on="ts", how="anti"), ({}, {}), "at most the 1,000 left rows: those without a match are not sampled"),
         (jn.Asof(on="ts"), ({"rows": None}, {}), "the left side is not counted"),
         (jn.Range(on="ts", lower="w", upper=1), ({}, {}), "matching pairs not sampled"),
-        (jn.Range(on="ts", lower=0, upper=1), ({}, {"extent": (0, 9)}), "extents not known"),
+        (jn.Range(on="ts", lower=0, upper=1), ({}, {"on_range": (0, 9)}), "ranges of on not known"),
         (jn.Where("l.ts < r.ts"), ({}, {}), "matching pairs not sampled"),
     ],
 )
@@ -82,7 +82,7 @@ def test_as_of(how, matches, rows):
     ],
 )
 def test_windows_by_their_width(spec, rows):
-    side = {"extent": (0, 99), "keys": 10}
+    side = {"on_range": (0, 99), "distinct_keys": 10}
     assert expected(spec, side, side).rows.value == pytest.approx(rows, rel=0.06)
 
 
@@ -128,7 +128,7 @@ def test_bins_are_shuffled_with_their_copies():
     ],
 )
 def test_what_a_task_holds_on_spark(spec, algorithm, held, how):
-    right = {"rows": 2_000, "hottest_share": 0.05}
+    right = {"rows": 2_000, "hottest_key_share": 0.05}
     features = JoinFeatures(is_partitionable=True, is_bounded=True, left_copies=1.0, right_copies=2.0)
     found = expected(
         spec, {}, right, engine="spark", algorithm=algorithm, partitions=40, features=features, native=True

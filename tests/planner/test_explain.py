@@ -61,7 +61,7 @@ def test_json_says_what_the_text_says(plan: Any) -> None:
     for said in (facts["title"], facts["meaning"], f"{facts['algorithm']}: {facts['summary']}", facts["reason"]):
         assert said in text
     assert facts["stats"]["left"]["rows"] == 3
-    assert facts["stats"]["left"]["sources"]["rows"] == "Arrow table"
+    assert facts["stats"]["left"]["provenance"]["rows"] == "Arrow table"
     assert [each["algorithm"] for each in facts["options"] if each["chosen"]] == [plan.algorithm]
     assert re.findall(r"^ {4}[* ] (\w+) ", text, re.M) == [each["algorithm"] for each in facts["options"]]
     assert facts["spec"] == plan.join.spec.to_dict()
@@ -98,14 +98,14 @@ def test_a_plan_says_what_a_pair_of_rows_has_to_satisfy(spec: Any, expected: lis
 
 def test_json_says_why_an_algorithm_is_ruled_out() -> None:
     stats = jn.Stats(
-        right=jn.SideStats(rows=10**9, row_bytes=20, extent=(Decimal("0.5"), 9), sources={"rows": "given"})
+        right=jn.SideStats(rows=10**9, row_bytes=20, on_range=(Decimal("0.5"), 9), provenance={"rows": "given"})
     )
     plan = jn.plan(TABLE.to_reader(), TABLE.to_reader(), SPECS["equi"], stats=stats)
     facts = json.loads(plan.explain(format="json"))
     [refusal] = {each["excluded"] for each in facts["options"]} - {None}
     assert "available" in refusal
     assert facts["stats"]["left"]["rows"] is None
-    assert facts["stats"]["right"]["extent"] == ["0.5", 9]
+    assert facts["stats"]["right"]["on_range"] == ["0.5", 9]
     assert facts["stats"]["right"]["bytes"] == 20 * 10**9
 
 

@@ -21,7 +21,9 @@ SPECS = {
 
 
 def said(rows: int) -> jn.SideStats:
-    return jn.SideStats(rows=rows, row_bytes=1, keys=rows, hottest_share=0.0, extent=(0, 1), is_sorted=True)
+    return jn.SideStats(
+        rows=rows, row_bytes=1, distinct_keys=rows, hottest_key_share=0.0, on_range=(0, 1), is_sorted=True
+    )
 
 
 @pytest.mark.parametrize("kind", SPECS)

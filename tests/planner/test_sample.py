@@ -37,19 +37,19 @@ def test_shares_are_within_their_error():
     keys[::4] = -1
     share = np.count_nonzero(keys == 7) / ROWS
     figures, sources = sample_of(keys).figures()
-    assert figures["hottest_share"] == pytest.approx(share, abs=0.01)
-    assert sources["hottest_share"] == "sample of 20,000 rows, ± 0.6%"
-    assert figures["nulls"] == pytest.approx(ROWS / 4, rel=0.05)
-    assert sources["nulls"].startswith("sample of 20,000 rows, ± 2,")
-    assert sources["keys"].startswith("sample of 20,000 rows, between ")
+    assert figures["hottest_key_share"] == pytest.approx(share, abs=0.01)
+    assert sources["hottest_key_share"] == "sample of 20,000 rows, ± 0.6%"
+    assert figures["null_rows"] == pytest.approx(ROWS / 4, rel=0.05)
+    assert sources["null_rows"].startswith("sample of 20,000 rows, ± 2,")
+    assert sources["distinct_keys"].startswith("sample of 20,000 rows, between ")
 
 
 def test_all_rows_have_no_error():
     figures, sources = KeySample(np.array([2, 1]), 4, 4, "all 4 rows").figures()
-    assert figures == {"keys": 2, "hottest_share": 0.5, "nulls": 1}
+    assert figures == {"distinct_keys": 2, "hottest_key_share": 0.5, "null_rows": 1}
     assert set(sources.values()) == {"all 4 rows"}
 
 
 def test_no_rows():
     figures, _ = KeySample(np.zeros(0, np.int64), 0, 0, "all 0 rows").figures()
-    assert figures == {"keys": 0, "hottest_share": 0.0, "nulls": 0}
+    assert figures == {"distinct_keys": 0, "hottest_key_share": 0.0, "null_rows": 0}

@@ -24,14 +24,14 @@ SPECS = [
         ({"rows": -1}, r"SideStats\(rows=-1\) is invalid\. Pass a whole number, 0 or more, or None"),
         ({"rows": 1.5}, "rows=1.5"),
         ({"rows": "10"}, "rows='10'"),
-        ({"keys": True}, "keys=True"),
-        ({"nulls": -3}, "nulls=-3"),
+        ({"distinct_keys": True}, "distinct_keys=True"),
+        ({"null_rows": -3}, "null_rows=-3"),
         ({"row_bytes": -8}, "row_bytes=-8"),
-        ({"hottest_share": 50}, "Pass a share of the rows, from 0 to 1"),
-        ({"hottest_share": float("nan")}, "hottest_share=nan"),
-        ({"extent": (2, 1)}, "Pass a pair of numbers, the least value and the greatest"),
-        ({"extent": (1,)}, "extent"),
-        ({"extent": ("a", 1)}, "extent"),
+        ({"hottest_key_share": 50}, "Pass a share of the rows, from 0 to 1"),
+        ({"hottest_key_share": float("nan")}, "hottest_key_share=nan"),
+        ({"on_range": (2, 1)}, "Pass a pair of numbers, the least value and the greatest"),
+        ({"on_range": (1,)}, "on_range"),
+        ({"on_range": ("a", 1)}, "on_range"),
         ({"is_sorted": 1}, "Pass True or False"),
     ],
 )
@@ -66,10 +66,10 @@ def test_each_function_takes_stats():
 
 
 def test_what_was_found_stands_against_what_was_given():
-    found = jn.SideStats(rows=5, extent=(1, 9), sources={"rows": "Arrow table", "extent": "all 5 rows"})
-    side = combined(jn.SideStats(rows=5_000, keys=3, extent=(1, 9)), found)
-    assert (side.rows, side.keys, side.extent) == (5, 3, (1, 9))
-    assert side.sources == {"rows": "Arrow table, given: 5,000", "keys": "given", "extent": "all 5 rows"}
-    assert side.is_given("keys")
+    found = jn.SideStats(rows=5, on_range=(1, 9), provenance={"rows": "Arrow table", "on_range": "all 5 rows"})
+    side = combined(jn.SideStats(rows=5_000, distinct_keys=3, on_range=(1, 9)), found)
+    assert (side.rows, side.distinct_keys, side.on_range) == (5, 3, (1, 9))
+    assert side.provenance == {"rows": "Arrow table, given: 5,000", "distinct_keys": "given", "on_range": "all 5 rows"}
+    assert side.is_given("distinct_keys")
     assert not side.is_given("rows")
-    assert not side.is_given("nulls")
+    assert not side.is_given("null_rows")

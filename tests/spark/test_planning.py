@@ -50,7 +50,7 @@ class MadeUp(Planning):
             return False
         self.learnt.append("sample")
         left, right = (
-            replace(side, hottest_share=1.0) for side in (self.statistics.stats.left, self.statistics.stats.right)
+            replace(side, hottest_key_share=1.0) for side in (self.statistics.stats.left, self.statistics.stats.right)
         )
         self.statistics.stats = Stats(left=left, right=right)
         return True

@@ -67,7 +67,9 @@ class Input:
     @staticmethod
     def _counted(join: Resolved, side: Side, source: Source, where: str) -> SideStats:
         row_bytes = with_computed(source, join, side).bytes_of(join.needed(side)) // max(source.num_rows, 1)
-        return SideStats(rows=source.num_rows, row_bytes=row_bytes, sources=dict.fromkeys(("rows", "row_bytes"), where))
+        return SideStats(
+            rows=source.num_rows, row_bytes=row_bytes, provenance=dict.fromkeys(("rows", "row_bytes"), where)
+        )
 
     def source(self, context: JoinContext) -> Source:
         """Return the input as something that the join can read again.

@@ -78,7 +78,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked
     found = _Look(join, side, source)
     found.declared()
     found.sampled(given)
-    return Looked(combined(given, SideStats(**found.figures, sources=found.sources)), found.rows)
+    return Looked(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
 
 
 class _Look:
@@ -86,7 +86,7 @@ class _Look:
 
     Attributes
     ----------
-    figures, sources
+    figures, provenance
         What has been found, and where.
     rows
         The rows that were looked at.
@@ -94,7 +94,7 @@ class _Look:
 
     def __init__(self, join: Resolved, side: Side, source: Source) -> None:
         self.figures: dict[str, Any] = {}
-        self.sources: dict[str, str] = {}
+        self.provenance: dict[str, str] = {}
         self.rows: pa.Table | None = None
         self._join, self._side, self._source = join, side, source
         self._by = join.left_by if side == "left" else join.right_by
@@ -113,17 +113,17 @@ class _Look:
         nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
         known = [count for count in nulls if count is not None]
         if known and len(known) == len(nulls):
-            self._learn(name, nulls=max(known))
+            self._learn(name, null_rows=max(known))
         if self._on:
-            self._learn_extent(name, [source.ends(column) for column in self._on])
+            self._learn_on_range(name, [source.ends(column) for column in self._on])
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
 
     def sampled(self, given: SideStats) -> None:
         """Estimate missing figures from a few rows."""
-        wants_keys = bool(self._by or self._equalities) and None in (given.keys, given.hottest_share)
+        wants_keys = bool(self._by or self._equalities) and None in (given.distinct_keys, given.hottest_key_share)
         unknown = [
-            name for name in ("extent", "is_sorted") if name not in self.figures and getattr(given, name) is None
+            name for name in ("on_range", "is_sorted") if name not in self.figures and getattr(given, name) is None
         ]
         wants_on = bool(self._on and unknown)
         coded = self._variable() if isinstance(self._source, ParquetSource) else []
@@ -157,8 +157,8 @@ class _Look:
         return found
 
     def _look_at_order(self, rows: pa.Table, name: str) -> None:
-        if "extent" not in self.figures:
-            self._learn_extent(name, [ends_of(plain_column(rows, column)) for column in self._on])
+        if "on_range" not in self.figures:
+            self._learn_on_range(name, [ends_of(plain_column(rows, column)) for column in self._on])
         if len(set(self._on)) == 1 and "is_sorted" not in self.figures:
             values = plain_column(rows, self._on[0]).drop_null()
             ascends = pc.all(pc.less_equal(values[:-1], values[1:]), min_count=0).as_py()
@@ -202,18 +202,18 @@ class _Look:
             return pa.Table.from_batches([source.first_rows(part, columns, each) for part in picked])
         return pa.concat_tables([rows for part in picked for rows in _by_chance(source, part, columns, each)])
 
-    def _learn_extent(self, name: str, ends: Sequence[pa.Array | None]) -> None:
+    def _learn_on_range(self, name: str, ends: Sequence[pa.Array | None]) -> None:
         """Note the least start and the greatest end, if both are known."""
         join = self._join
         assert isinstance(join, ResolvedAsof | ResolvedRange | ResolvedOverlap)
         extents = [None if each is None else extent_of(each, join.domain) for each in ends]
         first, last = extents[0], extents[-1]
         if first is not None and last is not None and first[0] <= last[1]:
-            self._learn(name, extent=(first[0], last[1]))
+            self._learn(name, on_range=(first[0], last[1]))
 
     def _learn(self, source: str, **figures: Any) -> None:
         self.figures |= figures
-        self.sources |= dict.fromkeys(figures, source)
+        self.provenance |= dict.fromkeys(figures, source)
 
 
 def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:

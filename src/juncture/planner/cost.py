@@ -35,7 +35,7 @@ def spread_s(planning: PlanningInput, core_ns: float) -> float:
 
 def keyed_s(planning: PlanningInput, core_ns: float) -> float:
     """Return the seconds of work that cannot divide a key."""
-    return core_ns * max(1 / planning.resources.cores, planning.hottest_share) / 1e9
+    return core_ns * max(1 / planning.resources.cores, planning.hottest_key_share) / 1e9
 
 
 def if_counted(cost: Cost) -> Cost:

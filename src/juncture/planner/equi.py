@@ -129,7 +129,7 @@ def _fits_in_partition(planning: PlanningInput, algorithm: Algorithm) -> str | N
     side = planning.stats.of(name)
     if side.bytes is None:
         return f"its tables do not spill, and the size of the {name} side is unknown."
-    share = max(1 / planning.partitions, side.hottest_share or 0.0)
+    share = max(1 / planning.partitions, side.hottest_key_share or 0.0)
     limit = planning.resources.memory_bytes // TABLE_FACTOR
     if side.bytes * share <= limit:
         return None

@@ -75,7 +75,7 @@ def _in_python(planning: PlanningInput, algorithm: Algorithm) -> Estimate:
     left = held_bytes(planning.join, "left", planning.stats.left)
     right = held_bytes(planning.join, "right", planning.stats.right)
     total = None if left is None or right is None else left + right
-    share = max(1 / planning.partitions, 0.0 if algorithm.splits_keys else planning.hottest_share)
+    share = max(1 / planning.partitions, 0.0 if algorithm.splits_keys else planning.hottest_key_share)
     return _part(total, share, "in Python; the excess spills")
 
 

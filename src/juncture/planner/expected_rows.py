@@ -51,7 +51,8 @@ def expected_rows(planning: PlanningInput) -> Estimate:
     >>> from juncture.planner.statistics import Resources
     >>> schema, resources = pa.schema([("k", pa.int64())]), Resources(cores=1, memory_bytes=1 << 30)
     >>> join = jn.Equi(on="k", how="left").resolve(schema, schema)
-    >>> stats = jn.Stats(left=jn.SideStats(rows=100, keys=100), right=jn.SideStats(rows=500, keys=100))
+    >>> left, right = (jn.SideStats(rows=rows, distinct_keys=100) for rows in (100, 500))
+    >>> stats = jn.Stats(left=left, right=right)
     >>> expected_rows(PlanningInput(join=join, engine="local", stats=stats, resources=resources)).value
     500
     """
@@ -110,18 +111,18 @@ def _equi_matches(planning: PlanningInput, join: ResolvedEqui) -> _Matches:
     left, right = planning.stats.left, planning.stats.right
     if left.rows is None or right.rows is None:
         return _Matches(how=_NOT_COUNTED)
-    keys = [side.keys for side in (left, right) if side.keys is not None]
+    keys = [side.distinct_keys for side in (left, right) if side.distinct_keys is not None]
     if not keys:
         return _Matches(how="keys not sampled")
     most = max(1, *keys)
-    lost = (0, 0) if join.nulls_equal else (left.nulls or 0, right.nulls or 0)
+    lost = (0, 0) if join.nulls_equal else (left.null_rows or 0, right.null_rows or 0)
     ours, theirs = max(0, left.rows - lost[0]), max(0, right.rows - lost[1])
     how = f"{ours:,} * {theirs:,} rows / {most:,} distinct keys"
     if join.predicate is not None:
         how += ", less what where= excludes"
-    if left.keys is not None and right.keys is not None:
-        fewest = min(left.keys, right.keys)
-        matched = (ours * fewest / max(left.keys, 1), theirs * fewest / max(right.keys, 1))
+    if left.distinct_keys is not None and right.distinct_keys is not None:
+        fewest = min(left.distinct_keys, right.distinct_keys)
+        matched = (ours * fewest / max(left.distinct_keys, 1), theirs * fewest / max(right.distinct_keys, 1))
         return _Matches(pairs=ours * theirs / most, left=matched[0], right=matched[1], how=how)
     if join.how != "inner":
         return _Matches(how="keys of one side not sampled")
@@ -138,12 +139,12 @@ def _inequality_matches(planning: PlanningInput) -> _Matches:
         return _spread(features.pairs, left.rows, right.rows, features.pairs_how)
     if not isinstance(join, ResolvedRange) or not _is_constant(join):
         return _Matches(how=features.pairs_how)
-    share, why = _window_share(join, left.extent, right.extent)
+    share, why = _window_share(join, left.on_range, right.on_range)
     if share is None:
         return _Matches(how=why)
     keys, among = 1, ""
     if join.left_by:
-        known = [side.keys for side in (left, right) if side.keys is not None]
+        known = [side.distinct_keys for side in (left, right) if side.distinct_keys is not None]
         if not known:
             return _Matches(how="keys not sampled")
         keys = max(1, *known)
@@ -164,7 +165,7 @@ _GREATEST = sys.float_info.max
 _LARGE = 2.0**900
 
 _POINTS = 1_001
-"""At how many points of the left extent a window is taken."""
+"""At how many points of the left range a window is taken."""
 
 
 def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[float | None, str]:
@@ -173,7 +174,7 @@ def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[flo
     if left is None or right is None:
         if None in ends:
             return 0.5, "since windows are open on one side"
-        return None, "extents not known"
+        return None, "ranges of on not known"
     # Whole steps are points of their own.
     step = 0.0 if join.domain.kind == "float" else 1.0
     shares = np.linspace(0.0, 1.0, _POINTS)
@@ -183,7 +184,7 @@ def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[flo
         low = points + (-np.inf if ends[0] is None else float_of(ends[0])) - step / 2
         high = points + (np.inf if ends[1] is None else float_of(ends[1])) + step / 2
     extent = float_of(right[0]), float_of(right[1])
-    return covered_share(low, high, extent, step), "the part of the right extent that a window covers"
+    return covered_share(low, high, extent, step), "the part of the right range of on that a window covers"
 
 
 def float_of(number: Any) -> float:

@@ -168,7 +168,7 @@ class ManyPlan:
         yield "spine", rows
         yield from self.details
         if self.engine == "spark":
-            yield "ran first", "; ".join(self.jobs) or "nothing: no job ran to make this plan"
+            yield "jobs", "; ".join(self.jobs) or "none: planning ran no Spark job"
 
     def _text(self) -> str:
         lines = [self._title(), *(f"  {heading:<9}  {text}" for heading, text in self._words())]

@@ -102,7 +102,7 @@ class PlanningInput:
         return self.stats.right.rows if self.stats.right.rows is not None else _ASSUMED_ROWS
 
     @property
-    def hottest_share(self) -> float:
+    def hottest_key_share(self) -> float:
         """Share of all rows that stay together since they have one key: 1 where there is no key."""
-        shares = (self.stats.left.hottest_share, self.stats.right.hottest_share)
+        shares = (self.stats.left.hottest_key_share, self.stats.right.hottest_key_share)
         return max(share or 0.0 for share in shares) if self.join.left_by else 1.0

@@ -79,15 +79,19 @@ class KeySample:
         share = int(self.counts.max(initial=0)) / max(self.picked, 1)
         keys, least, most = self.keys()
         nulls = self.picked - int(self.counts.sum())
-        figures = {"keys": keys, "hottest_share": share, "nulls": round(nulls / max(self.picked, 1) * self.rows)}
+        figures = {
+            "distinct_keys": keys,
+            "hottest_key_share": share,
+            "null_rows": round(nulls / max(self.picked, 1) * self.rows),
+        }
         if self.picked >= self.rows:
             return figures, dict.fromkeys(figures, self.source)
         if not self.is_even:
             return figures, dict.fromkeys(figures, f"{self.source}, error not known")
         return figures, {
-            "keys": self.source if least == most else f"{self.source}, between {least:,} and {most:,}",
-            "hottest_share": f"{self.source}, ± {self._error(share):.1%}",
-            "nulls": f"{self.source}, ± {self._error(nulls / max(self.picked, 1)) * self.rows:,.0f}",
+            "distinct_keys": self.source if least == most else f"{self.source}, between {least:,} and {most:,}",
+            "hottest_key_share": f"{self.source}, ± {self._error(share):.1%}",
+            "null_rows": f"{self.source}, ± {self._error(nulls / max(self.picked, 1)) * self.rows:,.0f}",
         }
 
     def _error(self, share: float) -> float:

@@ -26,19 +26,19 @@ class SideStats:
         Number of rows.
     row_bytes
         Bytes of one row, of the columns that take part.
-    keys
+    distinct_keys
         Distinct values of the ``by`` columns, or of the key of an equality join, with what a predicate has equal.
-    hottest_share
+    hottest_key_share
         Share of the rows that have the most frequent key, from 0 to 1.
-    nulls
-        Rows that match nothing because one of the columns that decide is null. Of several such columns, the rows of
-        the one that has the most.
-    extent
+    null_rows
+        Rows that match nothing because a deciding column is null. With several such columns, the rows of the column
+        with the most nulls.
+    on_range
         The least and the greatest value of the ``on`` column (of intervals, the first start and the last end): a
         number, or whole days, or whole units of a timestamp (of the finer of both sides' units) since 1970.
     is_sorted
         Whether the rows come sorted by the ``on`` column.
-    sources
+    provenance
         Where each figure comes from, by its name: ``"Parquet footers"``, ``"count"``, ``"sample of 20,000 rows"``
         with its error, ``"given"``, ``"assumed"``.
 
@@ -55,29 +55,29 @@ class SideStats:
 
     rows: int | None = None
     row_bytes: int | None = None
-    keys: int | None = None
-    hottest_share: float | None = None
-    nulls: int | None = None
-    extent: tuple[Any, Any] | None = None
+    distinct_keys: int | None = None
+    hottest_key_share: float | None = None
+    null_rows: int | None = None
+    on_range: tuple[Any, Any] | None = None
     is_sorted: bool | None = None
-    sources: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for each in fields(self):
             object.__setattr__(self, each.name, plain(getattr(self, each.name)))
-        for name in ("rows", "row_bytes", "keys", "nulls"):
+        for name in ("rows", "row_bytes", "distinct_keys", "null_rows"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
                 raise _senseless(name, value, "a whole number, 0 or more")
-        share = self.hottest_share
+        share = self.hottest_key_share
         if share is not None and (not isinstance(share, Real | Decimal) or not 0 <= share <= 1):
-            raise _senseless("hottest_share", share, "a share of the rows, from 0 to 1")
+            raise _senseless("hottest_key_share", share, "a share of the rows, from 0 to 1")
         if share is not None:
-            object.__setattr__(self, "hottest_share", float(share))
-        if self.extent is not None:
-            if not _is_extent(self.extent):
-                raise _senseless("extent", self.extent, "a pair of numbers, the least value and the greatest")
-            object.__setattr__(self, "extent", tuple(plain(end) for end in self.extent))
+            object.__setattr__(self, "hottest_key_share", float(share))
+        if self.on_range is not None:
+            if not _is_range(self.on_range):
+                raise _senseless("on_range", self.on_range, "a pair of numbers, the least value and the greatest")
+            object.__setattr__(self, "on_range", tuple(plain(end) for end in self.on_range))
         if self.is_sorted is not None and not isinstance(self.is_sorted, bool):
             raise _senseless("is_sorted", self.is_sorted, "True or False")
 
@@ -90,7 +90,7 @@ class SideStats:
 
     def is_given(self, name: str) -> bool:
         """Return whether only the caller states a figure."""
-        return getattr(self, name) is not None and self.sources.get(name, GIVEN) == GIVEN
+        return getattr(self, name) is not None and self.provenance.get(name, GIVEN) == GIVEN
 
 
 def _senseless(name: str, value: object, expected: str) -> SpecError:
@@ -99,12 +99,12 @@ def _senseless(name: str, value: object, expected: str) -> SpecError:
     )
 
 
-def _is_extent(extent: object) -> bool:
+def _is_range(ends: object) -> bool:
     """Return whether this is a pair of values in order, of any ordered type."""
-    if not isinstance(extent, tuple | list) or len(extent) != 2:
+    if not isinstance(ends, tuple | list) or len(ends) != 2:
         return False
     try:
-        return bool(extent[0] <= extent[1])
+        return bool(ends[0] <= ends[1])
     except TypeError:
         return False
 
@@ -125,9 +125,9 @@ class Stats:
     --------
     >>> import juncture as jn
     >>> import pyarrow as pa
-    >>> stats = jn.Stats(right=jn.SideStats(keys=2))
+    >>> stats = jn.Stats(right=jn.SideStats(distinct_keys=2))
     >>> table = pa.table({"k": [1, 2, 2]})
-    >>> jn.plan(table, table, jn.Equi(on="k"), stats=stats).stats.right.sources["keys"]
+    >>> jn.plan(table, table, jn.Equi(on="k"), stats=stats).stats.right.provenance["distinct_keys"]
     'given'
     """
 
@@ -149,7 +149,7 @@ class Stats:
         return self.left if side == "left" else self.right
 
 
-_FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "sources")
+_FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "provenance")
 
 
 def combined(given: SideStats, found: SideStats) -> SideStats:
@@ -157,22 +157,22 @@ def combined(given: SideStats, found: SideStats) -> SideStats:
 
     Examples
     --------
-    >>> found = SideStats(rows=1_000_000, sources={"rows": "Parquet footers"})
-    >>> side = combined(SideStats(rows=1_000, keys=10), found)
-    >>> side.rows, side.sources["rows"]
+    >>> found = SideStats(rows=1_000_000, provenance={"rows": "Parquet footers"})
+    >>> side = combined(SideStats(rows=1_000, distinct_keys=10), found)
+    >>> side.rows, side.provenance["rows"]
     (1000000, 'Parquet footers, given: 1,000')
-    >>> side.keys, side.sources["keys"]
+    >>> side.distinct_keys, side.provenance["distinct_keys"]
     (10, 'given')
     """
     figures: dict[str, Any] = {}
-    sources: dict[str, str] = {}
+    provenance: dict[str, str] = {}
     for name in _FIGURES:
         seen, said = getattr(found, name), getattr(given, name)
         if seen is None and said is None:
             continue
         figures[name] = said if seen is None else seen
-        sources[name] = GIVEN if seen is None else against(found.sources.get(name, ""), seen, said)
-    return SideStats(**figures, sources=sources)
+        provenance[name] = GIVEN if seen is None else against(found.provenance.get(name, ""), seen, said)
+    return SideStats(**figures, provenance=provenance)
 
 
 def against(source: str, seen: Any, said: Any) -> str:

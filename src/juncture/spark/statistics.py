@@ -126,7 +126,7 @@ class Statistics:
 
     def learn_totals(self, name: Side, totals: pa.Table) -> None:
         """Record the figures of a side from `totals`."""
-        is_sure = self.of(name).sources.get("row_bytes") not in ("assumed", GIVEN)
+        is_sure = self.of(name).provenance.get("row_bytes") not in ("assumed", GIVEN)
         if f"{name}_bytes" in totals.column_names and not is_sure:
             rows, size = (totals[f"{name}_{figure}"][0].as_py() for figure in ("rows", "bytes"))
             schema = self.sides[name].schema
@@ -137,8 +137,11 @@ class Statistics:
         """Record figures of a side and their source."""
         side = self.of(name)
         said = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
-        sources = {**side.sources, **{figure: against(source, figures[figure], said[figure]) for figure in figures}}
-        self.stats = replace(self.stats, **{name: replace(side, **figures, sources=sources)})
+        provenance = {
+            **side.provenance,
+            **{figure: against(source, figures[figure], said[figure]) for figure in figures},
+        }
+        self.stats = replace(self.stats, **{name: replace(side, **figures, provenance=provenance)})
 
     def learn_keys(self, name: Side, hashes: npt.NDArray[Any], picked: int) -> None:
         """Record key statistics from the key hashes of sampled rows; rows with a null key have no hash."""
@@ -238,12 +241,12 @@ def _known(side: SparkSide, given: SideStats) -> SideStats:
     row_bytes = sum(_width(field.type) for field in side.schema)
     if not isinstance(side, FileSide):
         source = "assumed" if variable else "from column types"
-        found = SideStats(row_bytes=row_bytes, sources={"row_bytes": source})
+        found = SideStats(row_bytes=row_bytes, provenance={"row_bytes": source})
         return combined(given, found if given.row_bytes is None else SideStats())
     rows = side.footers.num_rows
     row_bytes = max(row_bytes, side.footers.bytes_of(side.schema.names) // max(rows, 1), given.row_bytes or 0)
-    sources = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
-    return combined(given, SideStats(rows=rows, row_bytes=row_bytes, sources=sources))
+    provenance = dict.fromkeys(("rows", "row_bytes"), FOOTERS)
+    return combined(given, SideStats(rows=rows, row_bytes=row_bytes, provenance=provenance))
 
 
 def _width(data_type: pa.DataType) -> int:

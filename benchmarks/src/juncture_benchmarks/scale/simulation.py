@@ -159,7 +159,7 @@ def _learnt(known: SideStats, sampled: SampledRanges) -> SideStats:
     rows = known.rows or 0
     counts = np.unique(sampled.ranges.hashes, return_counts=True)[1]
     figures, sources = KeySample(counts, sampled.sampled_rows, rows, sampled_from(sampled.sampled_rows, rows)).figures()
-    return SideStats(rows=known.rows, row_bytes=known.row_bytes, sources=dict(sources), **figures)
+    return SideStats(rows=known.rows, row_bytes=known.row_bytes, provenance=dict(sources), **figures)
 
 
 def _shares(rows: int) -> list[tuple[Unit, ...]]:

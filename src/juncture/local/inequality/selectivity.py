@@ -119,7 +119,7 @@ def _keys(join: ResolvedInequality, stats: Stats) -> int | None:
     """Return how many distinct keys there are; 1 if nothing has to be equal, None if they are not counted."""
     if not join.left_by and not join.condition.equalities:
         return 1
-    known = [side.keys for side in (stats.left, stats.right) if side.keys is not None]
+    known = [side.distinct_keys for side in (stats.left, stats.right) if side.distinct_keys is not None]
     return max(1, *known) if known else None
 
 

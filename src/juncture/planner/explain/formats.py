@@ -24,6 +24,6 @@ def explain(plan: Decision, form: str, run: Measured | None = None) -> str:
     """
     check_choice("format", form, ("text", "json", "html"))
     if form == "json":
-        # Ends of an extent may be decimals.
+        # Ends of `on_range` may be decimals.
         return json.dumps(plan_facts(plan, run), indent=2, default=str)
     return plan_page(plan, run) if form == "html" else plan_text(plan, run)

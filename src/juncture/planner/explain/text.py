@@ -21,10 +21,10 @@ from juncture.spec.size import format_size
 KNOWN: Mapping[str, str] = {
     "rows": "rows",
     "row_bytes": "size",
-    "keys": "keys",
-    "hottest_share": "hottest key",
-    "nulls": "nulls",
-    "extent": "extent",
+    "distinct_keys": "distinct keys",
+    "hottest_key_share": "hottest key share",
+    "null_rows": "null rows",
+    "on_range": "on range",
     "is_sorted": "order",
 }
 """What may be known of a side, and what a table calls it."""
@@ -117,13 +117,17 @@ def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
     facts = {
         "rows": None if side.rows is None else f"{side.rows:,} rows",
         "row_bytes": None if side.bytes is None else f"about {format_size(side.bytes)}",
-        "keys": None if side.keys is None else f"{side.keys:,} keys",
-        "hottest_share": None if side.hottest_share is None else f"{side.hottest_share:.1%} of rows in the hottest key",
-        "nulls": f"{side.nulls:,} rows with nulls that never match" if side.nulls else None,
-        "extent": None if side.extent is None else "from {} to {}".format(*(_place(plan, end) for end in side.extent)),
+        "distinct_keys": None if side.distinct_keys is None else f"{side.distinct_keys:,} distinct keys",
+        "hottest_key_share": None
+        if side.hottest_key_share is None
+        else f"hottest key share {side.hottest_key_share:.1%}",
+        "null_rows": f"{side.null_rows:,} null rows" if side.null_rows else None,
+        "on_range": None
+        if side.on_range is None
+        else "on range {} to {}".format(*(_place(plan, end) for end in side.on_range)),
         "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
     }
-    return {name: (fact, side.sources.get(name, "")) for name, fact in facts.items() if fact}
+    return {name: (fact, side.provenance.get(name, "")) for name, fact in facts.items() if fact}
 
 
 def _side(plan: Decision, side: SideStats) -> str:
@@ -141,7 +145,7 @@ def _expected(estimate: Estimate, unit: str = "") -> str:
 
 
 def _place(plan: Decision, value: Any) -> str:
-    """Return an end of an extent as its column would show it."""
+    """Return an end of an `on_range` as its column would show it."""
     domain = getattr(plan.join, "domain", None)
     if domain is None or not domain.is_time or not isinstance(value, Integral):
         return str(value)

@@ -40,10 +40,10 @@ class AsofPlanning(Planning):
         """Count, and exclude right rows that no left row can match."""
         super()._prepare()
         left = self.statistics.stats.left
-        # A wrong extent from the caller would exclude rows that match, so only measured extents are used.
-        if left.extent is None or left.is_given("extent") or self._join.how in ("right", "full"):
+        # A wrong `on_range` from the caller would exclude rows that match, so only measured ranges are used.
+        if left.on_range is None or left.is_given("on_range") or self._join.how in ("right", "full"):
             return
-        self._right, self._left_out = reachable(self._join, left.extent, self._right)
+        self._right, self._left_out = reachable(self._join, left.on_range, self._right)
         self.statistics.narrow("right", self._right)
 
     def _measure_text(self, algorithm: Algorithm) -> bool:

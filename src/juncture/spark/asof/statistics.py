@@ -31,11 +31,11 @@ class AsofStatistics(Statistics):
         if isinstance(left, FileSide) and not join.domain.is_ranked:
             ends = left.ends(join.left_on)
             if ends is not None:
-                self.learn("left", FOOTERS, extent=extent_of(ends, join.domain))
+                self.learn("left", FOOTERS, on_range=extent_of(ends, join.domain))
 
     def measure(self, name: Side) -> bool:
         """Measure strings and nested values of a side if their size is assumed; return whether a job ran."""
-        if not isinstance(self.sides[name], FrameSide) or self.of(name).sources.get("row_bytes") != "assumed":
+        if not isinstance(self.sides[name], FrameSide) or self.of(name).provenance.get("row_bytes") != "assumed":
             return False
         is_close = True  # Include sizes and the extent.
         self.learn_totals(name, self.totals({name: is_close}).toArrow())
@@ -49,7 +49,7 @@ class AsofStatistics(Statistics):
             self.learn(name, FOOTERS, rows=side.footers.num_rows)
 
     def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
-        """Return the aggregates that measure a side, with the extent of ``on`` if `closely`."""
+        """Return the aggregates that measure a side, with the range of ``on`` if `closely`."""
         figures = super().figures(name, closely=closely)
         if closely and not self._join.domain.is_ranked:
             on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
@@ -60,9 +60,9 @@ class AsofStatistics(Statistics):
     def learn_totals(self, name: Side, totals: pa.Table) -> None:
         """Record the figures of a side from `totals`."""
         super().learn_totals(name, totals)
-        if f"{name}_least" in totals.column_names and self.of(name).extent is None:
+        if f"{name}_least" in totals.column_names and self.of(name).on_range is None:
             ends = pa.concat_arrays([totals[f"{name}_{end}"].combine_chunks() for end in ("least", "greatest")])
-            self.learn(name, "measured", extent=extent_of(ends, self._join.domain))
+            self.learn(name, "measured", on_range=extent_of(ends, self._join.domain))
 
     def sample(self, partitions: int) -> Sample:
         """Sample keys and ``on`` of both sides in one job. Call `count` before: samples need the numbers of rows."""

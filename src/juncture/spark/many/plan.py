@@ -146,7 +146,9 @@ def _counted(sides: dict[str, SparkSide], known: dict[str, SideStats]) -> tuple[
     counts = collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist()
     found = {row["name"]: row["rows"] for row in counts}
     filled = {
-        name: replace(stats, rows=found[name], sources={**stats.sources, "rows": "count"}) if name in found else stats
+        name: replace(stats, rows=found[name], provenance={**stats.provenance, "rows": "count"})
+        if name in found
+        else stats
         for name, stats in known.items()
     }
     return filled, [f"counted {', '.join(unknown)}"]
