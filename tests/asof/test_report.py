@@ -47,12 +47,12 @@ def test_it_prints_as_a_table():
         "  no candidate      0    0.00%  no right row before or at this ts",
         "  beyond tolerance  1   25.00%  more than 10 away",
         "ties                1   25.00%  several right rows at the best ts",
-        "distance            min 1, median 1, 90% 1, 99% 1, max 1",
+        "distance            min 1, p50 1, p90 1, p99 1, max 1",
     ]
     assert report._repr_html_().startswith("<table><tr><td>left rows</td><td>4</td><td></td><td></td></tr>")
     clock = pa.table({"ts": pa.array([90_000, 0], pa.timestamp("ms"))})
     timed = jn.plan(clock, clock.slice(1), jn.Asof(on="ts")).match_report()
-    assert repr(timed).splitlines()[-1] == "distance        min 0s, median 0s, 90% 1m30s, 99% 1m30s, max 1m30s"
+    assert repr(timed).splitlines()[-1] == "distance        min 0s, p50 0s, p90 1m30s, p99 1m30s, max 1m30s"
     empty = jn.plan(left.slice(0, 0), right, jn.Asof(on="ts", by="k")).match_report()
     assert repr(empty).splitlines()[-1] == "distance        none, since nothing matched"
 

@@ -88,7 +88,7 @@ def report(join=JOIN, **changes):
         "no_candidate": 4,
         "beyond_tolerance": 0,
         "ties": 5,
-        "distances": Distances(minimum=0, p50=HOUR_NS / 2, p90=HOUR_NS, p99=HOUR_NS, maximum=2 * HOUR_NS, is_time=True),
+        "distances": Distances(min=0, p50=HOUR_NS / 2, p90=HOUR_NS, p99=HOUR_NS, max=2 * HOUR_NS, is_time=True),
         "explanations": explanations_of(join),
     }
     return MatchReport(**{**values, **changes})
@@ -101,7 +101,7 @@ def test_a_report_says_in_a_terminal_what_it_says_in_python_and_in_a_notebook():
     assert rows["unmatched"] == ["10", "5.00%"]
     assert rows["null key"] == ["2", "1.00%", "origin", "is", "null"]
     assert rows["beyond tolerance"] == ["0", "0.00%", "more", "than", "2h", "away"]
-    assert "distance  min 0s, median 30m, 90% 1h, 99% 1h, max 2h" in text
+    assert "distance  min 0s, p50 30m, p90 1h, p99 1h, max 2h" in text
     words = [line.split() for line in text.splitlines() if line.strip()]
     assert words == [line.split() for line in repr(report()).splitlines()]
     cells = re.findall("<td>(.*?)</td>", report()._repr_html_())
@@ -115,11 +115,11 @@ def test_a_report_of_nothing():
 
 def test_a_report_says_only_what_can_be():
     join = Asof(on="n", direction="nearest").resolve(pa.schema({"n": pa.int64()}), pa.schema({"n": pa.int64()}))
-    distances = Distances(minimum=0, p50=1.5, p90=2, p99=3, maximum=1e9, is_time=False)
+    distances = Distances(min=0, p50=1.5, p90=2, p99=3, max=1e9, is_time=False)
     text = shown(lambda _: report_view(report(join, distances=distances)), width=80)
     assert "key" not in text
     assert "tolerance" not in text
-    assert "distance  min 0, median 1.5, 90% 2, 99% 3, max 1,000,000,000" in text
+    assert "distance  min 0, p50 1.5, p90 2, p99 3, max 1,000,000,000" in text
 
 
 PLAN = """As-of join on Spark

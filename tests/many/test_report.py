@@ -44,7 +44,7 @@ def test_counts_matches_reasons_ties_distances_and_leaks() -> None:
         1,
     )
     assert rates.distances is not None
-    assert (rates.distances.minimum, rates.distances.maximum) == (1, 2)
+    assert (rates.distances.min, rates.distances.max) == (1, 2)
     assert (users.matched, users.reasons, users.leaked) == (
         2,
         {"null_on": 0, "null_key": 1, "unknown_key": 1, "no_candidate": 0},

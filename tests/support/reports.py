@@ -79,7 +79,7 @@ def distance(on, other):
 
 def quantiles(join: ResolvedAsof, distances: list) -> Distances:
     unit = join.domain.step_ns if join.domain.is_time else 10.0**-join.domain.scale
-    shares = {"minimum": 0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "maximum": 1}
+    shares = {"min": 0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1}
     values = {
         name: float(distances[max(0, math.ceil(share * len(distances)) - 1)]) * unit for name, share in shares.items()
     }

@@ -81,7 +81,7 @@ def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bo
         return expected, "on columns without distances", False
     if distances is None:
         return expected, "nothing matched", True
-    value = distances.maximum if name == "max" else getattr(distances, name)
+    value = getattr(distances, name)
     greatest = duration_ns(limit, argument="max_distance") if isinstance(limit, str) else limit
     return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest
 

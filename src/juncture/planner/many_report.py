@@ -146,7 +146,7 @@ class ManyReport(Mapping[str, TableReport]):
                 {"table": name, "share": share, "distance": getattr(each, share) * unit_s}
                 for name, each in distances.items()
                 if each.is_time == is_time
-                for share in ("minimum", "p50", "p90", "p99", "maximum")
+                for share in ("min", "p50", "p90", "p99", "max")
             ]
             caption = f"Distance of matches{', in seconds' * is_time}"
             parts.append(

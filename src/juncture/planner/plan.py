@@ -232,7 +232,7 @@ class Plan(Decision):
           no candidate      1   33.33%  no right row before or at this ts
           beyond tolerance  1   33.33%  more than 3 away
         ties                0    0.00%  several right rows at the best ts
-        distance            min 1, median 1, 90% 1, 99% 1, max 1
+        distance            min 1, p50 1, p90 1, p99 1, max 1
         """
         if self._count_matches is None:
             raise PlanError(

@@ -18,16 +18,16 @@ class Distances:
     dates and timestamps distances are nanoseconds, otherwise they are in the unit of the ``on`` columns.
     """
 
-    minimum: float
+    min: float
     p50: float
     p90: float
     p99: float
-    maximum: float
+    max: float
     is_time: bool
 
     def words(self) -> str:
         """Say what they are in a line."""
-        figures = {"min": self.minimum, "median": self.p50, "90%": self.p90, "99%": self.p99, "max": self.maximum}
+        figures = {name: getattr(self, name) for name in ("min", "p50", "p90", "p99", "max")}
         return ", ".join(f"{name} {self._figure(value)}" for name, value in figures.items())
 
     def _figure(self, value: float) -> str:

@@ -79,7 +79,7 @@ def _distances(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedArray
     minimum, p50, p90, p99, maximum = (
         float(steps[max(0, math.ceil(share * len(steps)) - 1)]) * unit for share in (0.0, 0.5, 0.9, 0.99, 1.0)
     )
-    return Distances(minimum=minimum, p50=p50, p90=p90, p99=p99, maximum=maximum, is_time=domain.is_time)
+    return Distances(min=minimum, p50=p50, p90=p90, p99=p99, max=maximum, is_time=domain.is_time)
 
 
 def _steps_between(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedArray) -> npt.NDArray[Any]:

@@ -226,9 +226,9 @@ def _aggregates() -> list[Column]:
         F.count("*").alias("left_rows"),
         *(F.count_if(F.col("reason") == reason).alias(reason) for reason in _COUNTED),
         F.count_if(matched & F.col("is_tie")).alias("ties"),
-        F.min(distance).alias("minimum"),
+        F.min(distance).alias("min"),
         F.percentile_approx(distance, _QUANTILES, _QUANTILE_ACCURACY).alias("quantiles"),
-        F.max(distance).alias("maximum"),
+        F.max(distance).alias("max"),
     ]
 
 
@@ -238,10 +238,10 @@ def _distances(join: ResolvedAsof, counts: Row) -> Distances | None:
     unit = {"date": 1_000 * DAY_MICROS, "timestamp": 1_000}.get(join.domain.kind, 1)
     p50, p90, p99 = (float(value) * unit for value in counts["quantiles"])
     return Distances(
-        minimum=float(counts["minimum"]) * unit,
+        min=float(counts["min"]) * unit,
         p50=p50,
         p90=p90,
         p99=p99,
-        maximum=float(counts["maximum"]) * unit,
+        max=float(counts["max"]) * unit,
         is_time=join.domain.is_time,
     )
