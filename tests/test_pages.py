@@ -41,7 +41,7 @@ def micro_batch(number: int) -> jn.StreamProgress:
         started=started,
         duration_s=0.5 + number % 3 / 10,
         sides=sides,
-        rows_out=900,
+        output_rows=900,
         state_rows=40_000 + 900 * number,
         state_bytes=1_200_000 + 30_000 * number,
         late_rows=0,

@@ -43,7 +43,7 @@ def a_trigger(batch: int, *, rows: int) -> StreamProgress:
         started=at,
         duration_s=1.0,
         sides=tuple(sides),
-        rows_out=None,
+        output_rows=None,
         state_rows=1_234,
         state_bytes=5_678,
         late_rows=0,

@@ -166,9 +166,9 @@ def test_quiet_says_nothing_of_kernels_that_are_compiled(monkeypatch):
 def test_json_of_what_was_done():
     result = equi("-o", "out.parquet", "--explain", "--json")
     done = json.loads(result.stdout)
-    assert (done["output"], done["rows"]) == ("out.parquet", 1)
+    assert (done["output"], done["output_rows"]) == ("out.parquet", 1)
     assert done["plan"]["algorithm"]
-    assert json.loads(equi("--json").stdout) == {"first_rows": [{"id": "b", "x": 2, "y": 0.5}], "rows": 1}
+    assert json.loads(equi("--json").stdout) == {"first_rows": [{"id": "b", "x": 2, "y": 0.5}], "output_rows": 1}
     assert "standard output" in equi("-o", "-", "--json").stderr
     report = CliRunner().invoke(
         app, ["join", "asof", "left.parquet", "left.parquet", "--on", "x", "--report", "--json", "-o", "o.csv"]

@@ -61,7 +61,7 @@ def test_files_are_taken_once_as_they_are_added(folder):
     left, right = folder / "in" / "left", folder / "in" / "right"
     lines(left / "001.jsonl", {"id": 1, "name": "Adam"}, {"id": 2})
     lines(right / "001.jsonl", {"id": 1, "price": "1.25", "day": "2026-01-02", "_weight": 2})
-    assert [each.rows_in for each in run(folder)] == [0, 3]
+    assert [each.input_rows for each in run(folder)] == [0, 3]
     assert run(folder) == []
     gone = {"id": 1, "price": Decimal("1.25"), "day": date(2026, 1, 2), "_weight": -1}
     schema = pa.schema([*SCHEMAS["right"], ("_weight", pa.int64())])
@@ -71,7 +71,7 @@ def test_files_are_taken_once_as_they_are_added(folder):
     lines(left / "_004.jsonl", {"id": 9, "name": "not yet"})
     lines(right / "004.jsonl", {"id": 3, "price": "2", "day": None, "_change_type": "insert"})
     (right / "005.jsonl").write_text("")
-    assert [each.rows_in for each in run(folder)] == [4]
+    assert [each.input_rows for each in run(folder)] == [4]
     given = pq.read_table(folder / "out" / "000000000003.parquet").to_pylist()
     assert sorted((row["name"] or "", row["_weight"]) for row in given) == [("", 1), ("Adam", -2), ("Eve", 1)]
 
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_read_is_not_skipped(folder):
             with pytest.raises(DataError, match=r"2\.parquet cannot be read"):
                 follower.step()
         pq.write_table(SCHEMAS["right"].empty_table(), folder / "in" / "right" / "2.parquet")
-        assert follower.step().rows_in == 1
+        assert follower.step().input_rows == 1
         assert join.table("left").num_rows == 1
 
 

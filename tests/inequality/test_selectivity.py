@@ -50,7 +50,7 @@ ALTERNATIVES_OF_BOTH = " OR ".join(
 
 def both(left, right, spec):
     """Return how many rows are expected, and how many there are."""
-    return jn.plan(left, right, spec).choice.rows, jn.plan(left, right, spec).execute().num_rows
+    return jn.plan(left, right, spec).choice.output_rows, jn.plan(left, right, spec).execute().num_rows
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_whole_numbers_are_points_of_their_own(closed):
 )
 def test_what_cannot_be_seen_is_not_known(predicate, said):
     plan = jn.plan(LEFT, RIGHT, jn.Where(predicate))
-    assert plan.choice.rows.value is None
-    assert plan.choice.rows.source.startswith(said)
+    assert plan.choice.output_rows.value is None
+    assert plan.choice.output_rows.source.startswith(said)
 
 
 def test_a_stream_is_not_looked_at():
     plan = jn.plan(LEFT.to_reader(), RIGHT, jn.Overlap(**ENDS))
-    assert plan.choice.rows.value is None
+    assert plan.choice.output_rows.value is None
     assert "output     unknown: a side is not counted" in plan.explain()
 
 
@@ -140,7 +140,7 @@ def test_floats_that_are_far_apart(spec):
     """Warnings of NumPy are errors."""
     for rows in (EXTREMES, EXTREMES.slice(2, 3), EXTREMES.slice(4, 1)):
         plan = jn.plan(rows, rows, spec)
-        assert plan.choice.rows.value is None or 0 <= plan.choice.rows.value <= rows.num_rows**2
+        assert plan.choice.output_rows.value is None or 0 <= plan.choice.output_rows.value <= rows.num_rows**2
         assert difference(plan.execute(), defined_rows(spec, rows, rows), ordered=True) is None
 
 

@@ -177,7 +177,7 @@ def test_keys_are_looked_at_where_both_sides_have_to_move(spark):
     plan = jn.plan(rows, rows, jn.Where("l.k = r.k AND l.id < r.id", how="full"))
     assert plan.jobs == ("counted both sides", "sampled 10,000 rows of both sides")
     assert plan.algorithm == "sql"
-    assert plan.choice.rows.source.startswith("half of the pairs of equal keys in a sample of both sides")
+    assert plan.choice.output_rows.source.startswith("half of the pairs of equal keys in a sample of both sides")
 
 
 def test_the_session_stays_as_it_was(spark):

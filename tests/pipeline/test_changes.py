@@ -149,7 +149,7 @@ def test_what_changes_in_this_process_adds_up_to_a_batch_run(tmp_path, number, s
         pipeline = write_pipeline(tmp_path, SPECS[number])
         with pipeline.follow() as followers:
             while (done := followers["shown"].step(0)) is not None:
-                assert done.rows_in >= 0
+                assert done.input_rows >= 0
         if turn == 2:
             # What has not come is not in the table either, as far as the pipeline knows.
             pq.write_table(made["orders"][0][2], tmp_path / "changes" / "orders" / "003.parquet")

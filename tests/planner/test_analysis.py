@@ -30,7 +30,7 @@ def test_rows_are_counted_and_times_add_up(kind: str) -> None:
     plan = jn.plan(LEFT, RIGHT, SPECS[kind])
     run = plan.analyze().measured
     assert (run.left_rows, run.right_rows) == (1_000, 500)
-    assert run.rows == (1_000 if kind == "asof" else 500)
+    assert run.output_rows == (1_000 if kind == "asof" else 500)
     assert run.spilled_bytes == 0
     assert run.peak_memory_bytes >= run.earlier_peak_bytes > 0
     assert not run.unknown
@@ -47,7 +47,7 @@ def test_the_result_is_kept_on_demand() -> None:
     assert plan.analyze().result is None
     kept = plan.analyze(keep=True)
     assert kept.result.equals(plan.execute())
-    assert len(kept.result) == kept.measured.rows
+    assert len(kept.result) == kept.measured.output_rows
 
 
 def test_a_stream_is_kept_on_disk_and_analyzed_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +73,7 @@ def test_text_json_and_page_say_the_same() -> None:
     assert "    left       1,000 rows (expected 1,000)\n" in str(analysis)
     assert "    spilled    nothing\n" in str(analysis)
     facts = json.loads(analysis.explain(format="json"))
-    assert facts["measured"]["rows"] == 1_000
+    assert facts["measured"]["output_rows"] == 1_000
     assert facts["measured"]["phases"][0]["name"] == "inputs"
     page = analysis.explain(format="html")
     assert page.count("<svg") == 3
@@ -93,7 +93,7 @@ def test_what_is_compiled_once_is_told_apart(monkeypatch: pytest.MonkeyPatch, tm
 def test_phases_of_one_name_are_added_up() -> None:
     names = ("right", "left", "right")
     phases = tuple(Phase(name=name, start_s=float(start), seconds=1.0) for start, name in enumerate(names))
-    assert Measured(seconds=3.0, rows=0, phases=phases).totals() == {"right": 2.0, "left": 1.0}
+    assert Measured(seconds=3.0, output_rows=0, phases=phases).totals() == {"right": 2.0, "left": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,9 @@ def test_memory_is_what_the_process_held(earlier: int, said: str) -> None:
     from juncture.planner.explain.text import happened
 
     plan = jn.plan(LEFT, RIGHT, SPECS["asof"])
-    run = Measured(seconds=0.1, rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier)
+    run = Measured(
+        seconds=0.1, output_rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier
+    )
     words = dict(happened(plan, run))
     assert words["memory"] == said
     assert words["spilled"] == "3.0 kB"

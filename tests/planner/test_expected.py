@@ -30,15 +30,15 @@ def expected(spec, left=None, right=None, engine="local", algorithm="auto", **mo
 )
 def test_equal_keys_by_distinct_keys(how, rows):
     left, right = {"distinct_keys": 100, "rows": 2_000}, {"distinct_keys": 50, "rows": 500}
-    found = expected(jn.Equi(on="k", how=how, coalesce=how in ("inner", "left")), left, right).rows
+    found = expected(jn.Equi(on="k", how=how, coalesce=how in ("inner", "left")), left, right).output_rows
     assert (found.value, found.source) == (rows, "2,000 * 500 rows / 100 distinct keys")
 
 
 def test_nulls_take_no_part_in_equality():
     sides = {"distinct_keys": 10, "null_rows": 500}, {"distinct_keys": 10}
-    assert expected(jn.Equi(on="k"), *sides).rows.value == 50_000
-    assert expected(jn.Equi(on="k", nulls_equal=True), *sides).rows.value == 100_000
-    assert expected(jn.Equi(on="k", how="anti"), *sides).rows.value == 500
+    assert expected(jn.Equi(on="k"), *sides).output_rows.value == 50_000
+    assert expected(jn.Equi(on="k", nulls_equal=True), *sides).output_rows.value == 100_000
+    assert expected(jn.Equi(on="k", how="anti"), *sides).output_rows.value == 500
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_nulls_take_no_part_in_equality():
     ],
 )
 def test_where_nobody_knows_it_says_so(spec, sides, said):
-    found = expected(spec, *sides).rows
+    found = expected(spec, *sides).output_rows
     assert found.value is None
     assert found.source.startswith(said)
 
@@ -65,7 +65,7 @@ def test_where_nobody_knows_it_says_so(spec, sides, said):
     [("left", 1, 1_000), ("inner", 1, 1_000), ("semi", 1, 1_000), ("right", 1, 5_000), ("full", 3, 5_000)],
 )
 def test_as_of(how, matches, rows):
-    found = expected(jn.Asof(on="ts", how=how, matches=matches), {}, {"rows": 5_000}).rows
+    found = expected(jn.Asof(on="ts", how=how, matches=matches), {}, {"rows": 5_000}).output_rows
     assert found.value == rows
     assert found.source == ("each left row once" if how == "left" else found.source)
 
@@ -83,13 +83,13 @@ def test_as_of(how, matches, rows):
 )
 def test_windows_by_their_width(spec, rows):
     side = {"on_range": (0, 99), "distinct_keys": 10}
-    assert expected(spec, side, side).rows.value == pytest.approx(rows, rel=0.06)
+    assert expected(spec, side, side).output_rows.value == pytest.approx(rows, rel=0.06)
 
 
 def test_a_sample_of_pairs_decides_where_there_is_one():
     found = expected(
         jn.Where("l.ts < r.ts", how="left"), features=JoinFeatures(inequalities=1, pairs=500.0, pairs_how="by a look")
-    ).rows
+    ).output_rows
     assert found.source == "by a look"
     assert found.value == pytest.approx(500 + 1_000 * np.exp(-0.5), abs=1)
 
@@ -143,6 +143,6 @@ def test_the_plan_says_it_and_the_analysis_what_came():
     analysis = jn.plan(table, table, jn.Equi(on="k")).analyze()
     facts = json.loads(analysis.explain(format="json"))
     assert facts["expected"]["shuffle_bytes"] is facts["expected"]["task_bytes"] is None
-    assert facts["expected"]["rows"]["value"] == pytest.approx(facts["measured"]["rows"], rel=0.05)
+    assert facts["expected"]["output_rows"]["value"] == pytest.approx(facts["measured"]["output_rows"], rel=0.05)
     assert "  output     about 1,000,000 rows (10,000 * 10,000 rows / 100 distinct keys)\n" in str(analysis)
     assert " rows (expected about 1,000,000)" in str(analysis)

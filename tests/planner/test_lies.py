@@ -44,7 +44,7 @@ def test_a_stream_that_is_said_to_be_small_goes_to_disk():
     assert plan.algorithm in ("hash", "parallel_hash", "sort_merge")
     analysis = plan.analyze()
     assert analysis.measured.algorithm in ("grace", "external_sort_merge")
-    assert analysis.measured.rows == 6 * RIGHT.num_rows
+    assert analysis.measured.output_rows == 6 * RIGHT.num_rows
     assert f"{analysis.measured.algorithm}: the input was too large for {plan.algorithm}" in str(analysis)
     assert "right      300,000 rows (expected 300)" in str(analysis)
 

@@ -36,7 +36,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
     plan = jn.plan(left, right, spec, algorithm="sort_merge" if isinstance(spec, jn.Equi) else "auto")
     analysis = plan.analyze(keep=True)
     run = analysis.measured
-    assert run.rows == rows == plan.execute().count()
+    assert run.output_rows == rows == plan.execute().count()
     assert run.seconds > 0
     assert analysis.result.count() == rows
     assert run.left_rows is None

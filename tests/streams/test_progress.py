@@ -79,7 +79,7 @@ def test_how_far_both_sides_have_come_is_remembered():
     moment = scale.reached(hour)
     assert (left.rows, left.last, left.lag) == (1, moment, timedelta(hours=2))
     assert (right.rows, right.last, right.lag) == (0, moment + timedelta(hours=2), timedelta(0))
-    assert (last.watermark, last.rows_out, last.duration_s) == (moment, None, 1.25)
+    assert (last.watermark, last.output_rows, last.duration_s) == (moment, None, 1.25)
     idle = reader.read(reported(batch=2))
     assert [each.last for each in idle.sides] == [left.last, right.last]
     assert [each.rows for each in idle.sides] == [0, 0]
@@ -103,7 +103,7 @@ def test_text():
         "watermark  1,985",
         "state      7 rows, 1.5 kB",
         "late       2 rows, excluded",
-        "out        3 rows",
+        "output     3 rows",
     ]
     page = progress._repr_html_()
     assert page.startswith("<table><tr><th>batch 4</th>")
@@ -119,12 +119,12 @@ def test_a_join_that_tells_all_of_it():
     assert [(each.last, each.lag) for each in progress.sides] == [(30.0, 0.0), (31.5, 1.5)]
     # Falling, and two behind.
     assert progress.watermark == 33.5
-    assert (progress.state_rows, progress.state_bytes, progress.late_rows, progress.rows_out) == (20, 100, 2, 9)
+    assert (progress.state_rows, progress.state_bytes, progress.late_rows, progress.output_rows) == (20, 100, 2, 9)
     # Metrics of no rows: as Spark has them, and in JSON.
     for idle in ({name: dict.fromkeys(values) for name, values in sides.items()}, {name: {} for name in sides}):
         out = {"juncture_ab12_out": {"rows": None} if any(idle.values()) else {}}
         later = reader.read(reported(batch=1, sides=idle | out, out=-1))
-        assert (later.state_rows, later.late_rows, later.rows_out) == (20, 0, 0)
+        assert (later.state_rows, later.late_rows, later.output_rows) == (20, 0, 0)
         assert [each.rows for each in later.sides] == [0, 0]
         assert later.watermark == 33.5
 
@@ -182,7 +182,7 @@ def test_a_query(hosting, tmp_path, algorithm):
         # Its metrics may say nothing of the sides: then sources are told of.
         return
     assert [each.name for each in last.sides] == ["left", "right"]
-    assert first.rows_out == 1
+    assert first.output_rows == 1
     assert first.state_rows > 0
     assert [each.last for each in last.sides] == [START + timedelta(hours=9), START + timedelta(hours=4)]
     assert [each.lag for each in last.sides] == [timedelta(0), timedelta(hours=5)]
@@ -198,7 +198,7 @@ def told(batch: int, last: object, watermark: object) -> jn.StreamProgress:
         started=START + timedelta(seconds=batch),
         duration_s=0.5,
         sides=tuple(SideProgress(name=name, **side) for name in ("left", "right")),
-        rows_out=None if batch else 3,
+        output_rows=None if batch else 3,
         state_rows=7 * batch,
         state_bytes=1_000 * batch,
         late_rows=0,

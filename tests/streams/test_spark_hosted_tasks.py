@@ -154,7 +154,7 @@ def test_metrics():
     given_rows(host, rows(("a", 5), ("a", 3)), rows(("b", 4)))
     [told] = host.metrics
     counts = {"left_rows": 2, "left_state_rows": 2, "left_late_rows": 0}
-    counts |= {"right_rows": 1, "right_state_rows": 1, "right_late_rows": 0, "out_rows": 0}
+    counts |= {"right_rows": 1, "right_state_rows": 1, "right_late_rows": 0, "output_rows": 0}
     assert counts.items() <= told.items()
     assert told["left_state_bytes"] > 0
 

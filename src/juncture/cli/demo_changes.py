@@ -212,7 +212,7 @@ class _Shown:
         if epoch.transactions:
             self.epochs += 1
             self.transactions += epoch.transactions
-            self.rows += epoch.rows_in
+            self.rows += epoch.input_rows
             self.took_ms.append(epoch.seconds * 1000)
 
     def view(self, rows: list[tuple[Any, ...]]) -> Group:

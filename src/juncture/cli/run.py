@@ -154,7 +154,7 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
     if not request.as_json:
         console = results()
         console.print(rows_view(head, console, total=total, first=leading_columns(plan.join)))
-    return {"first_rows": head.to_pylist(), "rows": total}
+    return {"first_rows": head.to_pylist(), "output_rows": total}
 
 
 def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
@@ -181,7 +181,7 @@ def _write(plan: Plan, session: Any, output: Path, output_format: Format) -> dic
                 written = _write_rows(plan, session, fresh, output_format, output.suffix)
     place = "standard output" if output == STANDARD_OUTPUT else str(output)
     messages().print(Text(f"Wrote {count(written)} to {place}."), soft_wrap=True)
-    return {"output": str(output), "rows": written}
+    return {"output": str(output), "output_rows": written}
 
 
 def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: Format, ending: str = "") -> int:

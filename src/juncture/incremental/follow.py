@@ -76,7 +76,7 @@ class FollowProgress:
         Number of the epoch.
     transactions
         Number of transactions of the source.
-    rows_in, rows_out
+    input_rows, output_rows
         Number of changes from the source, and to the sink.
     seconds
         Time from the first change to the commit of the sink.
@@ -86,8 +86,8 @@ class FollowProgress:
 
     epoch: int
     transactions: int
-    rows_in: int
-    rows_out: int
+    input_rows: int
+    output_rows: int
     seconds: float
     offset: Any
 
@@ -112,7 +112,7 @@ class Follower:
     >>> sink = lambda epoch, changes: received.extend(row for batch in changes for row in batch.to_pylist())
     >>> with jn.follow(join, jn.change_files(folder, schemas), sink) as follower:
     ...     progress = follower.step()
-    >>> progress.rows_in, received
+    >>> progress.input_rows, received
     (2, [{'id': 1, '_weight': 1}])
     >>> temporary.cleanup()
     """
@@ -266,9 +266,9 @@ class Follower:
         return changes
 
     def _report(self, epoch: SourceEpoch, answer: Sequence[pa.RecordBatch], began_s: float) -> FollowProgress:
-        rows_out = sum(batch.num_rows for batch in answer)
+        output_rows = sum(batch.num_rows for batch in answer)
         took_s = time.monotonic() - began_s
-        progress = FollowProgress(self._query.epoch, epoch.transactions, epoch.rows, rows_out, took_s, epoch.offset)
+        progress = FollowProgress(self._query.epoch, epoch.transactions, epoch.rows, output_rows, took_s, epoch.offset)
         self._on_epoch(progress)
         return progress
 

@@ -48,7 +48,7 @@ def measure(
         compile_s=compile_seconds() - earlier_compile_s,
         left_rows=inputs.left.num_rows,
         right_rows=inputs.right.num_rows,
-        rows=rows,
+        output_rows=rows,
         phases=tuple(progress.phases),
         spilled_bytes=context.spill.spilled_bytes,
         peak_memory_bytes=peak_memory_bytes(),

@@ -107,7 +107,7 @@ def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None
     while True:
         for name, follower in followers.items():
             while (epoch := follower.step(0)) is not None:
-                rows[name] += epoch.rows_out
+                rows[name] += epoch.output_rows
                 epochs += 1
                 shown.phase(f"{epochs} epochs", 0, 0)
         if poll_s is None:

@@ -82,7 +82,7 @@ def choose(planning: PlanningInput, name: str = "auto") -> Choice:
         algorithm=best,
         reason=reason,
         options=options,
-        rows=expected_rows(planning),
+        output_rows=expected_rows(planning),
         shuffle_bytes=expected_shuffle(planning, algorithms[best]),
         task_bytes=expected_task(planning, algorithms[best]),
     )

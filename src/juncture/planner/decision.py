@@ -60,7 +60,7 @@ class Choice:
         The algorithm that will run, and why the planner chose it.
     options
         All algorithms that the planner considered.
-    rows
+    output_rows
         The expected number of output rows.
     shuffle_bytes, task_bytes
         Expected bytes of the shuffle, and of memory in a task; None in-process.
@@ -69,7 +69,7 @@ class Choice:
     algorithm: str
     reason: str
     options: tuple[Option, ...]
-    rows: Estimate
+    output_rows: Estimate
     shuffle_bytes: Estimate | None
     task_bytes: Estimate | None
 

@@ -145,14 +145,14 @@ class Plan(Decision):
         >>> import pyarrow as pa
         >>> table = pa.table({"x": range(1_000)})
         >>> analysis = jn.plan(table, table, jn.Where("l.x <= r.x")).analyze()
-        >>> analysis.measured.rows
+        >>> analysis.measured.output_rows
         500500
         >>> print(analysis)  # doctest: +ELLIPSIS
         Predicate join in-process
         ...
           measured
         ...
-            result     500,500 rows ...
+            output     500,500 rows ...
         ...
         """
         self._announce()
@@ -272,7 +272,7 @@ class Analysis:
     >>> trades = pa.table({"ts": [2, 5], "price": [10.0, 11.0]})
     >>> quotes = pa.table({"ts": [1, 4, 9], "bid": [9.5, 10.5, 12.0]})
     >>> measured = jn.plan(trades, quotes, jn.Asof(on="ts")).analyze().measured
-    >>> measured.left_rows, measured.right_rows, measured.rows, measured.spilled_bytes
+    >>> measured.left_rows, measured.right_rows, measured.output_rows, measured.spilled_bytes
     (2, 3, 2, 0)
     """
 

@@ -22,7 +22,7 @@ class Measured:
         in a process. On Spark, workers do that.
     left_rows, right_rows
         Rows of the inputs.
-    rows
+    output_rows
         Rows of the result.
     phases
         What took how long, in the order of time. A join that works in turns has several of one name.
@@ -45,7 +45,7 @@ class Measured:
     compile_s: float | None = None
     left_rows: int | None = None
     right_rows: int | None = None
-    rows: int
+    output_rows: int
     phases: tuple[Phase, ...] = ()
     shuffle_bytes: int | None = None
     spilled_bytes: int | None = None

@@ -43,7 +43,7 @@ def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
     >>> from datetime import UTC, datetime
     >>> import juncture as jn
     >>> first = jn.StreamProgress(
-    ...     batch=0, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=0.5, sides=(), rows_out=4, state_rows=3,
+    ...     batch=0, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=0.5, sides=(), output_rows=4, state_rows=3,
     ...     state_bytes=120, late_rows=0, watermark=8,
     ... )
     >>> "Rows in the state" in jn.stream_page([first])
@@ -65,7 +65,7 @@ def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
 
 
 def _figures(reports: Sequence[StreamProgress]) -> Iterator[str]:
-    rows = [(each, {**{side.name: side.rows for side in each.sides}, "emitted": each.rows_out}) for each in reports]
+    rows = [(each, {**{side.name: side.rows for side in each.sides}, "emitted": each.output_rows}) for each in reports]
     yield figure(draw_lines(_points(rows)), "Rows read and emitted by each micro-batch")
     state = [(each, {"rows": each.state_rows}) for each in reports]
     yield figure(draw_lines(_points(state)), "Rows in the state")

@@ -127,7 +127,7 @@ class StreamProgress:
         Duration in seconds.
     sides
         Progress of each side.
-    rows_out
+    output_rows
         Rows emitted; None where the sink does not report it.
     state_rows, state_bytes
         Size of the state in all partitions.
@@ -142,20 +142,20 @@ class StreamProgress:
     >>> from datetime import UTC, datetime
     >>> import juncture as jn
     >>> jn.StreamProgress(
-    ...     batch=3, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=0.5, sides=(), rows_out=4, state_rows=3,
+    ...     batch=3, started=datetime(2026, 1, 1, tzinfo=UTC), duration_s=0.5, sides=(), output_rows=4, state_rows=3,
     ...     state_bytes=120, late_rows=0, watermark=8,
     ... )
     batch 3    0.50 s, from 2026-01-01 00:00:00Z
     watermark  8
     state      3 rows, 120 B
-    out        4 rows
+    output     4 rows
     """
 
     batch: int
     started: datetime
     duration_s: float
     sides: tuple[SideProgress, ...]
-    rows_out: int | None
+    output_rows: int | None
     state_rows: int
     state_bytes: int
     late_rows: int
@@ -201,7 +201,7 @@ class StreamProgress:
         yield "state", f"{_rows(self.state_rows)}, {format_size(self.state_bytes)}"
         if self.late_rows:
             yield "late", f"{_rows(self.late_rows)}, excluded"
-        yield "out", "not reported by this sink" if self.rows_out is None else _rows(self.rows_out)
+        yield "output", "not reported by this sink" if self.output_rows is None else _rows(self.output_rows)
 
 
 class ProgressReader:
@@ -226,7 +226,7 @@ class ProgressReader:
             started=datetime.fromisoformat(reported["timestamp"]),
             duration_s=(reported.get("durationMs") or {}).get("triggerExecution", 0) / 1000,
             sides=tuple(self._sides(observed) if self._scales else _sources(reported.get("sources") or ())),
-            rows_out=out if out is not None else None if sink_rows < 0 else sink_rows,
+            output_rows=out if out is not None else None if sink_rows < 0 else sink_rows,
             state_rows=sum(rows for rows, _ in state_sizes),
             state_bytes=sum(size for _, size in state_sizes),
             late_rows=sum(late) + sum(each["numRowsDroppedByWatermark"] for each in operators),

@@ -40,7 +40,7 @@ def test_an_answer_follows_its_tables(database):
     with following(database, on_epoch=said.append) as follower:
         follower.start()
         assert answer(database) == database.rows(EXPECTED)
-        assert (said[0].epoch, said[0].rows_in, said[0].transactions) == (1, 220, 0)
+        assert (said[0].epoch, said[0].input_rows, said[0].transactions) == (1, 220, 0)
         for seed in range(5):
             change_shop(database, seed, transactions=3)
             catch_up(follower, database)
@@ -59,8 +59,8 @@ def test_epochs_are_whole_transactions(database):
         while sum(each.transactions for each in epochs) < 3:
             epochs.append(follower.step(10))
         assert follower.step(0.1) is None
-    assert (epochs[0].transactions, epochs[0].rows_in) == (1, 10)
-    assert sum(each.rows_in for each in epochs) == 12
+    assert (epochs[0].transactions, epochs[0].input_rows) == (1, 10)
+    assert sum(each.input_rows for each in epochs) == 12
 
 
 def test_what_changes_while_the_tables_are_read_is_taken_once(database):

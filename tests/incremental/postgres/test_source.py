@@ -354,7 +354,7 @@ def test_changes_of_other_tables_let_the_server_forget(database, monkeypatch):
         until = time.monotonic() + 20
         while progress is None and time.monotonic() < until:
             progress = follower.step(0.2)
-        assert (progress.transactions, progress.rows_in, progress.rows_out) == (0, 0, 0)
+        assert (progress.transactions, progress.input_rows, progress.output_rows) == (0, 0, 0)
         change_shop(database, 1, 2)
         catch_up(follower, database)
         assert answer(database) == database.rows(EXPECTED)

@@ -26,7 +26,7 @@ from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sen
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
 
-METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "unmatched_deletes")), "out_rows")
+METRICS = (*(f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "unmatched_deletes")), "output_rows")
 """Metrics of a micro-batch: new changes, stored rows and unmatched deletes of each side, and changes of the result."""
 
 RESULT_COLUMNS = ", ".join(["content string, rows binary", *(f"{name} long" for name in METRICS)])
@@ -68,7 +68,7 @@ class ChangeProcessor(StatefulProcessor):
         # Spark cannot convert frames without rows.
         if answer:
             yield _sent(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in answer], {})
-        metrics = {"out_rows": sum(batch.num_rows for batch in answer)}
+        metrics = {"output_rows": sum(batch.num_rows for batch in answer)}
         for side in SIDES:
             metrics[f"{side}_rows"] = sum(batch.num_rows for batch, _ in changes[side])
             metrics[f"{side}_state_rows"] = getattr(join, side).rows

@@ -145,7 +145,7 @@ def _lookup(spine: SideStats) -> Choice:
         algorithm=LOOKUP,
         reason="the keys of the spine are coded once, and no row of it may match several",
         options=(Option(algorithm=LOOKUP, summary=does),),
-        rows=Estimate(value=spine.rows, source="one row for each row of the spine"),
+        output_rows=Estimate(value=spine.rows, source="one row for each row of the spine"),
         shuffle_bytes=None,
         task_bytes=None,
     )

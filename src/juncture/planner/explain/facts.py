@@ -39,7 +39,7 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
             "available_bytes": room_bytes(plan.resources) if is_local else None,
         },
         "expected": {
-            "rows": asdict(choice.rows),
+            "output_rows": asdict(choice.output_rows),
             "shuffle_bytes": _estimate(choice.shuffle_bytes),
             "task_bytes": _estimate(choice.task_bytes),
         },

@@ -46,7 +46,7 @@ def plan_page(plan: Decision, run: Measured | None = None) -> str:
     parts = [
         f"<h1>{heading}</h1>",
         f"<p>{escape(meaning[:1].upper() + meaning[1:])}.</p>",
-        figure(_flow(plan, run), "Both sides, the algorithm and the result"),
+        figure(_flow(plan, run), "Both sides, the algorithm and the output"),
         rows_table((name, text) for name, text in plan_words(plan) if name not in ("left", "right")),
         "<h2>What is known</h2>",
         _known(plan),
@@ -74,11 +74,11 @@ def page(heading: str, parts: Iterable[str]) -> str:
 def _flow(plan: Decision, run: Measured | None) -> str:
     left = _side("left", plan, None if run is None else run.left_rows)
     right = _side("right", plan, None if run is None else run.right_rows)
-    expected = plan.choice.rows.value
+    expected = plan.choice.output_rows.value
     out = "rows not known yet" if expected is None else f"about {expected:,} rows"
-    out = out if run is None else f"{run.rows:,} rows"
+    out = out if run is None else f"{run.output_rows:,} rows"
     return draw_flow(
-        left, right, [plan.algorithm, plan.choice.chosen.summary], ["result", f"{plan.join.how} join", out]
+        left, right, [plan.algorithm, plan.choice.chosen.summary], ["output", f"{plan.join.how} join", out]
     )
 
 

@@ -76,7 +76,7 @@ def _sizes(plan: Decision) -> Iterator[tuple[str, str]]:
     for name, side in (("left", plan.stats.left), ("right", plan.stats.right)):
         size = "" if side.bytes is None else f", about {format_size(side.bytes)}"
         yield name, "not counted" if side.rows is None else f"{side.rows:,} rows{size}"
-    rows = plan.choice.rows.value
+    rows = plan.choice.output_rows.value
     yield "output", "unknown" if rows is None else f"about {rows:,} rows"
 
 
@@ -88,7 +88,7 @@ def plan_words(plan: Decision) -> Iterator[tuple[str, str]]:
     yield "reason", plan.choice.reason
     yield "left", _side(plan, plan.stats.left)
     yield "right", _side(plan, plan.stats.right)
-    yield "output", _expected(plan.choice.rows, "rows")
+    yield "output", _expected(plan.choice.output_rows, "rows")
     if plan.choice.shuffle_bytes is not None:
         yield "shuffle", _expected(plan.choice.shuffle_bytes)
     if plan.choice.task_bytes is not None:
@@ -178,7 +178,7 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     ):
         if rows is not None:
             yield name, f"{rows:,} rows ({_before(known, '{:,}')})"
-    yield "result", f"{run.rows:,} rows ({_before(plan.choice.rows.value, 'about {:,}')})"
+    yield "output", f"{run.output_rows:,} rows ({_before(plan.choice.output_rows.value, 'about {:,}')})"
     if len(run.phases) > 1:
         yield "phases", ", ".join(f"{name} {_seconds(seconds)}" for name, seconds in run.totals().items())
     if run.shuffle_bytes is not None:

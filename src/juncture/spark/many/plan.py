@@ -231,7 +231,7 @@ def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources
             algorithm=name,
             reason=reason,
             options=(Option(algorithm=name, summary=_DOES[name]),),
-            rows=Estimate(value=inputs.spine_stats.rows, source="one row for each row of the spine"),
+            output_rows=Estimate(value=inputs.spine_stats.rows, source="one row for each row of the spine"),
             shuffle_bytes=Estimate(value=0, source="no shuffle") if name == "broadcast" else None,
             task_bytes=None,
         ),

@@ -35,13 +35,13 @@ def measure(frame: DataFrame) -> Measured:
     except StateError as error:
         return Measured(
             seconds=seconds,
-            rows=rows,
+            output_rows=rows,
             phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
             unknown=(_SIDES, *((heading, error.message) for heading in _STAGES)),
         )
     return Measured(
         seconds=seconds,
-        rows=rows,
+        output_rows=rows,
         phases=stages.phases,
         shuffle_bytes=stages.shuffle_bytes,
         spilled_bytes=stages.spilled_bytes,

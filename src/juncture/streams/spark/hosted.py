@@ -124,4 +124,4 @@ def _observed(results: DataFrame, plan: StreamPlan) -> DataFrame:
         metrics = {name: F.sum(f"{side}_{name}") for name in ("rows", "state_rows", "state_bytes", "late_rows")}
         metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)
         results = observed(results, token, side, metrics, Scale(kind.kind, kind.zoned, sign, delay))
-    return results.observe(OBSERVED.format(join=token, side="out"), F.sum("out_rows").alias("rows"))
+    return results.observe(OBSERVED.format(join=token, side="out"), F.sum("output_rows").alias("rows"))

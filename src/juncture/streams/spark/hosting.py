@@ -56,7 +56,7 @@ def hosted_choice(does: str, reason: str) -> Choice:
         algorithm="hosted",
         reason=reason,
         options=(Option(algorithm="hosted", summary=does, remark=UNENDING),),
-        rows=Estimate(value=None, source="streams have no end"),
+        output_rows=Estimate(value=None, source="streams have no end"),
         shuffle_bytes=None,
         task_bytes=None,
     )

@@ -84,7 +84,7 @@ _CHOICE = Choice(
             algorithm="native", summary="Spark's own join of two streams, by virtual times of both", remark=UNENDING
         ),
     ),
-    rows=Estimate(value=None, source="streams have no end"),
+    output_rows=Estimate(value=None, source="streams have no end"),
     shuffle_bytes=None,
     task_bytes=None,
 )

@@ -32,7 +32,7 @@ METRICS = tuple(f"{side}_{name}" for side in SIDES for name in ("rows", "state_r
 
 RESULT_COLUMNS = ", ".join(
     [
-        "content string, rows binary, out_rows long",
+        "content string, rows binary, output_rows long",
         *(f"{name} long" for name in METRICS),
         *(f"{side}_passed double" for side in SIDES),
     ]
@@ -75,7 +75,7 @@ class JoinProcessor(StatefulProcessor):
         # Spark cannot convert frames without rows.
         if batches:
             yield _frame(Content.OUTPUT, [to_ipc(pa.Table.from_batches([batch])) for batch in batches])
-        metrics: dict[str, float | None] = {"out_rows": sum(batch.num_rows for batch in batches)}
+        metrics: dict[str, float | None] = {"output_rows": sum(batch.num_rows for batch in batches)}
         metrics |= {f"{side}_passed": join.passed(side) for side in SIDES}
         for side, before in zip(SIDES, late, strict=True):
             state = getattr(join.state, side)
@@ -143,6 +143,6 @@ def _frame(
     content: Content, cells: Sequence[pa.Buffer | None], metrics: Mapping[str, float | None] | None = None
 ) -> pd.DataFrame:
     """Return packets as a pandas DataFrame."""
-    values_by_name = {name: (metrics or {}).get(name, 0) for name in ("out_rows", *METRICS)}
+    values_by_name = {name: (metrics or {}).get(name, 0) for name in ("output_rows", *METRICS)}
     values_by_name |= {f"{side}_passed": (metrics or {}).get(f"{side}_passed") for side in SIDES}
     return sent(content, cells, values_by_name)
