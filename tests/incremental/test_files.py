@@ -37,7 +37,7 @@ def run(folder: Path, sink: object = None, name: str = "out") -> list[object]:
     with joined(folder) as join:
         sink = sink or jn.into_files(folder / name)
         with jn.follow(join, jn.change_files(folder / "in", SCHEMAS), sink, on_epoch=said.append) as follower:
-            follower.run(seconds=0.1)
+            follower.run(timeout_s=0.1)
             rows = sorted(join.result().to_pylist(), key=str)
     given = [row for path in sorted((folder / name).glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
     weights: dict[str, int] = {}

@@ -37,8 +37,8 @@ def test_rows_are_counted_and_times_add_up(kind: str) -> None:
     start_s = 0.0
     for phase in run.phases:
         assert phase.start_s == pytest.approx(start_s)
-        start_s += phase.seconds
-    assert start_s == pytest.approx(run.seconds)
+        start_s += phase.duration_s
+    assert start_s == pytest.approx(run.duration_s)
     assert {phase.name for phase in run.phases} <= {"inputs", "left", "right", "payload", "output"}
 
 
@@ -84,7 +84,7 @@ def test_what_is_compiled_once_is_told_apart(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(asof.choose, "_machine_code", None)
     first, second = (jn.plan(LEFT, RIGHT, SPECS["asof"]).analyze() for _ in range(2))
-    assert 0.01 < first.measured.compile_s < first.measured.seconds
+    assert 0.01 < first.measured.compile_s < first.measured.duration_s
     assert second.measured.compile_s == 0
     assert re.search(r"^ {4}compiling +[\d.]+ s of it, once per process; the join itself took ", str(first), re.M)
     assert "compiling" not in str(second)
@@ -92,8 +92,8 @@ def test_what_is_compiled_once_is_told_apart(monkeypatch: pytest.MonkeyPatch, tm
 
 def test_phases_of_one_name_are_added_up() -> None:
     names = ("right", "left", "right")
-    phases = tuple(Phase(name=name, start_s=float(start), seconds=1.0) for start, name in enumerate(names))
-    assert Measured(seconds=3.0, output_rows=0, phases=phases).totals() == {"right": 2.0, "left": 1.0}
+    phases = tuple(Phase(name=name, start_s=float(start), duration_s=1.0) for start, name in enumerate(names))
+    assert Measured(duration_s=3.0, output_rows=0, phases=phases).totals() == {"right": 2.0, "left": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_memory_is_what_the_process_held(earlier: int, said: str) -> None:
 
     plan = jn.plan(LEFT, RIGHT, SPECS["asof"])
     run = Measured(
-        seconds=0.1, output_rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier
+        duration_s=0.1, output_rows=0, spilled_bytes=3_000, peak_memory_bytes=2 * 10**9, earlier_peak_bytes=earlier
     )
     words = dict(happened(plan, run))
     assert words["memory"] == said

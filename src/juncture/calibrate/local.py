@@ -102,4 +102,4 @@ def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:
 def _core_ns(left: pa.Table, right: pa.Table, spec: Spec, algorithm: str, memory: str | None = None) -> float:
     """Return the core-nanoseconds of a join: the shortest of several runs, since the first one compiles."""
     ready = plan(left, right, spec, algorithm=algorithm, memory=memory)
-    return min(ready.analyze().measured.seconds for _ in range(_TRIES)) * available_cores() * 1e9
+    return min(ready.analyze().measured.duration_s for _ in range(_TRIES)) * available_cores() * 1e9

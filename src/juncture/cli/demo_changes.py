@@ -169,7 +169,7 @@ def _follow(shop: _Shop, state: Path, seconds: int, console: Console) -> _Shown:
                 with _screen(console) as show:
                     until = time.monotonic() + seconds
                     while time.monotonic() < until:
-                        follower.run(seconds=_SHOWN_S)
+                        follower.run(timeout_s=_SHOWN_S)
                         show(shown.view(shop.rows("SELECT country, sales, total FROM revenue ORDER BY country")))
             finally:
                 stopped.set()
@@ -213,7 +213,7 @@ class _Shown:
             self.epochs += 1
             self.transactions += epoch.transactions
             self.rows += epoch.input_rows
-            self.took_ms.append(epoch.seconds * 1000)
+            self.took_ms.append(epoch.duration_s * 1000)
 
     def view(self, rows: list[tuple[Any, ...]]) -> Group:
         """Return the current result, compared with the first one."""

@@ -285,6 +285,6 @@ def _show(report: RunReport, *, as_json: bool) -> None:
         table.add_column(heading_text, justify="right" if heading_text in ("rows", "time") else "left")
     for sink in report.sinks:
         rows = "" if sink.rows is None else f"{sink.rows:,}"
-        took = "unchanged" if sink.unchanged else f"{sink.seconds:.1f} s"
+        took = "unchanged" if sink.unchanged else f"{sink.duration_s:.1f} s"
         table.add_row(*map(Text, (sink.name, sink.place, rows, took)))
-    console.print(heading(f"Done in {report.seconds:.1f} s"), table)
+    console.print(heading(f"Done in {report.duration_s:.1f} s"), table)

@@ -78,7 +78,7 @@ class FollowProgress:
         Number of transactions of the source.
     input_rows, output_rows
         Number of changes from the source, and to the sink.
-    seconds
+    duration_s
         Time from the first change to the commit of the sink.
     offset
         Position in the source after the epoch, as plain data.
@@ -88,7 +88,7 @@ class FollowProgress:
     transactions: int
     input_rows: int
     output_rows: int
-    seconds: float
+    duration_s: float
     offset: Any
 
 
@@ -272,12 +272,12 @@ class Follower:
         self._on_epoch(progress)
         return progress
 
-    def run(self, *, seconds: float | None = None) -> None:
+    def run(self, *, timeout_s: float | None = None) -> None:
         """Follow until `stop` is called, or for some time.
 
         Parameters
         ----------
-        seconds
+        timeout_s
             How long to follow after the start; None means without end.
 
         Raises
@@ -286,7 +286,7 @@ class Follower:
             Like `step`.
         """
         self.start()
-        until = None if seconds is None else time.monotonic() + seconds
+        until = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._stopped.is_set():
             left_s = 0.2 if until is None else min(0.2, until - time.monotonic())
             if left_s <= 0:

@@ -175,7 +175,7 @@ def change_files(folder: str | PathLike[str], tables: Mapping[str, pa.Schema]) -
     >>> join = jn.changes(*schemas.values(), jn.Equi(on="id"))
     >>> sink = lambda epoch, changes: print(epoch, [row for batch in changes for row in batch.to_pylist()])
     >>> with jn.follow(join, jn.change_files(folder, schemas), sink) as follower:
-    ...     follower.run(seconds=0.1)
+    ...     follower.run(timeout_s=0.1)
     1 []
     2 [{'id': 1, 'book': 'Emma', '_weight': 1}]
     """

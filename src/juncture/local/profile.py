@@ -44,7 +44,7 @@ def measure(
     progress.extend("output")
     return Measured(
         algorithm=inputs.algorithm,
-        seconds=progress.seconds,
+        duration_s=progress.seconds,
         compile_s=compile_seconds() - earlier_compile_s,
         left_rows=inputs.left.num_rows,
         right_rows=inputs.right.num_rows,

@@ -26,7 +26,7 @@ class Written:
         The path or table.
     rows
         The number of written rows; None if unknown.
-    seconds
+    duration_s
         The duration.
     unchanged
         Whether the sink was skipped, because its inputs are unchanged.
@@ -35,7 +35,7 @@ class Written:
     name: str
     place: str
     rows: int | None
-    seconds: float
+    duration_s: float
     unchanged: bool = False
 
 
@@ -49,20 +49,20 @@ class RunReport:
         The written and unchanged sinks.
     checks
         The results of checks.
-    seconds
+    duration_s
         The duration.
     """
 
     sinks: tuple[Written, ...]
     checks: tuple[Checked, ...]
-    seconds: float
+    duration_s: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data."""
         return {
             "sinks": [vars(each) for each in self.sinks],
             "checks": [each.to_dict() for each in self.checks],
-            "seconds": self.seconds,
+            "duration_s": self.duration_s,
         }
 
 

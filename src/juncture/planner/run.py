@@ -15,11 +15,11 @@ class Measured:
     ----------
     algorithm
         The algorithm that ran: another than the plan's where a stream turned out too large for that.
-    seconds
+    duration_s
         Wall time.
     compile_s
-        Of these, the seconds in which kernels were compiled, or loaded where an earlier process had compiled them: once
-        in a process. On Spark, workers do that.
+        The part of `duration_s` in which kernels were compiled, or loaded if an earlier process had compiled them: once
+        per process. On Spark, workers do that.
     left_rows, right_rows
         Rows of the inputs.
     output_rows
@@ -41,7 +41,7 @@ class Measured:
     """
 
     algorithm: str | None = None
-    seconds: float
+    duration_s: float
     compile_s: float | None = None
     left_rows: int | None = None
     right_rows: int | None = None
@@ -58,5 +58,5 @@ class Measured:
         """Return the seconds of each kind of phase, in the order in which they first came."""
         totals: dict[str, float] = {}
         for phase in self.phases:
-            totals[phase.name] = totals.get(phase.name, 0.0) + phase.seconds
+            totals[phase.name] = totals.get(phase.name, 0.0) + phase.duration_s
         return totals

@@ -34,7 +34,7 @@ class Phase:
 
     name: str
     start_s: float
-    seconds: float
+    duration_s: float
 
 
 class Progress:
@@ -75,7 +75,7 @@ class Progress:
         start_s, self.seconds = self.seconds, time.perf_counter() - self._began
         if self.phases and self.phases[-1].name == phase:
             start_s = self.phases.pop().start_s
-        self.phases.append(Phase(name=phase, start_s=start_s, seconds=self.seconds - start_s))
+        self.phases.append(Phase(name=phase, start_s=start_s, duration_s=self.seconds - start_s))
 
     def _advance(self, phase: str, done: int, total: int) -> None:
         self.extend(phase)

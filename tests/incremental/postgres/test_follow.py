@@ -98,7 +98,7 @@ def test_stop_from_another_thread(database):
         began_s = time.monotonic()
         follower.run()
         assert time.monotonic() - began_s < 10
-        follower.run(seconds=0.05)
+        follower.run(timeout_s=0.05)
 
 
 def test_a_table_is_truncated(database):
@@ -229,7 +229,7 @@ def test_a_connection_that_is_lost(database, what):
             change_shop(database, seed, transactions=2)
             database.run(LOST[what])
             with pytest.raises(StateError, match="connection to PostgreSQL was lost"):
-                follower.run(seconds=20)
+                follower.run(timeout_s=20)
             if what == "of all kinds":
                 # Each of the connections of source and sink is noticed by the first call that uses it.
                 with suppress(StateError):

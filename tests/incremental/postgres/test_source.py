@@ -186,7 +186,7 @@ def test_a_table_that_changes_its_columns(database, statement, said):
         # What came before is taken, and each further try stops at the same place.
         for _ in range(3):
             with pytest.raises(SchemaError, match=f"public.sales was altered: {said}"):
-                follower.run(seconds=20)
+                follower.run(timeout_s=20)
             assert answer(database) == before
 
 

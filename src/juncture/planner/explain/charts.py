@@ -98,7 +98,7 @@ def draw_costs(options: Sequence[dict[str, Any]]) -> str:
 def draw_timeline(phases: Sequence[Phase]) -> str:
     """Draw what was done when, a line for each kind of phase."""
     alt, _ = charting()
-    rows = [{"phase": each.name, "start": each.start_s, "end": each.start_s + each.seconds} for each in phases]
+    rows = [{"phase": each.name, "start": each.start_s, "end": each.start_s + each.duration_s} for each in phases]
     bars = (
         _chart(alt, rows)
         .mark_bar(color=_CHOSEN, height={"band": 0.6})

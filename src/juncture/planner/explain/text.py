@@ -168,9 +168,9 @@ def happened(plan: Decision, run: Measured) -> Iterator[tuple[str, str]]:
     expected_s = plan.choice.chosen.cost_s
     if run.algorithm not in (None, plan.algorithm):
         yield "algorithm", f"{run.algorithm}: the input was too large for {plan.algorithm}"
-    yield "time", _seconds(run.seconds) + ("" if expected_s is None else f" (expected {about(expected_s)})")
+    yield "time", _seconds(run.duration_s) + ("" if expected_s is None else f" (expected {about(expected_s)})")
     if run.compile_s is not None and run.compile_s >= _WORTH_SAYING_S:
-        rest = _seconds(max(0.0, run.seconds - run.compile_s))
+        rest = _seconds(max(0.0, run.duration_s - run.compile_s))
         yield "compiling", f"{_seconds(run.compile_s)} of it, once per process; the join itself took {rest}"
     for name, rows, known in (
         ("left", run.left_rows, plan.stats.left.rows),

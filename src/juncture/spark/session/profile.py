@@ -34,13 +34,13 @@ def measure(frame: DataFrame) -> Measured:
         stages = Driver.of(frame.sparkSession).stages(tag, began_s)
     except StateError as error:
         return Measured(
-            seconds=seconds,
+            duration_s=seconds,
             output_rows=rows,
-            phases=(Phase(name="query", start_s=0.0, seconds=seconds),),
+            phases=(Phase(name="query", start_s=0.0, duration_s=seconds),),
             unknown=(_SIDES, *((heading, error.message) for heading in _STAGES)),
         )
     return Measured(
-        seconds=seconds,
+        duration_s=seconds,
         output_rows=rows,
         phases=stages.phases,
         shuffle_bytes=stages.shuffle_bytes,

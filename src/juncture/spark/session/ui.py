@@ -117,7 +117,7 @@ class Driver:
 
 def _phase(stage: Mapping[str, Any], began_s: float) -> Phase:
     start, end = (_seconds(stage[name]) for name in ("submissionTime", "completionTime"))
-    return Phase(name=f"stage {stage['stageId']}", start_s=max(0.0, start - began_s), seconds=max(0.0, end - start))
+    return Phase(name=f"stage {stage['stageId']}", start_s=max(0.0, start - began_s), duration_s=max(0.0, end - start))
 
 
 def _seconds(text: str) -> float:
