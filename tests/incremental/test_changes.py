@@ -91,6 +91,18 @@ def test_what_comes_and_goes_in_one_epoch_is_no_change():
     assert given(joined(), left=both) == []
 
 
+@pytest.mark.parametrize("predicate", ["l.id <> r.id", "l.id > r.id", "l.id <> r.id AND l.id > r.id - 1"])
+@pytest.mark.parametrize("how", ["inner", "left"])
+def test_aggregates_of_rows_that_fail_what_is_left_of_a_predicate(predicate, how):
+    tables = {side: pa.table({"id": [1, 2], side: ["a", "b"]}).slice(0, rows) for side, rows in (("l", 2), ("r", 1))}
+    spec = jn.Where(predicate, how=how, agg={"*": "count"}, allow_cross=True)
+    join = jn.changes(tables["l"].schema, tables["r"].schema, spec)
+    for side, table in (("left", tables["l"]), ("right", tables["r"])):
+        join.apply(**{side: table.append_column("_weight", pa.array([1] * table.num_rows))})
+    expected = jn.plan(tables["l"], tables["r"], spec).execute()
+    assert join.result().sort_by("id").to_pylist() == expected.to_pylist()
+
+
 def test_a_column_of_the_table_says_nothing_of_changes():
     schema = pa.schema({"id": pa.int64(), "op": pa.string(), "_change_type": pa.string()})
     join = jn.changes(schema, RIGHT, jn.Equi(on="id", how="semi"))

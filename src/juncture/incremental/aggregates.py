@@ -33,9 +33,9 @@ class AggregateOperator(AnswerOperator):
         super().__init__(arrangements)
         join: Any = condition.join
         self._keeps_unmatched = join.how != "inner"
-        # Candidates are those of all windows together, and there may be gaps between windows.
-        windows = () if self._keeps_unmatched else windows_of(join)
-        counts = [Aggregate(f" {name}", None, "count", pa.int64(), window=name) for name in windows]
+        # A candidate need not match: it may lie in a gap between windows, or fail what is left of a predicate.
+        windows = () if self._keeps_unmatched else windows_of(join) or (None,)
+        counts = [Aggregate(f" {name or ''}", None, "count", pa.int64(), window=name) for name in windows]
         self._counts = len(counts)
         aggregates = (*join.aggregates, *counts)
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"), aggregates=aggregates)
@@ -53,8 +53,7 @@ class AggregateOperator(AnswerOperator):
 
     def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
         """Yield the right rows that left rows match."""
-        for run, rows, positions in self._arrangements["right"].matching_rows(probe_rows.as_delta()):
-            probe_rows.matched[rows] = True
+        for run, _, positions in self._arrangements["right"].matching_rows(probe_rows.as_delta()):
             yield run, positions
 
     def answer(self, probe_rows: ProbeRows, candidates: Candidates, _journal: Journal, changes: Changes) -> None:
@@ -68,10 +67,7 @@ class AggregateOperator(AnswerOperator):
         if self._keeps_unmatched:
             changes.add(batch, probe_rows.weights)
             return
-        matched = probe_rows.matched
-        if self._counts:
-            shown = batch.num_columns - self._counts
-            counts = [batch.column(place).to_numpy() for place in range(shown, batch.num_columns)]
-            batch, matched = batch.select(range(shown)), np.logical_or.reduce([count > 0 for count in counts])
-        rows = np.flatnonzero(matched)
-        changes.add(rows_of(batch, array_of(rows, pa.int64())), probe_rows.weights[rows])
+        shown = batch.num_columns - self._counts
+        counts = [batch.column(place).to_numpy() for place in range(shown, batch.num_columns)]
+        rows = np.flatnonzero(np.logical_or.reduce([count > 0 for count in counts]))
+        changes.add(rows_of(batch.select(range(shown)), array_of(rows, pa.int64())), probe_rows.weights[rows])

@@ -18,7 +18,7 @@ from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run, key_order
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Codes, Ints
 from juncture.spec.schema import Side
 
 Table = npt.NDArray[np.int64]
@@ -27,18 +27,12 @@ Positions = npt.NDArray[np.signedinteger]
 
 @dataclass(frozen=True)
 class ProbeRows:
-    """Left rows to recompute, by key; rows that can match nothing come first. Operators set ``matched``."""
+    """Left rows to recompute, by key; rows that can match nothing come first."""
 
     batch: pa.RecordBatch
     keys: Codes
     codes: Table
     weights: Ints
-    matched: Mask
-
-    @classmethod
-    def of(cls, batch: pa.RecordBatch, keys: Codes, codes: Table, weights: Ints) -> ProbeRows:
-        """Return rows whose matches are not known yet."""
-        return cls(batch, keys, codes, weights, np.zeros(len(weights), np.bool_))
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -129,7 +123,7 @@ def _of_run(run: Run, positions: Positions, weights: Ints) -> ProbeRows:
     """Return rows of a run whose weights are not zero."""
     here = np.flatnonzero(weights)
     positions = positions[here]
-    return ProbeRows.of(run.taken(positions), run.keys[positions], np.take(run.codes, positions, axis=1), weights[here])
+    return ProbeRows(run.taken(positions), run.keys[positions], np.take(run.codes, positions, axis=1), weights[here])
 
 
 def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Positions]]) -> list[ProbeRows]:
@@ -143,7 +137,7 @@ def _others(left: Delta, places: list[Place], affected: list[tuple[Run, Position
             weights[place.rows[there]] -= place.weights[there]
     rows = np.flatnonzero(weights)
     some = left.some(rows)
-    return [ProbeRows.of(some.batch, some.keys, some.codes, weights[rows])] if len(rows) else []
+    return [ProbeRows(some.batch, some.keys, some.codes, weights[rows])] if len(rows) else []
 
 
 def _probe_rows(parts: list[ProbeRows]) -> ProbeRows | None:
@@ -156,4 +150,4 @@ def _probe_rows(parts: list[ProbeRows]) -> ProbeRows | None:
     order = key_order(keys, codes)
     batch = rows_of(joined_batches([part.batch for part in parts]), array_of(order, pa.int32()))
     weights = np.concatenate([part.weights for part in parts])
-    return ProbeRows.of(batch, keys[order], np.take(codes, order, axis=1), weights[order])
+    return ProbeRows(batch, keys[order], np.take(codes, order, axis=1), weights[order])
