@@ -65,8 +65,8 @@ def stream_page(micro_batches: Iterable[StreamProgress]) -> str:
 
 
 def _figures(reports: Sequence[StreamProgress]) -> Iterator[str]:
-    rows = [(each, {**{side.name: side.rows for side in each.sides}, "emitted": each.output_rows}) for each in reports]
-    yield figure(draw_lines(_points(rows)), "Rows read and emitted by each micro-batch")
+    rows = [(each, {**{side.name: side.rows for side in each.sides}, "output": each.output_rows}) for each in reports]
+    yield figure(draw_lines(_points(rows)), "Input and output rows of each micro-batch")
     state = [(each, {"rows": each.state_rows}) for each in reports]
     yield figure(draw_lines(_points(state)), "Rows in the state")
     yield figure(draw_lines(_points([(each, {"bytes": each.state_bytes}) for each in reports])), "Bytes in the state")
