@@ -10,7 +10,7 @@ help:
 	@echo 'make test          run the tests on Spark Connect and classic Spark: eight minutes on two cores'
 	@echo 'make test ROOM=streams  run the tests in tests/streams'
 	@echo 'make test-all      run the long tests too, all cases under all algorithms; needs Chromium'
-	@echo 'make fuzz          compare random joins with their definition: SECONDS=600 SEED=1 ENGINE=spark JOBS=2 CASE=17'
+	@echo 'make fuzz          compare random cases with their definition: KIND=views SECONDS=600 SEED=1 ENGINE=spark CASE=17'
 	@echo 'make types         write docs/reference/types.md: the types that each library can join by'
 	@echo 'make lint          check style, types (mypy, and Pyright for users) and the direction of imports'
 	@echo 'make format        format the code and repair its style'
@@ -39,9 +39,9 @@ test: java .venv/test.installed
 test-all: java .venv/test.installed
 	.venv/bin/pytest $(SPREAD) --all
 
-# ENGINE=spark takes about a second per case. SEED and CASE repeat one case.
+# KIND is joins, views, streams, changes or all. ENGINE=spark takes about a second per case. SEED and CASE repeat one case.
 fuzz: java .venv/test.installed
-	PYTHONPATH=tests .venv/bin/python -m fuzz --seconds $(or $(SECONDS),60) --engine $(or $(ENGINE),local) \
+	PYTHONPATH=tests .venv/bin/python -m fuzz --kind $(or $(KIND),joins) --seconds $(or $(SECONDS),60) --engine $(or $(ENGINE),local) \
 		--jobs $(or $(JOBS),2) $(if $(SEED),--seed $(SEED)) $(if $(CASE),--case $(CASE)) $(if $(CASES),--cases $(CASES))
 
 types: java .venv/test.installed

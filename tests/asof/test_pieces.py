@@ -54,7 +54,8 @@ def check(example: Example, *, algorithm: str, threads: int, memory_bytes: int =
     assert problem is None, problem
     with join_context(**options) as context:
         sides = with_computed(left, join, "left"), with_computed(right, join, "right")
-        report = find(*working(join, *sides), algorithm, context).report
+        report = find(*working(join, *sides), "probe", context).report
+    assert report is not None
     reasons = (report.null_on, report.null_key, report.unknown_key, report.no_candidate, report.beyond_tolerance)
     assert min(reasons) >= 0
     assert report.left_rows == report.matched + sum(reasons) == example.left.num_rows

@@ -10,8 +10,17 @@ from juncture.calibrate import local
 from juncture.cli.main import app
 from juncture.planner.constants import read_constants
 
-MEASURED = {"order_ns", "probe_ns", "merge_ns", "arrange_ns", "span_pair_ns", "block_pair_ns", "nested_pair_ns"} | {
-    *("equi_probe_ns", "hash_build_ns", "partition_ns", "merge_left_ns", "merge_right_ns", "restore_ns", "spill_ns"),
+MEASURED = {"order_ns", "probe_ns", "merge_ns", "pass_ns", "arrange_ns", "span_pair_ns", "block_pair_ns"} | {
+    *(
+        "nested_pair_ns",
+        "equi_probe_ns",
+        "hash_build_ns",
+        "partition_ns",
+        "merge_left_ns",
+        "merge_right_ns",
+        "restore_ns",
+        "spill_ns",
+    ),
 }
 
 

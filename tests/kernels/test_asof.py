@@ -1,10 +1,10 @@
-"""Offering, spreading, choosing and merging against brute force."""
+"""Offering, spreading and choosing candidates against brute force."""
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import asof, merge, sort
+from juncture.kernels import asof
 
 small = st.integers(-6, 6)
 NO_CODES = np.empty((0, 1), np.int64)
@@ -104,10 +104,9 @@ def near(left, right, backward, forward, exact, limit, places):
     places=st.integers(1, 3),
     cut=st.integers(0, 40),
     floating=st.booleans(),
-    merged=st.booleans(),
     coded=st.booleans(),
 )
-def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, floating, merged, coded):
+def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, floating, coded):
     left, right = tables
     starts = np.cumsum([0] + [len(group) for group in left]).astype(np.int64)
     right_starts = np.cumsum([0] + [len(group) for group in right]).astype(np.int64)
@@ -117,13 +116,12 @@ def test_matches_are_the_nearest(tables, direction, exact, limits, places, cut, 
     per_row = len(limits) >= len(on) > 0
     limits = limits[: len(on)] if per_row else limits[:1]
     tolerance = np.array(limits, np.float64).view(np.uint64) if floating else np.array(limits, np.uint64)
-    make = by_merging if merged else by_offering
     none = np.empty((0, places, 2), np.int64)
     behind = ahead = none
     if direction in ("backward", "nearest"):
-        behind = make(on, starts, right_on, right_starts, False, not exact, places, cut)
+        behind = by_offering(on, starts, right_on, right_starts, False, not exact, places, cut)
     if direction in ("forward", "nearest"):
-        ahead = make(on, starts, right_on, right_starts, True, not exact or direction == "nearest", places, cut)
+        ahead = by_offering(on, starts, right_on, right_starts, True, not exact or direction == "nearest", places, cut)
     pointers, counts = np.full((len(on), places), asof.NOWHERE, np.int64), np.zeros(asof.COUNTERS, np.int64)
     codes = np.full((len(on) if coded else 0, places), 0, np.int64)
     cut = min(cut, len(on))
@@ -203,31 +201,6 @@ def by_offering(on, starts, right_on, right_starts, forward, strict, places, cut
     asof.spread(best, starts, 0, middle, forward)
     asof.spread(best, starts, middle, len(starts) - 1, forward)
     return best
-
-
-def by_merging(on, starts, right_on, right_starts, forward, strict, places, cut):
-    best = np.full((len(on), places, 2), asof.NOWHERE, np.int64)
-    ends = np.empty(len(right_on), np.int32)
-    sort.mark_runs(right_on, right_starts, ends)
-    cut = min(cut, len(on))
-    pointers = np.arange(len(right_on), dtype=np.int64)
-    for first, end in ((0, cut), (cut, len(on))):
-        group = int(np.searchsorted(starts, first, "right")) - 1
-        merge.merge(on, starts, first, end, group, right_on, right_starts, pointers, ends, forward, strict, best)
-    return best
-
-
-@given(runs=st.lists(st.integers(1, 4), min_size=1, max_size=5), places=st.integers(1, 6))
-def test_merge_takes_the_last_of_a_run_first(runs, places):
-    right_on = np.array([value for value, length in enumerate(runs) for _ in range(length)], np.int64)
-    bounds = np.array([0, len(right_on)], np.int64)
-    on, starts = np.array([0, len(runs)], np.int64), np.array([0, 2], np.int64)
-    backward = by_merging(on, starts, right_on, bounds, False, False, places, 1)
-    forward = by_merging(on, starts, right_on, bounds, True, False, places, 1)
-    order = sorted(range(len(right_on)), key=lambda i: (-right_on[i], -i))
-    assert [p for p in backward[1, :, 1] if p >= 0] == order[:places]
-    order = sorted(range(len(right_on)), key=lambda i: (right_on[i], -i))
-    assert [p for p in forward[0, :, 1] if p >= 0] == order[:places]
 
 
 def test_distances_beyond_a_signed_integer():

@@ -20,16 +20,16 @@ def test_the_planner_chooses_by_the_file_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "constants.toml"
-    path.write_text("probe_ns = 5_000\n")
+    path.write_text("pass_ns = 1_000_000_000\n")
     assert "constants" not in jn.plan(TABLE, TABLE, ASOF).explain()
-    assert jn.plan(TABLE, TABLE, ASOF).algorithm == "probe"
+    assert jn.plan(TABLE, TABLE, ASOF).algorithm == "merge"
     monkeypatch.setenv("JUNCTURE_CONSTANTS", str(path))
     plan = jn.plan(TABLE, TABLE, ASOF)
-    assert plan.algorithm == "merge"
+    assert plan.algorithm == "probe"
     assert f"  constants  measured, from {path} (JUNCTURE_CONSTANTS)\n" in plan.explain()
     assert json.loads(plan.explain(format="json"))["resources"]["constants"] == str(path)
     monkeypatch.setenv("JUNCTURE_CONSTANTS", "")
-    assert jn.plan(TABLE, TABLE, ASOF).algorithm == "probe"
+    assert jn.plan(TABLE, TABLE, ASOF).algorithm == "merge"
 
 
 def test_what_a_file_leaves_out_is_built_in(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_every_join_takes_stats_and_refuses_others(spec):
     assert plan.stats.left.rows == 7
     assert plan.stats.left.is_given("rows")
     assert "7 rows (given)" in plan.explain()
-    with pytest.raises(jn.SpecError, match=r"stats=\{'left': 7\} is a dict. Expected what is known of both sides"):
+    with pytest.raises(jn.SpecError, match=r"stats=\{'left': 7\} \(dict\) is not statistics of both sides"):
         jn.plan(TABLE, TABLE, spec, stats={"left": 7})
 
 

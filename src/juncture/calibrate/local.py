@@ -37,6 +37,8 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
     probe_ns, merge_ns = (
         _core_ns(small, large, Asof(on="at", by="key"), algorithm) / rows for algorithm in ("probe", "merge")
     )
+    ordered = large.sort_by("at")
+    pass_ns = _core_ns(ordered, ordered, Asof(on="at", by="key"), "merge") / (2 * rows)
     report("range joins")
     one_each = _core_ns(large, second, Range(on="place", lower=0, upper=0), "binary_search")
     many_each = _core_ns(large, second, Range(on="place", lower=0, upper=_WIDE), "binary_search")
@@ -56,6 +58,7 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
         "order_ns": order_ns,
         "probe_ns": probe_ns,
         "merge_ns": merge_ns,
+        "pass_ns": pass_ns,
         "arrange_ns": arrange_ns,
         "span_pair_ns": span_pair_ns,
         "block_pair_ns": block_pair_ns,

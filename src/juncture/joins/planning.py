@@ -97,6 +97,42 @@ def plan(
     >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
     {'ts': [1, 2]}
     """
+    return _planned(
+        left,
+        right,
+        spec,
+        algorithm=algorithm,
+        spark=spark,
+        lazy=lazy,
+        memory=memory,
+        maintain_order=maintain_order,
+        stats=stats,
+        left_order=left_order,
+        right_order=right_order,
+        changes=changes,
+        unmatched_deletes=unmatched_deletes,
+        samples_few=True,
+    )
+
+
+def _planned(
+    left: Any,
+    right: Any,
+    spec: Spec,
+    *,
+    algorithm: str,
+    spark: Any,
+    lazy: bool,
+    memory: str | int | None,
+    maintain_order: Literal["left"] | None,
+    stats: Stats | None,
+    left_order: Order | Sequence[Order] | None,
+    right_order: Order | Sequence[Order] | None,
+    changes: bool | ChangeFormat,
+    unmatched_deletes: Literal["error", "count"],
+    samples_few: bool,
+) -> Plan:
+    """Plan a join. Without ``samples_few``, small tables in memory are joined without a look at their rows."""
     if type(spec) not in ALGORITHMS:
         known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in ALGORITHMS)
         raise SpecError(
@@ -155,7 +191,9 @@ def plan(
     from juncture.local.resources import resources_here
 
     resources = replace(resources_here(memory), in_order=maintain_order is not None)
-    return in_process.plan(spec, left, right, algorithm=algorithm, stats=stats, resources=resources)
+    return in_process.plan(
+        spec, left, right, algorithm=algorithm, stats=stats, resources=resources, samples_few=samples_few
+    )
 
 
 def _plan_of_changes(
@@ -205,7 +243,7 @@ def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str,
     """
     refuse_unknown(function, arguments.pop("unknown"))
     meaning = {field.name: arguments.pop(field.name) for field in fields(kind) if field.name in arguments}
-    return plan(**arguments, spec=kind(**meaning)).execute()
+    return _planned(**arguments, spec=kind(**meaning), samples_few=False).execute()
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:

@@ -240,7 +240,7 @@ def _float_of(code: Any) -> Any:
 
 
 @inlined
-def _distance(low: Any, high: Any, floating: bool) -> Any:
+def distance_between(low: Any, high: Any, floating: bool) -> Any:
     """Return a distance that orders as an unsigned integer: of the codes, or the bits of the floats' distance."""
     if low == high:
         return np.uint64(0)
@@ -277,7 +277,7 @@ def choose(
     wanted
         Most matches. Candidates may have one more place, to detect a tie between the last match and the next row.
     tolerance, tolerance_step
-        The greatest distance, in the form of `_distance`: one and step 0, or one for each left row and step 1.
+        The greatest distance, in the form of `distance_between`: one and step 0, or one for each left row and step 1.
     later
         Whether the candidate ahead comes first at equal distance.
     pointers
@@ -315,9 +315,9 @@ def choose(
             candidates += 1
             near = far = np.uint64(0)
             if has_behind:
-                near = _distance(behind[slot, back, 0], on[slot], floating)
+                near = distance_between(behind[slot, back, 0], on[slot], floating)
             if has_ahead:
-                far = _distance(on[slot], ~ahead[slot, front, 0], floating)
+                far = distance_between(on[slot], ~ahead[slot, front, 0], floating)
             use_ahead = not has_behind or (has_ahead and (far < near or (later and far == near)))
             if barred or (far if use_ahead else near) > limit:
                 break

@@ -18,7 +18,7 @@ import numpy as np
 from juncture.kernels.array_types import BytesOut, Codes, IntCube, IntCubeOut, Ints, IntsOut
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.compiled import compiled, inlined
-from juncture.kernels.merge import advance
+from juncture.kernels.search import advance
 
 FAN_BITS = 4
 FAN = 1 << FAN_BITS

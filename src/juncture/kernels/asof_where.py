@@ -11,7 +11,7 @@ import numpy as np
 
 from juncture.kernels.array_types import Ints, IntTableOut
 from juncture.kernels.compiled import compiled
-from juncture.kernels.merge import advance
+from juncture.kernels.search import advance
 
 FIRST, COUNT = range(2)
 

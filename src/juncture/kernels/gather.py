@@ -64,3 +64,14 @@ def scatter_words(values: Words, rows: Codes, places: Codes, targets: WordsOut) 
     """Copy the values of some rows to their places in ``targets``."""
     for i in range(len(rows)):
         targets[places[i]] = values[rows[i]]
+
+
+@compiled
+def take_words(values: Words, rows: Ints, targets: WordsOut) -> int:
+    """Copy the values that pointers name, and return how many pointers are negative, whose targets become 0."""
+    missing = 0
+    for i in range(len(rows)):
+        row = rows[i]
+        missing += row < 0
+        targets[i] = values[row] if row >= 0 else np.uint64(0)
+    return missing

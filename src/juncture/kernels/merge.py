@@ -1,6 +1,16 @@
-"""As-of joins of two sorted sides: one pass lists the best right rows for each left slot.
+"""As-of joins of two sides that ascend by ``on``: one pass over both, with the latest right row of each key at hand.
 
-Slots, groups and candidates are those of `juncture.kernels.asof`.
+A *position* is the place of a right row in the ascending order of ``on``. The first pass finds, for each left row and
+direction, the position of its nearest right row. Further matches and ties follow from ``before`` and ``after``, which
+link each position to its neighbours of the same key. The rows at the positions are numbered so that, of rows that are
+equal by key and ``on``, the winner of the tie comes first where a pass looks at them.
+
+Two left rows at 2 and 6 of key 0, and right rows at 1, 4, 4, 9 of keys 0, 0, 1, 0::
+
+    nearest positions backward  [0, 1]
+    nearest positions forward   [1, 3]
+    before                      [-1, 0, -1, 1]
+    after                       [1, 3, -1, -1]
 """
 
 from __future__ import annotations
@@ -9,89 +19,487 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Codes, IntCubeOut, Ints
+from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut, Words
+from juncture.kernels.asof import BEYOND, FIRST_TIED, MATCHED, NOTHING, NOWHERE, TIED, distance_between
 from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.hash_table import EMPTY
 
+DISORDER, REPEAT = 1, 2
+"""What `order_of_values` finds: values that descend, and equal ones."""
 
-@inlined
-def advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> Any:
-    """Return the first position whose value is greater than another (or not less, unless inclusive)."""
-    step = 1
-    while position + step <= end and (
-        on[position + step - 1] < value or (inclusive and on[position + step - 1] == value)
-    ):
-        position += step
-        step *= 2
-    span = min(step - 1, end - position)
-    while span > 0:
-        half = span >> 1
-        middle = on[position + half]
-        if middle < value or (inclusive and middle == value):
-            position += half + 1
-            span -= half + 1
-        else:
-            span = half
-    return position
+_BLOCK = 4096
+_SHORT = 32
+_NO_LIMIT = np.uint64(2**64 - 1)
 
 
 @compiled
-def merge(
-    on: Ints,
-    starts: Ints,
-    first_slot: int,
-    end_slot: int,
-    group: int,
-    right_on: Ints,
-    right_starts: Ints,
-    pointers: Ints,
-    run_ends: Codes,
-    forward: bool,
-    strict: bool,
-    best: IntCubeOut,
-) -> None:
-    """List the best right rows for each slot in one pass over two sorted sides.
+def order_of_values(on: Ints, first: int, end: int) -> int:
+    """Return whether values descend somewhere (`DISORDER`) or repeat (`REPEAT`), as bits.
 
     Parameters
     ----------
-    on, starts
-        The left slots, and the first slot of each group.
-    first_slot, end_slot, group
-        The range of slots, and the group of the first.
-    right_on, right_starts, pointers
-        The right rows, sorted into the same groups by value and ascending tie order.
-    run_ends
-        End of each right row's run of equal values. Read only if forward.
-    strict
-        Whether equal values do not match.
-    best
-        Out: ``[slot, place, (rank, pointer)]``, filled for the whole range, already spread.
+    on
+        The values.
+    first, end
+        The range to look at, with the value before the first.
 
     Notes
     -----
-    Linear in both sides. It gallops from one slot to the next, so few slots against many right rows cost O(log n) each.
+    One pass, vectorized in blocks, which ends at the first block that descends.
     """
-    places = best.shape[1]
-    inclusive = forward == strict
-    position: Any = np.int64(-1)
-    for slot in range(first_slot, end_slot):
-        while slot >= starts[group + 1]:
-            group += 1
-            position = np.int64(-1)
-        if position < 0:
-            position = right_starts[group]
-        end = right_starts[group + 1]
-        position = advance(right_on, position, end, on[slot], inclusive)
+    found = 0
+    start = max(first, 1)
+    while start < end:
+        stop = min(start + _BLOCK, end)
+        descents = 0
+        repeats = 0
+        for i in range(start, stop):
+            descents += on[i] < on[i - 1]
+            repeats += on[i] == on[i - 1]
+        if descents > 0:
+            return DISORDER | REPEAT
+        if repeats > 0:
+            found = REPEAT
+        start = stop
+    return found
+
+
+@compiled
+def nearest_positions(
+    keys: Codes,
+    on: Ints,
+    first: int,
+    end: int,
+    right_keys: Codes,
+    right_on: Ints,
+    forward: bool,
+    strict: bool,
+    latest: CodesOut,
+    positions: CodesOut,
+) -> None:
+    """Find the position of the nearest right row of each left row, in one direction.
+
+    Parameters
+    ----------
+    keys, on
+        Key code and ``on`` code of the left rows, which all ascend by ``on``, also those of the key `EMPTY`.
+    first, end
+        The range of left rows to work on.
+    right_keys, right_on
+        Those of the right rows, by position. A key `EMPTY` matches nothing.
+    forward, strict
+        The direction, and whether equal values do not match.
+    latest
+        Scratch: a spare place, and then one for each key code, filled with `NOWHERE`.
+    positions
+        Out: a position for each left row, `NOWHERE` where there is none; anything for left rows of the key `EMPTY`.
+
+    Notes
+    -----
+    Linear in the right rows up to the last that the range can match, and in the left rows: 2 ns for each. Memory is
+    read in order, and no branch depends on how the sides interleave.
+    """
+    if first >= end:
+        return
+    single = len(latest) == 2
+    one, count = np.uint64(1), np.uint64(len(right_on))
+    row, stop = np.uint64(first), np.uint64(end)
+    if not forward:
+        # Rows before the first left row matter only by the latest of each key.
+        position = _start(right_on, on[row], not strict)
+        for passed in range(_latest_before(right_keys, position) if single else 0, position):
+            latest[right_keys[passed] + 1] = passed
+        place = np.uint64(position)
+        while row < stop and place < count:
+            value, other = on[row], right_on[place]
+            passes = np.uint64(other < value) | (np.uint64(other == value) & np.uint64(not strict))
+            # A row that is not passed yet is written to the spare place, so that no branch has to be predicted.
+            latest[np.uint64(right_keys[place] + 1) * passes] = place
+            positions[row] = latest[np.uint64(keys[row] + 1)]
+            place += passes
+            row += one - passes
+        while row < stop:
+            positions[row] = latest[np.uint64(keys[row] + 1)]
+            row += one
+        return
+    position = _start(right_on, on[stop - one], strict)
+    for passed in range(_latest_after(right_keys, position) if single else len(right_on) - 1, position - 1, -1):
+        latest[right_keys[passed] + 1] = passed
+    # Both sides are walked backward, and the places counted from one.
+    place, row = np.uint64(position), stop
+    stop = np.uint64(first)
+    while row > stop and place > np.uint64(0):
+        value, other = on[row - one], right_on[place - one]
+        passes = np.uint64(other > value) | (np.uint64(other == value) & np.uint64(not strict))
+        latest[np.uint64(right_keys[place - one] + 1) * passes] = place - one
+        positions[row - one] = latest[np.uint64(keys[row - one] + 1)]
+        place -= passes
+        row -= one - passes
+    while row > stop:
+        positions[row - one] = latest[np.uint64(keys[row - one] + 1)]
+        row -= one
+
+
+@compiled
+def nearest_without_keys(
+    on: Ints, first: int, end: int, right_on: Ints, forward: bool, strict: bool, positions: CodesOut
+) -> None:
+    """Find the position of the nearest right row of each left row, in one direction, where all rows have one key.
+
+    Parameters
+    ----------
+    on, first, end, right_on, forward, strict, positions
+        As for `nearest_positions`.
+
+    Notes
+    -----
+    Four walks over a quarter of the left rows each take turns, since each step of a walk waits for the one before:
+    1 ns for each row of both sides.
+    """
+    inclusive = np.uint64(forward == strict)
+    one, count, stop = np.uint64(1), np.uint64(len(right_on)), np.uint64(end)
+    quarter = np.uint64(max(end - first, 0) // 4)
+    row0 = np.uint64(first)
+    row1, row2, row3 = row0 + quarter, row0 + quarter * np.uint64(2), row0 + quarter * np.uint64(3)
+    stop0, stop1, stop2 = row1, row2, row3
+    place0 = place1 = place2 = place3 = np.uint64(0)
+    if first < end:
+        place0 = np.uint64(_start(right_on, on[row0], inclusive > 0))
+        place1 = np.uint64(_start(right_on, on[row1], inclusive > 0))
+        place2 = np.uint64(_start(right_on, on[row2], inclusive > 0))
+        place3 = np.uint64(_start(right_on, on[row3], inclusive > 0))
+    # No walk is ahead of the last one, which may therefore be the only one to reach the end of the right side.
+    while row0 < stop0 and row1 < stop1 and row2 < stop2 and row3 < stop and place3 < count:
+        passes0 = _passes(right_on[place0], on[row0], inclusive)
+        passes1 = _passes(right_on[place1], on[row1], inclusive)
+        passes2 = _passes(right_on[place2], on[row2], inclusive)
+        passes3 = _passes(right_on[place3], on[row3], inclusive)
+        place0, place1, place2, place3 = place0 + passes0, place1 + passes1, place2 + passes2, place3 + passes3
+        positions[row0] = place0
+        positions[row1] = place1
+        positions[row2] = place2
+        positions[row3] = place3
+        row0, row1 = row0 + (one - passes0), row1 + (one - passes1)
+        row2, row3 = row2 + (one - passes2), row3 + (one - passes3)
+    _walk_on(on, row0, stop0, place0, right_on, inclusive, positions)
+    _walk_on(on, row1, stop1, place1, right_on, inclusive, positions)
+    _walk_on(on, row2, stop2, place2, right_on, inclusive, positions)
+    _walk_on(on, row3, stop, place3, right_on, inclusive, positions)
+    # So far the positions count the right rows that lie before.
+    for row in range(first, end):
         if not forward:
-            for place in range(min(places, position - right_starts[group])):
-                best[slot, place, 0] = right_on[position - 1 - place]
-                best[slot, place, 1] = pointers[position - 1 - place]
+            positions[row] -= 1
+        elif positions[row] == len(right_on):
+            positions[row] = NOWHERE
+
+
+@inlined
+def _passes(other: Any, value: Any, inclusive: Any) -> Any:
+    """Return 1 if a right value lies before a left one, else 0, without a branch."""
+    return np.uint64(other < value) | (np.uint64(other == value) & inclusive)
+
+
+@inlined
+def _walk_on(on: Any, row: Any, stop: Any, place: Any, right_on: Any, inclusive: Any, positions: Any) -> None:
+    """Finish a walk."""
+    one, count = np.uint64(1), np.uint64(len(right_on))
+    while row < stop and place < count:
+        passes = _passes(right_on[place], on[row], inclusive)
+        place += passes
+        positions[row] = place
+        row += one - passes
+    while row < stop:
+        positions[row] = place
+        row += one
+
+
+@inlined
+def _latest_before(keys: Any, position: Any) -> Any:
+    """Return the last position before one whose row has a key; 0 if none has."""
+    while position > 0:
+        position -= 1
+        if keys[position] != EMPTY:
+            return position
+    return np.int64(0)
+
+
+@inlined
+def _latest_after(keys: Any, position: Any) -> Any:
+    """Return the first position from one on whose row has a key; the last one if none has."""
+    while position < len(keys) - 1 and keys[position] == EMPTY:
+        position += 1
+    return min(position, len(keys) - 1)
+
+
+@inlined
+def _start(on: Any, value: Any, inclusive: Any) -> Any:
+    """Return how many values are less, or not greater if inclusive, by bisection."""
+    low = np.int64(0)
+    span = np.int64(len(on))
+    while span > 0:
+        half = span >> 1
+        middle = on[low + half]
+        if middle < value or (inclusive and middle == value):
+            low += half + 1
+            span -= half + 1
+        else:
+            span = half
+    return low
+
+
+@compiled
+def link(keys: Codes, latest: CodesOut, before: CodesOut, after: CodesOut) -> None:
+    """Link each position to its neighbours of the same key.
+
+    Parameters
+    ----------
+    keys
+        Key code of the right row at each position.
+    latest
+        Scratch: a place for each key code, filled with `NOWHERE`.
+    before, after
+        Out: the previous and the next position of the same key, `NOWHERE` at the ends.
+    """
+    for position in range(len(keys)):
+        key = keys[position]
+        before[position] = NOWHERE
+        after[position] = NOWHERE
+        if key == EMPTY:
             continue
-        place = 0
-        run: Any = position
-        while place < places and run < end:
-            run_end = np.int64(run_ends[run])
-            for i in range(min(places - place, run_end - run)):
-                best[slot, place, 0] = ~right_on[run]
-                best[slot, place, 1] = pointers[run_end - 1 - i]
-                place += 1
-            run = run_end
+        previous = latest[key]
+        latest[key] = position
+        before[position] = previous
+        if previous >= 0:
+            after[previous] = position
+
+
+@compiled
+def list_ties(keys: Codes, on: Ints, latest: CodesOut, positions: CodesOut, heads: CodesOut) -> int:
+    """List the positions of rows that are equal by key and ``on``, and return how many there are.
+
+    Parameters
+    ----------
+    keys, on
+        Key code and ``on`` code of the right row at each position.
+    latest
+        Scratch: a place for each key code, filled with `NOWHERE`.
+    positions, heads
+        Out: each such position, and the first one that it is equal to; those of one head ascend. There has to be room
+        for all positions.
+
+    Notes
+    -----
+    Only rows whose ``on`` is that of a neighbour are looked at: one comparison for each of the others.
+    """
+    count = 0
+    start = 0
+    while start + 1 < len(on):
+        if on[start + 1] != on[start]:
+            start += 1
+            continue
+        position = start
+        while position < len(on) and on[position] == on[start]:
+            key = keys[position]
+            if key != EMPTY:
+                # The first position of the key in this run; below -1 once it is listed.
+                entry = np.int64(latest[key])
+                head = entry if entry >= NOWHERE else -2 - entry
+                if head < start:
+                    latest[key] = position
+                else:
+                    if entry == head:
+                        positions[count] = head
+                        heads[count] = head
+                        latest[key] = -2 - head
+                        count += 1
+                    positions[count] = position
+                    heads[count] = head
+                    count += 1
+            position += 1
+        start = position
+    return count
+
+
+@compiled
+def order_short_runs(starts: Ints, keys: IntTable, order: IntsOut) -> bool:
+    """Order the rows within runs by several keys each, and return whether all runs are short enough for that.
+
+    Parameters
+    ----------
+    starts
+        The first row of each run, and the number of rows at the end.
+    keys
+        ``[key, row]``, the most significant key first.
+    order
+        Out: the rows, those of each run ascending by their keys.
+
+    Notes
+    -----
+    Insertion sort: most runs of tied rows have two rows.
+    """
+    for run in range(len(starts) - 1):
+        first, end = starts[run], starts[run + 1]
+        if end - first > _SHORT:
+            return False
+        for row in range(first, end):
+            place = row
+            while place > first:
+                other = order[place - 1]
+                is_less = False
+                for key in range(len(keys)):
+                    if keys[key, row] != keys[key, other]:
+                        is_less = keys[key, row] < keys[key, other]
+                        break
+                if not is_less:
+                    break
+                order[place] = other
+                place -= 1
+            order[place] = row
+    return True
+
+
+@compiled
+def choose_single(
+    keys: Codes,
+    on: Ints,
+    rows: Codes,
+    first: int,
+    end: int,
+    nearest: Codes,
+    right_on: Ints,
+    right_rows: Codes,
+    tolerance: Words,
+    floating: bool,
+    pointers: IntsOut,
+    counts: IntsOut,
+) -> None:
+    """Write the one match of each left row, in one direction, where no tie is counted and no row is barred.
+
+    Parameters
+    ----------
+    keys, on, rows, first, end
+        As for `choose_positions`.
+    nearest
+        The nearest position of each left row.
+    right_on, right_rows
+        The right rows by position, and their numbers; without items if positions are row numbers.
+    tolerance, floating
+        As for `choose_positions`.
+    pointers
+        Out: the right row of each left row.
+    counts
+        Out: the counters of `juncture.kernels.asof`, added to.
+    """
+    is_unlimited = len(tolerance) == 1 and tolerance[0] == _NO_LIMIT
+    own_limit, numbered = len(tolerance) > 1, len(right_rows) > 0
+    matched = candidates = usable = 0
+    for i in range(first, end):
+        row = np.int64(rows[i]) if len(rows) > 0 else np.int64(i)
+        position = np.int64(nearest[i])
+        is_usable = keys[i] != EMPTY
+        is_candidate = is_usable and position >= 0
+        is_match = is_candidate
+        if is_candidate and not is_unlimited:
+            low, high = min(on[i], right_on[position]), max(on[i], right_on[position])
+            is_match = distance_between(low, high, floating) <= tolerance[row if own_limit else 0]
+        if numbered and is_match:
+            position = np.int64(right_rows[position])
+        pointers[row] = position if is_match else NOWHERE
+        usable += is_usable
+        candidates += is_candidate
+        matched += is_match
+    counts[MATCHED] += matched
+    counts[BEYOND] += candidates - matched
+    counts[NOTHING] += usable - candidates
+
+
+@compiled
+def choose_positions(
+    keys: Codes,
+    on: Ints,
+    rows: Codes,
+    barred: Bytes,
+    first: int,
+    end: int,
+    behind: Codes,
+    ahead: Codes,
+    right_on: Ints,
+    before: Codes,
+    after: Codes,
+    behind_rows: Codes,
+    ahead_rows: Codes,
+    wanted: int,
+    places: int,
+    tolerance: Words,
+    floating: bool,
+    later: bool,
+    pointers: IntTableOut,
+    counts: IntsOut,
+) -> None:
+    """Write each left row's matches: the right rows at the least distances, within the tolerance.
+
+    Parameters
+    ----------
+    keys, on, rows
+        The left rows in ascending order, and their numbers; without items if these are the rows in their order.
+    barred
+        By row number, 1 where no distance is small enough; without items if there are no such rows.
+    first, end
+        The range of left rows to work on.
+    behind, ahead
+        The nearest positions backward and forward; without items where a direction is not wanted.
+    right_on, before, after
+        The right rows by position, linked; links may be without items if one place is wanted.
+    behind_rows, ahead_rows
+        The right row at each position, as each direction looks at them; without items if positions are row numbers.
+    wanted, places
+        The most matches, and one more where a tie between the last that is taken and the first that is not is counted.
+    tolerance
+        The greatest distance, as `distance_between` has it: one, or one for each row number.
+    floating, later
+        Whether codes stand for floats, and whether of two rows at the same distance the one ahead comes first.
+    pointers
+        Out: for each left row, right rows, best first. Comes filled with `NOWHERE`.
+    counts
+        Out: the counters of `juncture.kernels.asof`, added to.
+    """
+    own_limit = len(tolerance) > 1
+    for i in range(first, end):
+        if keys[i] == EMPTY:
+            continue
+        row = np.int64(rows[i]) if len(rows) > 0 else np.int64(i)
+        back = np.int64(behind[i]) if len(behind) > 0 else np.int64(NOWHERE)
+        front = np.int64(ahead[i]) if len(ahead) > 0 else np.int64(NOWHERE)
+        limit = tolerance[row if own_limit else 0]
+        is_barred = len(barred) > 0 and barred[row] != 0
+        has_candidate = back >= 0 or front >= 0
+        taken = 0
+        last = np.int64(NOWHERE)
+        last_ahead = False
+        while taken < places and (back >= 0 or front >= 0) and not is_barred:
+            near = far = np.uint64(0)
+            if back >= 0:
+                near = distance_between(right_on[back], on[i], floating)
+            if front >= 0:
+                far = distance_between(on[i], right_on[front], floating)
+            use_ahead = back < 0 or (front >= 0 and (far < near or (later and far == near)))
+            if (far if use_ahead else near) > limit:
+                break
+            position = front if use_ahead else back
+            if taken < wanted:
+                if use_ahead:
+                    pointers[row, taken] = ahead_rows[position] if len(ahead_rows) > 0 else position
+                else:
+                    pointers[row, taken] = behind_rows[position] if len(behind_rows) > 0 else position
+            elif use_ahead == last_ahead and right_on[position] == right_on[last]:
+                counts[TIED] += 1
+                counts[FIRST_TIED] = row if counts[FIRST_TIED] < 0 else min(row, counts[FIRST_TIED])
+            taken += 1
+            last = position
+            last_ahead = use_ahead
+            if taken < places:
+                if use_ahead:
+                    front = np.int64(after[position])
+                else:
+                    back = np.int64(before[position])
+        counts[MATCHED if taken > 0 else BEYOND if has_candidate else NOTHING] += 1

@@ -51,6 +51,27 @@ def bucket_of(value: Any, minimum: Any, shift: Any) -> Any:
     return np.int64((np.uint64(value) - np.uint64(minimum)) >> np.uint64(shift))
 
 
+@inlined
+def advance(on: Ints, position: Any, end: int, value: int, inclusive: bool) -> Any:
+    """Return the first position from here whose value is past another: greater, or not less unless inclusive."""
+    step = 1
+    while position + step <= end and (
+        on[position + step - 1] < value or (inclusive and on[position + step - 1] == value)
+    ):
+        position += step
+        step *= 2
+    span = min(step - 1, end - position)
+    while span > 0:
+        half = span >> 1
+        middle = on[position + half]
+        if middle < value or (inclusive and middle == value):
+            position += half + 1
+            span -= half + 1
+        else:
+            span = half
+    return position
+
+
 @compiled
 def plan_index(on: Ints, starts: Ints, rows_per_bucket: int, groups: IntTableOut) -> int:
     """Plan the buckets of each sorted group, and return the number of index entries. Constant time for each group.

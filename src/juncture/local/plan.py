@@ -111,6 +111,7 @@ def plan(
     algorithm: str,
     stats: Stats | None,
     resources: Resources,
+    samples_few: bool = True,
 ) -> Plan:
     """Plan a join of Arrow tables, streams and Parquet files.
 
@@ -120,6 +121,8 @@ def plan(
         As for `juncture.plan`.
     resources
         What the join may use.
+    samples_few
+        Whether to sample small tables, too, as `explain()` shows them.
 
     Raises
     ------
@@ -135,7 +138,10 @@ def plan(
         answer = FrameAnswer.of(resolved, schemas, ours.given.frame, theirs.given.frame, theirs.given.number)
     join = answer.run
     given = stats or Stats()
-    looked = ours.look(join, "left", given.left), theirs.look(join, "right", given.right)
+    looked = (
+        ours.look(join, "left", given.left, samples_few=samples_few),
+        theirs.look(join, "right", given.right, samples_few=samples_few),
+    )
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
     choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
 

@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import array_of, plain
 from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.statistics import SideStats, combined
 from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.sources import ParquetSource, Source, TableSource
+from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
 from juncture.runtime.zone_maps import ends_of, extent_of
 from juncture.spec.asof import ResolvedAsof
@@ -30,6 +32,9 @@ from juncture.spec.schema import Side, is_fixed
 
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, at most."""
+
+_FEW_ROWS = 10_000
+"""Rows of a table that any algorithm joins in about the time that a look at some of them takes."""
 
 _PARTS_MOST = 16
 """In how many parts of a side."""
@@ -54,7 +59,7 @@ class Looked:
     rows: pa.Table | None = None
 
 
-def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked:
+def look(join: Resolved, side: Side, source: Source, given: SideStats, *, samples_few: bool = True) -> Looked:
     """Return what is known of a side: what it declares, what a sample shows, and what the caller states.
 
     Parameters
@@ -63,6 +68,8 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked
         The join, which side it is, and its rows.
     given
         What the caller says. It is not gathered again, but does not stand against what the side declares.
+    samples_few
+        Whether to look at rows of a small table, too.
 
     Raises
     ------
@@ -77,7 +84,8 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats) -> Looked
     source = working_source(source, join.left_schema if side == "left" else join.right_schema)
     found = _Look(join, side, source)
     found.declared()
-    found.sampled(given)
+    if samples_few or source.num_rows > _FEW_ROWS or isinstance(source, ParquetSource):
+        found.sampled(given)
     return Looked(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
 
 
@@ -162,9 +170,8 @@ class _Look:
         if len(set(self._on)) == 1 and "is_sorted" not in self.figures:
             values = plain_column(rows, self._on[0]).drop_null()
             ascends = pc.all(pc.less_equal(values[:-1], values[1:]), min_count=0).as_py()
-            # That some rows ascend does not say that all do.
-            if not ascends or rows.num_rows == self._source.num_rows:
-                self._learn(name, is_sorted=bool(ascends))
+            # Algorithms that gain by order check all rows, so that a sample suffices to choose one.
+            self._learn(name, is_sorted=bool(ascends))
 
     def _measure(self, coded: Sequence[str]) -> None:
         """Correct the size of a row, since strings that come often take less in files than they do in memory."""
@@ -200,6 +207,11 @@ class _Look:
         each = max(1, -(-most // len(picked)))
         if isinstance(source, ParquetSource):
             return pa.Table.from_batches([source.first_rows(part, columns, each) for part in picked])
+        if isinstance(source, TableSource):
+            whole = [column for name in columns if (column := source.column(name)) is not None]
+            if len(whole) == len(columns):
+                rows = array_of(_spread_rows(source.num_rows, most), pa.int64())
+                return pa.table([take(column, rows) for column in whole], names=list(columns))
         return pa.concat_tables([rows for part in picked for rows in _by_chance(source, part, columns, each)])
 
     def _learn_on_range(self, name: str, ends: Sequence[pa.Array | None]) -> None:
@@ -234,15 +246,25 @@ def plain_column(rows: pa.Table, name: str) -> pa.Array:
 
 
 def _by_chance(source: Source, part: int, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:
-    """Yield some rows of a part, picked by chance, in order."""
+    """Yield some rows of a part, in order: one by chance of each of as many equal ranges."""
     total = source.part_rows[part]
-    wanted = np.sort(np.random.default_rng(part).choice(total, min(rows, total), replace=False))
-    start = 0
+    if total <= rows:
+        yield from (pa.Table.from_batches([batch]) for batch in source.read(part, columns))
+        return
+    wanted, start = _spread_rows(total, rows), 0
     for batch in source.read(part, columns):
         first, end = np.searchsorted(wanted, (start, start + batch.num_rows))
         numbers = (wanted[first:end] - start).astype(np.int32)
         yield pa.table(taken(batch, columns, numbers), names=list(columns))
         start += batch.num_rows
+
+
+def _spread_rows(total: int, count: int) -> npt.NDArray[np.int64]:
+    """Return row numbers in order: one of each of as many equal ranges, at an offset that follows no period."""
+    count = min(count, total)
+    numbers = np.arange(count)
+    # The fractional parts of multiples of the golden ratio are spread evenly.
+    return np.asarray((numbers + numbers * 0.618033988749895 % 1) * (total / max(count, 1)), np.int64)
 
 
 def _counts(columns: Sequence[pa.Array]) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:

@@ -90,12 +90,14 @@ def _probe_s(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     # The right side goes by once for each piece of the left one.
     pieces = max(1, math.ceil(left * _PIECE_ROW_BYTES / planning.resources.memory_bytes))
-    return spread_s(planning, left * c.order_ns + pieces * right * c.probe_ns)
+    return c.index_s + spread_s(planning, left * c.order_ns + pieces * right * c.probe_ns)
 
 
 def _merge_s(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
-    return spread_s(planning, left * c.order_ns + right * c.merge_ns)
+    left_ns = c.pass_ns if planning.stats.left.is_sorted else c.order_ns
+    right_ns = c.pass_ns if planning.stats.right.is_sorted else c.merge_ns
+    return spread_s(planning, left * left_ns + right * right_ns)
 
 
 def _broadcast_s(planning: PlanningInput) -> float:
@@ -142,7 +144,11 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
         Algorithm("probe", "sort the left side, in parts if needed, and stream the right side past it", _probe_s),
         Algorithm(
-            "merge", "sort both sides and merge them in one pass", _merge_s, holds="right", rules=(fits_in_memory,)
+            "merge",
+            "pass over both sides once, in order; sort a side that is not sorted",
+            _merge_s,
+            holds="right",
+            rules=(fits_in_memory,),
         ),
     ),
     "spark": (

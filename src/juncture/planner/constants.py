@@ -51,8 +51,10 @@ class Constants:
         Add a match to an aggregate.
     order_ns
         In-process, bring a left row into order, and give it out again.
-    probe_ns, merge_ns
-        In-process, find the place of a right row; sort it and walk past it.
+    probe_ns, merge_ns, pass_ns
+        In-process, find the place of a right row; sort it and pass over it; pass over a row of a side that is sorted.
+    index_s
+        In-process, make the index that right rows are looked up in, however small.
     arrange_ns
         In-process, sort a right row by a limited expression, or find the span of a left one.
     span_pair_ns, block_pair_ns, nested_pair_ns
@@ -91,6 +93,8 @@ class Constants:
     order_ns: float = 360
     probe_ns: float = 90
     merge_ns: float = 220
+    pass_ns: float = 15
+    index_s: float = 0.001
     arrange_ns: float = 150
     span_pair_ns: float = 30
     block_pair_ns: float = 50

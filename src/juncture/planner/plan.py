@@ -51,9 +51,9 @@ class Plan(Decision):
     >>> quotes = pa.table({"ts": [1, 4, 9], "bid": [9.5, 10.5, 12.0]})
     >>> plan = jn.plan(trades, quotes, jn.Asof(on="ts"))
     >>> plan.engine, plan.algorithm
-    ('local', 'probe')
+    ('local', 'merge')
     >>> plan
-    As-of join in-process by probe: lowest estimated cost; next is merge
+    As-of join in-process by merge: lowest estimated cost; next is probe
       left    2 rows, about 32 B
       right   3 rows, about 48 B
       output  about 2 rows

@@ -124,6 +124,11 @@ class TableSource(Source):
         start = part * _SLICE_ROWS
         yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
 
+    def column(self, name: str) -> pa.Array | None:
+        """Return the values of a column without copying them, if they lie in one piece."""
+        chunks = self.table.column(name)
+        return chunks.chunk(0) if chunks.num_chunks == 1 else None
+
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns."""
         return int(self.table.select(columns).nbytes)

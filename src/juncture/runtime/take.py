@@ -15,7 +15,7 @@ from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, 
 from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sources import ParquetSource, Source
+from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.threads import slices
 from juncture.spec.schema import is_fixed
 
@@ -36,6 +36,8 @@ def select(
     """
     if not columns:
         return []
+    if rows is None and isinstance(source, TableSource):
+        return [source.table.column(name) for name in columns]
     edges = source.bounds if rows is None else np.searchsorted(rows, source.bounds)
     parts = [part for part in range(len(source.part_rows)) if edges[part] < edges[part + 1]]
     types = [source.schema.field(name).type for name in columns]
@@ -125,6 +127,10 @@ def gather(
     """
     if not columns:
         return []
+    if isinstance(source, TableSource):
+        arrays = [array for name in columns if (array := source.column(name)) is not None]
+        if len(arrays) == len(columns):
+            return [_taken(array, pointers, context) for array in arrays]
     positions, edges = _by_part(source, pointers, context)
     types = [source.schema.field(name).type for name in columns]
     targets: list[_Scattered | _Kept] = [
@@ -153,6 +159,43 @@ def gather(
         if phase is not None:
             context.progress.of(phase)(done, len(parts))
     return [target.finish(context) for target in targets]
+
+
+def _taken(array: pa.Array, pointers: Ints, context: JoinContext) -> pa.ChunkedArray:
+    """Return the rows of an array that pointers name; null where they are negative."""
+    data_type = array.type
+    if not is_fixed(data_type):
+        values = array if pat.is_dictionary(data_type) else plain(array)
+        cut = slices(len(pointers), -(-len(pointers) // _SLICE_ROWS))
+        taken = context.threads.map(partial(ordered, values, pointers, data_type), cut)
+        return pa.chunked_array([chunk for several in taken for chunk in several], data_type)
+    width = data_type.bit_width // 8
+    item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
+    values = raw_values(array, item)
+    # Arrow's own allocator reuses pages, which NumPy would have the system clear each time.
+    buffer = pa.allocate_buffer(len(pointers) * width)
+    target = np.frombuffer(buffer, item).reshape((len(pointers), *values.shape[1:]))
+    if len(values) == 0:
+        target[:] = 0
+
+    def take_range(part: tuple[int, int]) -> int:
+        rows, out = pointers[slice(*part)], target[slice(*part)]
+        if len(values) == 0:
+            return len(rows)
+        if values.ndim == 1 and item.itemsize == 8:
+            return kernels.take_words(values, rows, out)
+        np.take(values, rows, axis=0, out=out, mode="clip")
+        return int(np.count_nonzero(rows < 0))
+
+    parts = slices(len(pointers), context.threads.count, least=_SLICE_LEAST)
+    missing = sum(context.threads.map(take_range, parts))
+    valid = pointers >= 0 if missing else None
+    present = validity(array)
+    if present is not None:
+        there = present[np.maximum(pointers, 0)]
+        valid = there if valid is None else there & valid
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.chunked_array([pa.Array.from_buffers(data_type, len(pointers), [bits, buffer])])
 
 
 def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Positions, Ints]:

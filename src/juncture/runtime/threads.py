@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
 from functools import partial
@@ -98,7 +98,8 @@ class Threads:
         An error in a task is raised here after running tasks have ended, and no further task is started.
         """
         function = _releasing(function) if self.is_frugal else function
-        if self._pool is None:
+        # One item is not worth waking another thread.
+        if self._pool is None or (isinstance(items, Sized) and len(items) <= 1):
             yield from map(function, items)
             return
         running: deque[Future[Result]] = deque()
@@ -162,10 +163,6 @@ class Threads:
 
     def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
         """Call a function with each item, and wait for all."""
-        if len(items) == 1:
-            # Waking another thread takes longer.
-            function(items[0])
-            return
         for _ in self.map(function, items):
             pass
 

@@ -24,6 +24,18 @@ from juncture.spec.schema import is_null_type
 Join = TypeVar("Join", bound=Resolved)
 
 
+_WORKING = {
+    each.id
+    for each in (
+        *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.float32(), pa.float64(), pa.decimal128(1), pa.decimal256(1), pa.date32(), pa.date64(), pa.time32("s")),
+        *(pa.time64("us"), pa.timestamp("s"), pa.duration("s"), pa.string(), pa.large_string(), pa.binary()),
+        *(pa.large_binary(), pa.binary(1)),
+    )
+}
+"""The types that are working types, whatever their parameters."""
+
+
 def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType:
     """Return the working type of a type. Within other types, set `nested`: dictionaries are decoded there.
 
@@ -32,6 +44,8 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
     >>> working_type(pa.list_(pa.dictionary(pa.int8(), pa.string_view())))
     ListType(list<item: large_string>)
     """
+    if data_type.id in _WORKING:
+        return data_type
     if is_null_type(data_type):
         return pa.int8() if nested else pa.null()
     if pat.is_dictionary(data_type):
@@ -73,11 +87,15 @@ def working(join: Join, left: Source, right: Source) -> tuple[Join, Source, Sour
 def working_join(join: Join) -> Join:
     """Return a join in working types."""
     left, right = (_working_schema(schema) for schema in (join.left_schema, join.right_schema))
+    if left is join.left_schema and right is join.right_schema and not join.aggregates:
+        return join
     aggregates = tuple(replace(each, type=working_type(each.type)) for each in join.aggregates)
     return replace(join, left_schema=left, right_schema=right, aggregates=aggregates)
 
 
 def _working_schema(schema: pa.Schema) -> pa.Schema:
+    if all(data_type.id in _WORKING for data_type in schema.types):
+        return schema
     return pa.schema([field.with_type(working_type(field.type)) for field in schema], schema.metadata)
 
 
@@ -86,6 +104,8 @@ def working_source(source: Source, schema: pa.Schema) -> Source:
 
     Nulls are in the indices of dictionaries, not in their values.
     """
+    if all(data_type.id in _WORKING for data_type in source.schema.types):
+        return source
     types = {}
     for field in source.schema:
         is_typed = is_null_type(field.type) and field.name in schema.names

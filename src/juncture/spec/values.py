@@ -32,6 +32,10 @@ _UNIT_NS: dict[str, Fraction | int] = {
 }
 
 
+_PYTHON = frozenset((type(None), bool, int, float, str, tuple, list, dict))
+"""Types whose values `plain` returns unchanged: looked up, since specs and statistics have many of them."""
+
+
 def plain(value: Any) -> Any:
     """Return NumPy numbers, booleans and texts as Python's, and other values unchanged.
 
@@ -43,6 +47,8 @@ def plain(value: Any) -> Any:
     >>> plain(np.int8(5)), plain(np.bool_(True)), plain(np.float32(0.1)), plain(Fraction(1, 4))
     (5, True, 0.1, Decimal('0.250'))
     """
+    if type(value) in _PYTHON:
+        return value
     if isinstance(value, np.bool_ | np.str_ | np.bytes_):
         return value.item()
     if isinstance(value, np.integer) and not isinstance(value, np.timedelta64):

@@ -14,8 +14,7 @@ from juncture.kernels.array_types import BytesOut, Ints, Mask, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.merge import load, order_ties, pointers_of, turned
-from juncture.local.asof.probe import Direction, RightRows
+from juncture.local.asof.right import Direction, RightRows, load, pointers_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
@@ -163,10 +162,31 @@ def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, 
     places = np.flatnonzero(last)
     ends = np.repeat(places + 1, np.diff(places, prepend=-1)).astype(np.int32)
     if right.ties != "ignore":
-        order_ties(pointers, ends, right, context)
+        _order_ties(pointers, ends, right, context)
     elif right.first:
-        return turned(pointers, ends)
+        return _turned(pointers, ends)
     return pointers
+
+
+def _order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinContext) -> None:
+    """Order the rows within each run of equal key and ``on``, the winner last."""
+    inside = np.ones(len(ends), np.bool_)
+    inside[1:] = ends[1:] == ends[:-1]
+    inside[:-1] |= inside[1:]
+    inside[:1] = ends[:1] > 1
+    places = np.flatnonzero(inside)
+    tied = pointers[places]
+    keys = tie_keys(right.source, right.tie_columns, tied, context)
+    keys = [~key for key in keys] if right.first else keys
+    pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
+
+
+def _turned(pointers: Ints, ends: Rows) -> Ints:
+    """Return the rows with each run of equal key and ``on`` turned round, so that the first of the table wins."""
+    places = np.arange(len(ends))
+    starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
+    turned: Ints = pointers[starts + ends - 1 - places]
+    return turned
 
 
 def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: JoinContext) -> None:

@@ -24,7 +24,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, sorted_by_key
 from juncture.local.asof.left import Left
-from juncture.local.asof.probe import Direction, RightRows
+from juncture.local.asof.right import Direction, RightRows
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.predicate.decompose.join_condition import equalities_of
 from juncture.predicate.decompose.shape import shape

@@ -18,7 +18,7 @@ from juncture.kernels.array_types import BytesOut, Ints, Mask
 from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, with_ties_broken
-from juncture.local.asof.probe import Direction, RightRows
+from juncture.local.asof.right import Direction, RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.threads import slices

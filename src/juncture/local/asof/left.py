@@ -1,4 +1,4 @@
-"""The left side of an as-of join, read into codes and sorted."""
+"""The left side of an as-of join, read into codes, and sorted by key and ``on`` for algorithms that search it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import RankCoder, StepCoder, no_limit, tolerances
 from juncture.columnar.tuple_encoding import OrderCoder
-from juncture.kernels.array_types import Codes, Ints, Words
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.asof.right import whole_codes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of, sort_slots
 from juncture.runtime.sources import Source
@@ -22,13 +23,13 @@ from juncture.spec.asof import ResolvedAsof
 
 
 @dataclass(frozen=True)
-class Left:
-    """Left rows as the algorithms see them.
+class LeftCodes:
+    """Left rows as codes, in their order.
 
     Attributes
     ----------
-    slots
-        The rows that can match, sorted.
+    codes, on
+        Key code and ``on`` code of each row. The key is `EMPTY` where a row cannot match.
     keys
         What their keys are coded by.
     limits
@@ -36,14 +37,39 @@ class Left:
         of Python's numbers, in steps of the domain.
     barred
         Rows whose own tolerance is null or negative; None if there are none.
-    rows
-        How many rows there are.
     null_on, null_key
         How many have no usable ``on``, or else a null key.
     blind
         The keys of rows for which neither holds, but that no right row is available to.
     seen
-        Of each slot, the code of that time; empty if all right rows are.
+        The code of the time up to which each row sees right rows; empty if it sees all.
+    """
+
+    codes: Codes
+    on: Ints
+    keys: KeyCodes
+    limits: Words | list[Any]
+    barred: npt.NDArray[np.bool_] | None
+    null_on: int
+    null_key: int
+    blind: Codes
+    seen: Ints
+
+
+@dataclass(frozen=True)
+class Left:
+    """Left rows in the order of key and ``on``.
+
+    Attributes
+    ----------
+    slots
+        The rows that can match, sorted.
+    keys, limits, barred, null_on, null_key, blind
+        As in `LeftCodes`.
+    rows
+        How many rows there are.
+    seen
+        As in `LeftCodes`, of each slot.
     """
 
     slots: Slots
@@ -57,7 +83,7 @@ class Left:
     seen: Ints
 
 
-def read_left(
+def read_codes(
     join: ResolvedAsof,
     source: Source,
     parts: range,
@@ -65,8 +91,8 @@ def read_left(
     context: JoinContext,
     *,
     seen_coder: OrderCoder | None = None,
-) -> Left:
-    """Read some parts of the left side, code and sort them.
+) -> LeftCodes:
+    """Read some parts of the left side as codes.
 
     Parameters
     ----------
@@ -80,10 +106,6 @@ def read_left(
         What the join may use.
     seen_coder
         The coder of the times up to which right rows are known, where that matters.
-
-    Notes
-    -----
-    The peak is 48 bytes a row, while it sorts.
     """
     first = int(source.bounds[parts.start])
     total = int(source.bounds[parts.stop]) - first
@@ -97,21 +119,40 @@ def read_left(
     for read in context.threads.map(reading.read, parts):
         done += read
         advance(done, total)
-    rows = _present(reading.codes)
-    if seen_coder is not None:
-        rows = rows[order_of([reading.seen[rows]], context)]
-    slots = sort_slots(reading.codes, reading.on, rows, max(keys.count, 1), context)
-    barred = reading.barred if reading.barred.any() else None
-    return Left(
-        slots=slots,
+    return LeftCodes(
+        codes=reading.codes,
+        on=reading.on,
         keys=keys,
         limits=reading.all_limits(),
-        barred=barred,
-        rows=total,
+        barred=reading.barred if reading.barred.any() else None,
         null_on=sum(reading.null_on),
         null_key=sum(reading.null_key),
         blind=np.concatenate([np.zeros(0, np.int32), *reading.blind]),
-        seen=reading.seen[slots.rows] if seen_coder is not None else reading.seen,
+        seen=reading.seen,
+    )
+
+
+def sorted_left(left: LeftCodes, context: JoinContext) -> Left:
+    """Return left rows in the order of key and ``on``, and of the time up to which they see right rows.
+
+    Notes
+    -----
+    The peak is 48 bytes a row.
+    """
+    rows = _present(left.codes)
+    if len(left.seen):
+        rows = rows[order_of([left.seen[rows]], context)]
+    slots = sort_slots(left.codes, left.on, rows, max(left.keys.count, 1), context)
+    return Left(
+        slots=slots,
+        keys=left.keys,
+        limits=left.limits,
+        barred=left.barred,
+        rows=len(left.codes),
+        null_on=left.null_on,
+        null_key=left.null_key,
+        blind=left.blind,
+        seen=left.seen[slots.rows] if len(left.seen) else left.seen,
     )
 
 
@@ -140,8 +181,10 @@ class _Reading:
         self.coder = coder
         self.keys = keys
         self.first = first
-        self.codes = np.empty(total, np.int32)
-        self.on = np.empty(total, np.int64)
+        # Without keys, all rows have the code 0.
+        self.codes = np.empty(total, np.int32) if join.left_by else np.zeros(total, np.int32)
+        self.whole = whole_codes(source, join.left_on, coder) if total == source.num_rows else None
+        self.on = np.empty(total, np.int64) if self.whole is None else self.whole[0]
         self.seen_coder = seen_coder
         self.seen = np.empty(total * (seen_coder is not None), np.int64)
         self.tolerance = None if join.tolerance is None else join.tolerance.column
@@ -170,13 +213,16 @@ class _Reading:
     def _code(self, batch: pa.RecordBatch, rows: slice) -> None:
         columns = [batch.column(name) for name in self.join.left_by]
         codes = self.codes[rows]
-        self.keys.add(columns, codes)
-        values, valid = self.coder.encode(batch.column(self.join.left_on))
-        self.on[rows] = values
+        if columns:
+            self.keys.add(columns, codes)
+        valid = self._code_on(batch, rows)
+        nullable = [] if self.join.nulls_equal else [each for each in columns if each.null_count or _hides_nulls(each)]
+        if valid is None and not nullable and self.seen_coder is None:
+            return
         usable = np.ones(len(codes), np.bool_) if valid is None else valid
         whole_key = np.ones(len(codes), np.bool_)
-        for column in [] if self.join.nulls_equal else columns:
-            present = validity(plain(column)) if column.null_count or _hides_nulls(column) else None
+        for column in nullable:
+            present = validity(plain(column))
             whole_key = whole_key if present is None else whole_key & present
         codes[~usable] = EMPTY
         self.null_on.append(int(np.count_nonzero(~usable)))
@@ -187,6 +233,14 @@ class _Reading:
             if sees is not None:
                 self.blind.append(codes[usable & whole_key & ~sees])
                 codes[~sees] = EMPTY
+
+    def _code_on(self, batch: pa.RecordBatch, rows: slice) -> Mask | None:
+        """Code the ``on`` values of a batch, and return which are usable, None for all."""
+        if self.whole is not None:
+            _, valid = self.whole
+            return None if valid is None else valid[rows]
+        self.on[rows], valid = self.coder.encode(batch.column(self.join.left_on))
+        return valid
 
     def _limit(self, array: pa.Array, rows: slice) -> None:
         if isinstance(self.coder, StepCoder):

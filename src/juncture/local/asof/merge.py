@@ -1,41 +1,106 @@
-"""The algorithm `merge`: sort both sides, and walk through them together.
+"""The algorithm `merge`: pass over both sides once, in ascending order of ``on``.
 
-It is for a right side that fits in memory by its keys and ``on``, or is sorted already.
+A side that ascends is read as it is; otherwise its rows are sorted first. Ties are looked for only where equal ``on``
+values follow each other, and only tied rows are read to break them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from juncture.errors import PlanError
+from juncture.kernels import asof
 from juncture.kernels import merge as kernels
-from juncture.kernels.array_types import Ints, Rows
+from juncture.kernels.array_types import Codes, Ints, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
-from juncture.kernels.sort import mark_runs
-from juncture.local.asof.probe import Direction, RightRows
+from juncture.local.asof.left import LeftCodes
+from juncture.local.asof.right import Direction, RightRows, load, pointers_of
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
+from juncture.runtime.sort import ROWS_MOST, order_of
+from juncture.runtime.threads import slices
 from juncture.runtime.tie_keys import tie_keys
+
+_SLICE_LEAST = 1 << 16
+_NO_ROWS = np.zeros(0, np.int32)
+_NO_BYTES = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class Ascending:
+    """One side in ascending order of ``on``.
+
+    Attributes
+    ----------
+    keys, on
+        Key code and ``on`` code of each row.
+    rows
+        The number of each row; without items if the side is in this order.
+    repeats
+        Whether an ``on`` occurs more than once.
+    """
+
+    keys: Codes
+    on: Ints
+    rows: Rows
+    repeats: bool
+
+    @classmethod
+    def of(cls, keys: Codes, on: Ints, context: JoinContext) -> Ascending:
+        """Return rows in this order, given their codes."""
+        rows, order = _NO_ROWS, _order_of(on, context)
+        if order & kernels.DISORDER:
+            # Rows that match nothing may have no value, so that the others are in order without them.
+            rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
+            if len(rows) < len(keys):
+                keys, on = keys[rows], on[rows]
+                order = _order_of(on, context)
+        if order & kernels.DISORDER:
+            ascending = order_of([on], context)
+            keys, on, rows = keys[ascending], on[ascending], rows[ascending]
+            order = _order_of(on, context)
+        return cls(keys, on, rows, bool(order & kernels.REPEAT))
 
 
 def merge(
-    slots: Slots, right: RightRows, directions: Sequence[Direction], places: int, context: JoinContext
-) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
-    """Return each slot's best right rows in each direction, and which keys the right side has: as `probe`.
+    left: LeftCodes,
+    right: RightRows,
+    directions: Sequence[Direction],
+    wanted: int,
+    places: int,
+    later: bool,
+    pointers: Ints,
+    context: JoinContext,
+) -> Ints:
+    """Write the right rows of each left row, best first, and return the counters of `juncture.kernels.asof`.
+
+    Parameters
+    ----------
+    left, right
+        Both sides.
+    directions
+        Where to look.
+    wanted, places
+        The most matches, and how many candidates are looked at: one more shows whether a tie has to be decided.
+    later
+        Whether of two rows at the same distance the later one comes first.
+    pointers
+        Out: ``[left row, match]``, filled with -1 where a row has no more.
+    context
+        What the join may use.
 
     Raises
     ------
     PlanError
-        If there are too many right rows to be sorted at once.
+        If the right side has too many rows to be sorted in memory.
 
     Notes
     -----
-    Holds 12 bytes of each right row, 40 while it sorts them; time O(R log R) at most, and one linear pass.
+    Linear where both sides ascend; else a sort of 3 ns a row for each byte in which ``on`` differs. 12 bytes a row of
+    either side, 8 more of the right side if rows repeat, and 40 while it is sorted.
     """
     if right.rows > ROWS_MOST:
         raise PlanError(
@@ -44,99 +109,152 @@ def merge(
             name="JN-ROWS-LIMIT",
         )
     keys, on, _, _ = load(right, right.parts, context)
-    rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
-    ordered = sort_slots(keys, on, rows, slots.key_count, context)
-    del keys, on
-    ends = np.empty(len(ordered), np.int32)
-    repeated = mark_runs(ordered.on[: len(ordered)], ordered.starts, ends)
-    sorted_pointers = pointers_of(right, right.parts)[ordered.rows]
-    if repeated and right.ties != "ignore":
-        order_ties(sorted_pointers, ends, right, context)
-    elif repeated and right.first:
-        sorted_pointers = turned(sorted_pointers, ends)
-    work = partial(_merge_range, slots, ordered, sorted_pointers, ends)
-    best = []
-    for direction in directions:
-        found = np.full((len(slots), places, 2), NOWHERE, np.int64)
-        context.threads.run(partial(work, direction, found), slots.ranges(context))
-        best.append(found)
-    return best, np.diff(ordered.starts) > 0
+    key_count = max(left.keys.count, 1)
+    ascending, other = Ascending.of(left.codes, left.on, context), Ascending.of(keys, on, context)
+    linked = _Linked.of(other, right, directions, key_count, places, context)
+    nearest = [_nearest(ascending, other, direction, key_count, context) for direction in directions]
+    sides = {direction.forward: positions for direction, positions in zip(directions, nearest, strict=True)}
+    barred = _NO_BYTES if left.barred is None else left.barred.view(np.uint8)
+    floating = right.coder.domain.kind == "float"
+    limits = np.asarray(left.limits, np.uint64)
+    counters = np.zeros(asof.COUNTERS, np.int64)
+    counters[asof.FIRST_TIED] = -1
+
+    def choose(part: tuple[int, int]) -> Ints:
+        counts = np.zeros(asof.COUNTERS, np.int64)
+        counts[asof.FIRST_TIED] = -1
+        if len(directions) == places == 1 and left.barred is None:
+            right_rows = linked.ahead_rows if directions[0].forward else linked.behind_rows
+            kernels.choose_single(
+                ascending.keys, ascending.on, ascending.rows, *part, nearest[0], other.on, right_rows, limits, floating,
+                pointers[:, 0], counts,
+            )  # fmt: skip
+            return counts
+        kernels.choose_positions(
+            ascending.keys, ascending.on, ascending.rows, barred, *part, sides.get(False, _NO_ROWS),
+            sides.get(True, _NO_ROWS), other.on, linked.before, linked.after, linked.behind_rows, linked.ahead_rows,
+            wanted, places, limits, floating, later, pointers, counts,
+        )  # fmt: skip
+        return counts
+
+    for counts in context.threads.map(choose, slices(len(ascending.on), context.threads.count, least=_SLICE_LEAST)):
+        firsts = [int(each[asof.FIRST_TIED]) for each in (counters, counts)]
+        counters += counts
+        counters[asof.FIRST_TIED] = min((first for first in firsts if first >= 0), default=-1)
+    return counters
 
 
-def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Rows]:
-    """Return key code, ``on`` code, and known code if that matters, of the rows of some parts.
+@dataclass(frozen=True)
+class _Linked:
+    """The right rows by position, linked where more than the nearest one matters.
 
-    Rows that are never known have no key; their keys are returned last.
+    Attributes
+    ----------
+    before, after
+        The neighbours of the same key; without items if they do not matter.
+    behind_rows, ahead_rows
+        The row at each position, for those that look backward and forward: of tied rows, the winner is met first.
+        Without items if positions are row numbers.
     """
-    sizes = [right.source.part_rows[part] for part in parts]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    total = int(starts[-1])
-    keys, on = np.empty(total, np.int32), np.empty(total, np.int64)
-    known = np.empty(total * (right.available_at is not None), np.int64)
-    unavailable = [np.zeros(0, np.int32)]
 
-    def load_part(number: int) -> int:
-        part, first = parts[number], int(starts[number])
-        for batch in right.batches(part):
-            rows = slice(first, first + batch.num_rows)
-            right.encode(batch, keys[rows], on[rows])
-            if right.available_at is not None:
-                unavailable.append(right.encode_known(batch, keys[rows], known[rows]))
-            first = rows.stop
-        return sizes[number]
+    before: Codes
+    after: Codes
+    behind_rows: Codes
+    ahead_rows: Codes
 
-    advance, done = context.progress.of("right"), 0
-    for rows in context.threads.map(load_part, range(len(sizes))):
-        done += rows
-        advance(done, total)
-    return keys, on, known, np.concatenate(unavailable)
-
-
-def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:
-    """Return the numbers of the rows of some parts."""
-    bounds = right.source.bounds
-    return np.concatenate([np.zeros(0, np.int64), *(np.arange(bounds[part], bounds[part + 1]) for part in parts)])
-
-
-def order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinContext) -> None:
-    """Order the rows within each run of equal key and ``on``, the winner last."""
-    inside = np.ones(len(ends), np.bool_)
-    inside[1:] = ends[1:] == ends[:-1]
-    inside[:-1] |= inside[1:]
-    inside[:1] = ends[:1] > 1
-    places = np.flatnonzero(inside)
-    tied = pointers[places]
-    keys = tie_keys(right.source, right.tie_columns, tied, context)
-    keys = [~key for key in keys] if right.first else keys
-    pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
-
-
-def turned(pointers: Ints, ends: Rows) -> Ints:
-    """Return the rows with each run of equal key and ``on`` turned round, so that the first of the table wins."""
-    places = np.arange(len(ends))
-    starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
-    turned: Ints = pointers[starts + ends - 1 - places]
-    return turned
+    @classmethod
+    def of(
+        cls,
+        rows: Ascending,
+        right: RightRows,
+        directions: Sequence[Direction],
+        key_count: int,
+        places: int,
+        context: JoinContext,
+    ) -> _Linked:
+        """Return the links, and the rows with ties broken."""
+        before, after = _NO_ROWS, _NO_ROWS
+        if places > 1:
+            before, after = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
+            kernels.link(rows.keys, _latest(key_count), before, after)
+        numbers = _numbers(rows, right)
+        looks_ahead = any(direction.forward for direction in directions)
+        # In the order of the table the last row of a run is met first from the end, which is all that some joins ask.
+        if not rows.repeats or (right.ties == "ignore" and not right.first and not looks_ahead):
+            return cls(before, after, numbers, numbers)
+        positions, heads = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
+        count = kernels.list_ties(rows.keys, rows.on, _latest(key_count), positions, heads)
+        if count == 0:
+            return cls(before, after, numbers, numbers)
+        positions, heads = positions[:count], heads[:count]
+        if key_count > 1:
+            grouped = order_of([heads.astype(np.int64)], context)
+            positions, heads = positions[grouped], heads[grouped]
+        starts = np.flatnonzero(np.diff(heads, prepend=NOWHERE, append=NOWHERE))
+        numbers = numbers if len(numbers) else np.arange(len(rows.on), dtype=np.int32)
+        tied = numbers[positions]
+        if right.ties != "ignore":
+            keys = tie_keys(right.source, right.tie_columns, tied.astype(np.int64), context)
+            tied = tied[_order_of_runs(starts, [~key for key in keys] if right.first else keys, heads, context)]
+        winner_last = right.ties != "ignore" or not right.first
+        # Of each run the winner stands last where rows are looked at from the end, and first where from the start.
+        behind = _placed(numbers, positions, starts, tied, turned=not winner_last)
+        ahead = _placed(numbers, positions, starts, tied, turned=winner_last) if looks_ahead else behind
+        return cls(before, after, behind, ahead)
 
 
-def _merge_range(
-    slots: Slots,
-    right: Slots,
-    pointers: Ints,
-    ends: Rows,
-    direction: Direction,
-    best: Ints,
-    part: tuple[int, int, int],
-) -> None:
-    kernels.merge(
-        slots.on,
-        slots.starts,
-        *part,
-        right.on,
-        right.starts,
-        pointers,
-        ends,
-        direction.forward,
-        direction.strict,
-        best,
-    )
+def _placed(numbers: Codes, positions: Codes, starts: Ints, tied: Codes, *, turned: bool) -> Codes:
+    """Return the rows at all positions, given those of runs, which may be turned round."""
+    if turned:
+        lengths = np.diff(starts)
+        positions = positions[np.repeat(starts[:-1] + starts[1:] - 1, lengths) - np.arange(len(positions))]
+    placed = numbers.copy()
+    placed[positions] = tied
+    return placed
+
+
+def _order_of_runs(starts: Ints, keys: list[Ints], heads: Codes, context: JoinContext) -> Ints:
+    """Return the order of rows by their run, and within it by their keys."""
+    order = np.empty(len(heads), np.int64)
+    if kernels.order_short_runs(starts, np.stack(keys), order):
+        return order
+    return order_of([heads.astype(np.int64), *keys], context).astype(np.int64)
+
+
+def _numbers(rows: Ascending, right: RightRows) -> Codes:
+    """Return the row number at each position; none if they are the same."""
+    if len(right.parts) == len(right.source.part_rows):
+        return rows.rows
+    numbers = pointers_of(right, right.parts).astype(np.int32)
+    return numbers[rows.rows] if len(rows.rows) else numbers
+
+
+def _nearest(left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext) -> Codes:
+    """Return the nearest position of each left row in a direction."""
+    positions = np.empty(len(left.on), np.int32)
+    one_key = key_count == 1 and not (right.keys == EMPTY).any()
+
+    def find(part: tuple[int, int]) -> None:
+        if one_key:
+            kernels.nearest_without_keys(left.on, *part, right.on, direction.forward, direction.strict, positions)
+            return
+        kernels.nearest_positions(
+            left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict,
+            _latest(key_count + 1), positions,
+        )  # fmt: skip
+
+    context.threads.run(find, slices(len(left.on), context.threads.count, least=_SLICE_LEAST))
+    return positions
+
+
+def _latest(places: int) -> Codes:
+    return np.full(places, NOWHERE, np.int32)
+
+
+def _order_of(on: Ints, context: JoinContext) -> int:
+    """Return whether values descend or repeat, as the kernel does."""
+    parts = slices(len(on), context.threads.count, least=_SLICE_LEAST)
+    order = 0
+    for found in context.threads.map(lambda part: kernels.order_of_values(on, *part), parts):
+        order |= found
+    return order

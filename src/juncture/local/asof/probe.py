@@ -9,27 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from threading import Condition, Lock, local
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.tie_order import order_codes
-from juncture.columnar.tuple_encoding import OrderCoder
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
 from juncture.kernels.array_types import Codes, Ints
-from juncture.kernels.hash_table import EMPTY
+from juncture.local.asof.right import Direction, RightRows
 from juncture.local.asof.ties import Ties, break_ties
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
-from juncture.runtime.sources import Source
 
 _BATCH_ROWS = 1 << 22
 _BATCH_ROWS_LEAST = 1 << 16
@@ -52,103 +46,6 @@ _SCRATCH_ROW_BYTES = 40
 
 class TieFloodError(Exception):
     """Too many rows tie: the join should start again with codes that break ties."""
-
-
-@dataclass(frozen=True)
-class Direction:
-    """One side of the left rows to look at.
-
-    Attributes
-    ----------
-    forward
-        Whether it is after them.
-    strict
-        Whether equal values do not match.
-    """
-
-    forward: bool
-    strict: bool
-
-
-@dataclass(frozen=True)
-class RightRows:
-    """The right side of a join, as the algorithms read it.
-
-    Attributes
-    ----------
-    source
-        The rows.
-    on, by
-        Their columns by role.
-    coder, keys
-        What turns these into codes.
-    parts
-        The parts that may hold matches.
-    tie_columns
-        What decides between rows at the same ``on``.
-    ties
-        What to do about ties: ``"break"`` them, only bring tied rows in ``"order"`` where there is room for all of
-        them, or ``"ignore"`` them.
-    code_columns
-        The first of these, as far as their codes are kept with the candidates.
-    decided
-        Whether these codes decide everything.
-    may_flood
-        Whether to give up when millions of rows tie and their codes are not kept.
-    available_at, available_at_coder
-        The column with the time from which a row is available, and its coder; None if all rows always are.
-    first
-        Whether the least of tied rows wins, and the first of equal ones, rather than the greatest and the last.
-    """
-
-    source: Source
-    on: str
-    by: tuple[str, ...]
-    coder: OrderCoder
-    keys: KeyCodes
-    parts: Sequence[int]
-    tie_columns: tuple[str, ...] = ()
-    ties: Literal["break", "order", "ignore"] = "break"
-    code_columns: tuple[str, ...] = ()
-    decided: bool = False
-    may_flood: bool = False
-    available_at: str | None = None
-    available_at_coder: OrderCoder | None = None
-    first: bool = False
-
-    @property
-    def rows(self) -> int:
-        """How many rows the parts hold."""
-        return sum(self.source.part_rows[part] for part in self.parts)
-
-    def batches(self, part: int) -> Iterator[pa.RecordBatch]:
-        """Yield the columns of a part that `encode` looks at."""
-        available_at = () if self.available_at is None else (self.available_at,)
-        columns = list(dict.fromkeys((self.on, *self.by, *available_at, *self.code_columns)))
-        yield from self.source.read(part, columns, self.by)
-
-    def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
-        """Write the codes of a batch's rows.
-
-        A row whose ``on`` is null or NaN, or whose key no left row has, gets the key `EMPTY`.
-        """
-        self.keys.find([batch.column(name) for name in self.by], keys)
-        values, valid = self.coder.encode(batch.column(self.on))
-        on[:] = values
-        if valid is not None:
-            keys[~valid] = EMPTY
-
-    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> Codes:
-        """Write codes of the times when rows become available; rows that never do get the key `EMPTY`. Return keys."""
-        assert self.available_at is not None
-        assert self.available_at_coder is not None
-        values, valid = self.available_at_coder.encode(batch.column(self.available_at))
-        known[:] = values
-        if valid is None:
-            return np.zeros(0, np.int32)
-        unavailable: Codes = keys[~valid & (keys != EMPTY)]
-        keys[~valid] = EMPTY
-        return unavailable
 
 
 class _Gate:

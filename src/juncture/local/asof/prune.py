@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from juncture.columnar.order_encoding import StepCoder, TooWideError
-from juncture.local.asof.left import Left
+from juncture.kernels.array_types import Ints, Words
 from juncture.runtime.sources import Source
 from juncture.runtime.zone_maps import meets
 from juncture.spec.asof import ResolvedAsof
 
 
-def useful_parts(join: ResolvedAsof, left: Left, source: Source, coder: StepCoder) -> list[int]:
-    """Return the parts that may hold a match for any of the left rows.
+def useful_parts(
+    join: ResolvedAsof, codes: Callable[[], Ints], limits: Words, source: Source, coder: StepCoder
+) -> list[int]:
+    """Return the parts that may hold a match for any of the left rows, given their ``on`` codes and limits.
 
     Without a tolerance, all that is earlier than the last left row may match backward, and all that is later than the
     first forward. Parts without statistics are kept.
     """
-    every = range(len(source.part_rows))
-    if len(left.slots) == 0:
+    extents = [_extent(source, part, join.right_on, coder) for part in range(len(source.part_rows))]
+    if all(extent is None for extent in extents):
+        return list(range(len(extents)))
+    on = codes()
+    if len(on) == 0:
         return []
-    on = left.slots.on[: len(left.slots)]
     first, last = int(on.min()), int(on.max())
     reach = None
     if join.tolerance is not None and coder.domain.kind != "float":
-        reach = int(np.max(left.limits))
+        reach = int(np.max(limits))
     low, high = join.reach(first, last, reach)
-    kept = []
-    for part in every:
-        extent = _extent(source, part, join.right_on, coder)
-        if meets(extent, low, high):
-            kept.append(part)
-    return kept
+    return [part for part, extent in enumerate(extents) if meets(extent, low, high)]
 
 
 def _extent(source: Source, part: int, column: str, coder: StepCoder) -> tuple[int, int] | None:

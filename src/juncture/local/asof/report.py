@@ -50,6 +50,7 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
     # Row groups that cannot match are read too: their keys are known all the same.
     found = find(plainest, left, right, "probe", context, count_ties=True, skip_parts=False)
     counts = found.report
+    assert counts is not None
     pointers = found.pointers[:, 0]
     rows = np.flatnonzero(pointers >= 0)
     [left_on] = select(left, [join.left_on], rows, context)

@@ -6,24 +6,27 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.columnar.tuple_encoding import OrderCoder, TupleCoder
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Words
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.condition import Condition, search_where
 from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
-from juncture.local.asof.left import Left, read_left
+from juncture.local.asof.left import Left, read_codes, sorted_left
 from juncture.local.asof.merge import merge
-from juncture.local.asof.probe import Direction, RightRows, TieFloodError, probe
+from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
+from juncture.local.asof.right import Direction, RightRows
 from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST
@@ -91,13 +94,13 @@ class Found:
     tied
         Left rows with a tie between the last row that was taken and one that was not; counted only where match_spans.
     report
-        What happened.
+        What happened; None for `merge`, which does not count it.
     """
 
     pointers: Ints
     codes: Ints | None
     tied: int
-    report: SearchReport
+    report: SearchReport | None
 
 
 def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
@@ -152,7 +155,7 @@ class Search:
         self._join = join
         self._left = left
         self._right = right
-        self._algorithm = {"probe": probe, "merge": merge}[algorithm]
+        self._is_merge = algorithm == "merge"
         self._context = context
         self._skip_parts = skip_parts
         self._first_row = first_row
@@ -176,7 +179,9 @@ class Search:
             sides = (join.left_schema.field(join.available_at.left), join.right_schema.field(join.available_at.right))
             self._available_at_coder = StepCoder.between(join.available_at.domain, [side.type for side in sides])
         self._condition = None if join.where is None else Condition.of(join.where)
-        self._keep_codes = keep_codes and self._coder.restores(right.schema.field(join.right_on).type)
+        self._merges = self._is_merge and prepared is None and self._condition is None and join.available_at is None
+        restores = self._coder.restores(right.schema.field(join.right_on).type)
+        self._keep_codes = keep_codes and restores and not self._merges
         # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
         self._trusts_codes = True
@@ -216,7 +221,8 @@ class Search:
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
             counts.update(self._persist(piece, pointers[first:end], codes[first:end]))
         tied = counts.pop("tied", 0)
-        report = SearchReport(left_rows=self._left.num_rows, right_rows=self._right.num_rows, **counts)
+        rows = {"left_rows": self._left.num_rows, "right_rows": self._right.num_rows}
+        report = None if self._merges else SearchReport(**rows, **counts)
         return Found(pointers[:, : self._kept], codes if self._keep_codes else None, tied, report)
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
@@ -224,6 +230,8 @@ class Search:
         left: Left | None = None
         while True:
             try:
+                if self._merges:
+                    return self._merge(piece, pointers)
                 left = left or self._read_left(piece)
                 return self._attempt(piece, left, pointers, codes)
             except TooWideError:
@@ -247,7 +255,9 @@ class Search:
             self._coder = TupleCoder.of(join.domain, types, lambda: self._values(*names))
         elif join.domain.kind != "float" or join.domain.has_integers:
             self._coder = RankCoder.of(join.domain, self._values(*names))
+            # Distances of ranks are calculated by Python, which needs the candidates of `probe`.
             self._keep_codes = False
+            self._merges = self._merges and join.domain.is_ranked
         if join.domain.is_ranked and not is_ranked:
             # Codes of their own may do for the others.
             return
@@ -266,7 +276,19 @@ class Search:
                 and len(piece) == len(self._left.part_rows)
             ):
                 return self._prepared(self._coder)
-            return read_left(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
+            codes = read_codes(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
+            return sorted_left(codes, self._context)
+
+    def _merge(self, piece: range, pointers: Ints) -> dict[str, int]:
+        """Find the matches of a piece of the left side by `merge`."""
+        with self._context.progress.during("left"):
+            left = read_codes(self._join, self._left, piece, self._coder, self._context)
+        with self._context.progress.during("right"):
+            right = self._prepare(left.keys, lambda: left.on[left.codes != EMPTY], left.limits)
+            later = self._join.spec.prefer == "later"
+            counts = merge(left, right, self._directions, self._wanted, self._places, later, pointers, self._context)
+        self._check_ties(piece, counts)
+        return {"matched": int(counts[kernels.MATCHED]), "tied": int(counts[kernels.TIED])}
 
     def _values(self, left: str, right: str) -> Iterator[pa.Array]:
         for source, column in ((self._left, left), (self._right, right)):
@@ -277,9 +299,9 @@ class Search:
     def _attempt(self, piece: range, left: Left, pointers: Ints, codes: Ints) -> dict[str, int]:
         """Find the matches of a piece of the left side, and count what became of its rows."""
         with self._context.progress.during("right"):
-            right = self._prepare(left)
+            right = self._prepare(left.keys, lambda: left.slots.on[: len(left.slots)], left.limits)
             asked = self._directions, self._places, self._context
-            at_once = self._algorithm is merge
+            at_once = self._is_merge
             if self._condition is not None:
                 first_row = int(self._left.bounds[piece.start])
                 best, seen = search_where(
@@ -287,12 +309,11 @@ class Search:
                     within_tolerance=self._skip_parts,
                 )  # fmt: skip
             elif right.available_at is None:
-                best, seen = self._algorithm(left.slots, right, *asked)
+                best, seen = probe(left.slots, right, *asked)
             else:
                 best, seen = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
-        if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
-            raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
+        self._check_ties(piece, counts)
         alone = int(np.diff(left.slots.starts)[~seen].sum())
         strangers = left.rows - left.null_on - left.null_key - len(left.blind) - len(left.slots)
         blind = int(np.count_nonzero(seen[left.blind]))
@@ -308,19 +329,24 @@ class Search:
             "parts_skipped": len(self._right.part_rows) - len(right.parts),
         }
 
-    def _prepare(self, left: Left) -> RightRows:
-        """Say what of the right side to read, and how."""
+    def _check_ties(self, piece: range, counts: Ints) -> None:
+        """Refuse a tie that has to be decided under ``ties="error"``."""
+        if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
+            raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
+
+    def _prepare(self, keys: KeyCodes, on: Callable[[], Ints], limits: Words | list[Any]) -> RightRows:
+        """Return what of the right side to read, and how, given the left rows that can match as codes."""
         join, columns = self._join, self._coded
         parts = list(range(len(self._right.part_rows)))
         if self._skip_parts and isinstance(self._coder, StepCoder):
-            parts = useful_parts(join, left, self._right, self._coder)
+            parts = useful_parts(join, on, np.asarray(limits, np.uint64), self._right, self._coder)
         possible = bool(code_columns(self._right.schema, join.tie_columns)[0])
         return RightRows(
             source=self._right,
             on=join.right_on,
             by=join.right_by,
             coder=self._coder,
-            keys=left.keys,
+            keys=keys,
             parts=parts,
             tie_columns=join.tie_columns,
             ties=self._ties,

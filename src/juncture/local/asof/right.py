@@ -1,0 +1,166 @@
+"""The right side of an as-of join, as the algorithms read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.tuple_encoding import OrderCoder
+from juncture.kernels.array_types import Codes, Ints, Mask, Rows
+from juncture.kernels.hash_table import EMPTY
+from juncture.runtime.context import JoinContext
+from juncture.runtime.sources import Source, TableSource
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One side of the left rows to look at.
+
+    Attributes
+    ----------
+    forward
+        Whether it is after them.
+    strict
+        Whether equal values do not match.
+    """
+
+    forward: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class RightRows:
+    """The right side of a join, as the algorithms read it.
+
+    Attributes
+    ----------
+    source
+        The rows.
+    on, by
+        Their columns by role.
+    coder, keys
+        What turns these into codes.
+    parts
+        The parts that may hold matches.
+    tie_columns
+        What decides between rows at the same ``on``.
+    ties
+        What to do about ties: ``"break"`` them, only bring tied rows in ``"order"`` where there is room for all of
+        them, or ``"ignore"`` them.
+    code_columns
+        The first of these, as far as their codes are kept with the candidates.
+    decided
+        Whether these codes decide everything.
+    may_flood
+        Whether to give up when millions of rows tie and their codes are not kept.
+    available_at, available_at_coder
+        The column with the time from which a row is available, and its coder; None if all rows always are.
+    first
+        Whether the least of tied rows wins, and the first of equal ones, rather than the greatest and the last.
+    """
+
+    source: Source
+    on: str
+    by: tuple[str, ...]
+    coder: OrderCoder
+    keys: KeyCodes
+    parts: Sequence[int]
+    tie_columns: tuple[str, ...] = ()
+    ties: Literal["break", "order", "ignore"] = "break"
+    code_columns: tuple[str, ...] = ()
+    decided: bool = False
+    may_flood: bool = False
+    available_at: str | None = None
+    available_at_coder: OrderCoder | None = None
+    first: bool = False
+
+    @property
+    def rows(self) -> int:
+        """How many rows the parts hold."""
+        return sum(self.source.part_rows[part] for part in self.parts)
+
+    def batches(self, part: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of a part that `encode` looks at."""
+        available_at = () if self.available_at is None else (self.available_at,)
+        columns = list(dict.fromkeys((self.on, *self.by, *available_at, *self.code_columns)))
+        yield from self.source.read(part, columns, self.by)
+
+    def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
+        """Write the codes of a batch's rows.
+
+        A row whose ``on`` is null or NaN, or whose key no left row has, gets the key `EMPTY`.
+        """
+        on[:], valid = self.coder.encode(batch.column(self.on))
+        if not self.by:
+            keys[:] = 0
+        self.find_keys(batch, keys, valid)
+
+    def find_keys(self, batch: pa.RecordBatch, keys: Codes, valid: Mask | None) -> None:
+        """Write the key codes of rows, given which have an ``on``, None for all. Without keys, codes come as zeros."""
+        if self.by:
+            self.keys.find([batch.column(name) for name in self.by], keys)
+        if valid is not None:
+            keys[~valid] = EMPTY
+
+    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> Codes:
+        """Write codes of the times when rows become available; rows that never do get the key `EMPTY`. Return keys."""
+        assert self.available_at is not None
+        assert self.available_at_coder is not None
+        values, valid = self.available_at_coder.encode(batch.column(self.available_at))
+        known[:] = values
+        if valid is None:
+            return np.zeros(0, np.int32)
+        unavailable: Codes = keys[~valid & (keys != EMPTY)]
+        keys[~valid] = EMPTY
+        return unavailable
+
+
+def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Rows]:
+    """Return key code, ``on`` code, and known code if that matters, of the rows of some parts.
+
+    Rows that are never known have no key; their keys are returned last.
+    """
+    sizes = [right.source.part_rows[part] for part in parts]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    total = int(starts[-1])
+    whole = whole_codes(right.source, right.on, right.coder) if total == right.source.num_rows else None
+    keys = np.empty(total, np.int32) if right.by else np.zeros(total, np.int32)
+    on = np.empty(total, np.int64) if whole is None else whole[0]
+    known = np.empty(total * (right.available_at is not None), np.int64)
+    unavailable = [np.zeros(0, np.int32)]
+
+    def load_part(number: int) -> int:
+        part, first = parts[number], int(starts[number])
+        for batch in right.batches(part):
+            rows = slice(first, first + batch.num_rows)
+            if whole is None:
+                right.encode(batch, keys[rows], on[rows])
+            else:
+                right.find_keys(batch, keys[rows], None if whole[1] is None else whole[1][rows])
+            if right.available_at is not None:
+                unavailable.append(right.encode_known(batch, keys[rows], known[rows]))
+            first = rows.stop
+        return sizes[number]
+
+    advance, done = context.progress.of("right"), 0
+    for rows in context.threads.map(load_part, range(len(sizes))):
+        done += rows
+        advance(done, total)
+    return keys, on, known, np.concatenate(unavailable)
+
+
+def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:
+    """Return the numbers of the rows of some parts."""
+    bounds = right.source.bounds
+    return np.concatenate([np.zeros(0, np.int64), *(np.arange(bounds[part], bounds[part + 1]) for part in parts)])
+
+
+def whole_codes(source: Source, column: str, coder: OrderCoder) -> tuple[Ints, Mask | None] | None:
+    """Return the codes of a column that lies in memory in one piece; without a copy where its values are the codes."""
+    array = source.column(column) if isinstance(source, TableSource) and column in source.schema.names else None
+    return None if array is None else coder.encode(array)
