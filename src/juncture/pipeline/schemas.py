@@ -74,7 +74,7 @@ def check_file(
     looking = _Looking(file, engine, folder, problems, {})
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."
-        problems.add(("pipeline", "state"), f"{what} Expected a local or shared folder.")
+        problems.add(("pipeline", "state"), f"{what} Expected a folder, on this machine or mounted.")
     for name, source in file.sources.items():
         looking.schemas[name] = _source(looking, name, resolved(source, folder))
     for name in steps_in_order(file):
