@@ -123,7 +123,7 @@ def test_a_filtered_dataset_and_a_scanner(tmp_path):
     scanner = table.scanner(columns=["k", "v"], filter=ds.field("at") > 4)
     plan = jn.plan(LEFT, scanner, jn.Equi(on="k"))
     assert plan.execute()["v"].to_pylist() == [3.0]
-    with pytest.raises(jn.PlanError, match="The right table is a stream"):
+    with pytest.raises(jn.PlanError, match="The right table is a reader that an earlier"):
         plan.execute()
 
 

@@ -131,7 +131,7 @@ def test_times_of_files_are_refused_where_the_type_is_switched_off(spark, tmp_pa
     name, before = "spark.sql.timeType.enabled", spark.conf.get("spark.sql.timeType.enabled")
     spark.conf.set(name, "false")
     with pytest.raises(
-        jn.SchemaError, match=r"left column 't' .* time\(6\), which .* switched off\. Set .*enabled to true"
+        jn.SchemaError, match=r"left column 't' .* time\(6\), which is disabled in this session\. Set .*enabled to true"
     ):
         jn.plan(*paths, jn.Equi(on="k"), spark=spark)
     spark.conf.set(name, "true")

@@ -89,7 +89,7 @@ def test_a_damaged_page_is_one_sentence(spark, tmp_path):
         plan = jn.plan(
             str(tmp_path / "left.parquet"), str(tmp_path / "right.parquet"), SPEC, algorithm=algorithm, spark=spark
         )
-        said = r"^Row group 0 of the Parquet file '.*right\.parquet'"
+        said = r"^\[JN-FILE-DAMAGED\] Row group 0 of the Parquet file '.*right\.parquet'"
         with pytest.raises(DataError, match=said) as raised, jn.spark_errors():
             plan.execute().toArrow()
         assert "Traceback" not in str(raised.value)

@@ -54,6 +54,6 @@ def test_figures_become_a_page(tmp_path):
     (tmp_path / "figures.json").write_text(json.dumps(results))
     text = write_stream_spark_page(tmp_path / "page.md", tmp_path / "figures.json").read_text()
     assert "| **Juncture** | 2,200 | 1,000 | 1.00 s, 0.90 s, 1.20 s | 500,000, 10,000 | 20 of 40 | yes |" in text
-    assert "state 1.00 to 1.01 MB, memory of all processes 900 to 910 MB. A micro-batch at the median: addBatch" in text
-    assert "Ours takes 1.10 times as long, and 1.00 times the CPU time: medians of 3 rounds, in turn and back" in text
+    assert "state 1.00 to 1.01 MB, memory of all processes 900 to 910 MB. Median micro-batch: addBatch" in text
+    assert "Juncture takes 1.10 times as long, and 1.00 times the CPU time: medians of 3 rounds in both orders" in text
     assert text.count("a processor, 2 cores") == 1

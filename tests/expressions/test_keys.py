@@ -114,7 +114,7 @@ def test_filled_times_have_the_finer_unit(types, filled):
         expected = join(spec.resolve(left.schema, right.schema), left, right)
         assert difference(answer, expected, ordered=False) is None
     far = pa.table({"k": pa.array([2**62], pa.timestamp("s"))})
-    with pytest.raises(DataError, match=r"beyond timestamp\[ns\], the type that it shares"):
+    with pytest.raises(DataError, match=r"beyond timestamp\[ns\], the common type"):
         jn.join(far, far.cast(pa.schema([("k", pa.timestamp("ns"))]), safe=False), on="k", how="full")
 
 

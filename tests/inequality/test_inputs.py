@@ -74,5 +74,5 @@ def test_batches_as_they_come(spec):
 def test_a_stream_is_read_once(spec):
     plan = jn.plan(LEFT.to_reader(), RIGHT.to_reader(), spec)
     assert plan.execute().num_rows == defined_rows(spec, LEFT, RIGHT).num_rows
-    with pytest.raises(jn.PlanError, match="The left table is a stream, which an earlier execute"):
+    with pytest.raises(jn.PlanError, match="The left table is a reader that an earlier execute"):
         plan.execute()

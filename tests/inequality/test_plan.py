@@ -125,7 +125,7 @@ LARGE = {"left": 100 * MILLION, "right": 100 * MILLION, "has_keys": True}
             RANGE, "broadcast", {"right": 100 * MILLION}, "the limit for a copy in every task", id="broadcast-large"
         ),
         pytest.param(RANGE, "range", {"lazy": True}, "samples both sides", id="range-lazy"),
-        pytest.param(WHERE, "range", {"is_partitionable": False}, "no condition tells", id="range-without-places"),
+        pytest.param(WHERE, "range", {"is_partitionable": False}, "no condition determines", id="range-without-places"),
         pytest.param(AGGREGATED, "nested_loop", {}, "make all matches", id="nested-agg"),
         pytest.param(RANGE, "bins", {"no_sql": "no common type."}, "no common type", id="bins-without-sql"),
         pytest.param(RANGE, "bins", {"is_bounded": False}, "share a bin", id="bins-open"),

@@ -129,7 +129,8 @@ def test_takes_several_rows_whose_key_is_null(spark: SparkSession, way: str) -> 
 def test_says_which_table_has_several_rows_of_a_key(spark: SparkSession) -> None:
     tables = rights(user=jn.Right(USERS, jn.Equi(left_on="user", right_on="name")))
     joined = jn.join_many(to_spark(spark, SPINE), on_spark(spark, tables))
-    with pytest.raises(jn.DataError, match=r"^In table 'user': .*Several rows match"), jn.spark_errors():
+    said = r"^\[JN-DUPLICATE-MATCHES\] In table 'user': .*Several rows match"
+    with pytest.raises(jn.DataError, match=said), jn.spark_errors():
         joined.toArrow()
 
 

@@ -132,7 +132,7 @@ def test_has_a_tolerance_for_each_side() -> None:
         (lambda: jn.grid(every=1, by="sensor", start=0, end=1), "names columns, but data is None"),
         (lambda: jn.grid(every=1, start=0), "end=None is not a value"),
         (lambda: jn.grid(READINGS, every="1h", by={"sensor": ["a"]}), "needs data=None"),
-        (lambda: jn.grid(READINGS, every="1h", by=["ts"]), "names a column twice"),
+        (lambda: jn.grid(READINGS, every="1h", by=["ts"]), "name a column twice"),
         (lambda: jn.grid(READINGS, every="1h", start=5.5), "start=5.5"),
         (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns=[]), "is empty"),
         (lambda: jn.interpolate(READINGS, READINGS, on="ts", columns="level", tolerance=(1, 2, 3)), "has 3 values"),

@@ -113,8 +113,8 @@ def test_bins_are_shuffled_with_their_copies():
     ("spec", "algorithm", "held", "how"),
     [
         (jn.Asof(on="ts", by="k"), "broadcast", 116_000, "the right side whole, in Python"),
-        (jn.Asof(on="ts", by="k"), "hash", 8_700, "5.0% of all rows, in Python, of which what does not fit spills"),
-        (jn.Asof(on="ts", by="k"), "range", 4_350, "2.5% of all rows, in Python, of which what does not fit spills"),
+        (jn.Asof(on="ts", by="k"), "hash", 8_700, "5.0% of all rows, in Python; the excess spills"),
+        (jn.Asof(on="ts", by="k"), "range", 4_350, "2.5% of all rows, in Python; the excess spills"),
         (jn.Asof(on="ts", by="k"), "native", None, "Spark decides how to bring rows together"),
         (
             jn.Equi(on="k"),

@@ -119,7 +119,7 @@ def test_files_of_the_julian_calendar_are_left_to_spark(spark, folder, version, 
 def test_files_of_a_table_with_a_log_are_refused(spark, classic, folder, table):
     write_lake(folder / "lake", table, ROWS)
     for path in ("lake/day=1", "lake/day=1/part-0.parquet") if classic else ():
-        with pytest.raises(DataError, match=rf"lake' is the folder of an? {table} table"):
+        with pytest.raises(DataError, match=rf"lake' is an? {table} table"):
             files_behind(spark.read.parquet(str(folder / path)), cores=2)
 
 

@@ -223,5 +223,5 @@ def test_a_page_of_nothing():
 
 
 def test_what_a_listener_cannot_call():
-    with pytest.raises(jn.SpecError, match=r"report='print' \(str\) cannot be called"):
+    with pytest.raises(jn.SpecError, match=r"report='print' \(str\) is not callable"):
         jn.stream_listener("print")

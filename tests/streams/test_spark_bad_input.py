@@ -41,7 +41,7 @@ def joined(spark, folder, predicate=BAND, *, how="left", delay=5):
 
 
 ORDERS = {
-    "missing": ({"left_order": jn.Order("b")}, jn.SchemaError, r"no column 'b'.*There are: 'a'"),
+    "missing": ({"left_order": jn.Order("b")}, jn.SchemaError, r"'b' is not a column of either table.*There are: 'a'"),
     "not ordered": ({"right_order": jn.Order("k")}, jn.SchemaError, r"'k'.*STRING.*Expected numbers"),
     "constant": ({"left_order": jn.Order("1 + 2")}, jn.SpecError, r"'1 \+ 2' is the same for all rows"),
     "of the other side": ({"left_order": jn.Order("r.a")}, jn.JunctureError, r"r\.a"),
@@ -141,7 +141,7 @@ def test_a_checkpoint_of_another_join(short, tmp_path, case):
     assert run(joined(short, tmp_path), tmp_path).state_rows > 0
     for side in ("left", "right"):
         write_files([rows([52, 120])], tmp_path / side)
-    said = r"The checkpoint of this query is of another join.*Start the query with.*This one is Where\(.*left order a, "
+    said = r"The checkpoint of this query belongs to another.*Start the query with.*This join is Where\(.*left order a, "
     with pytest.raises(Exception, match=said):
         run(joined(short, tmp_path, **ANOTHER[case]), tmp_path)
     # With the same join it goes on as if nothing had been.

@@ -68,7 +68,8 @@ def in_time(pieces: list[pa.Table], side: str, order: jn.Order | None) -> pa.Tab
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_the_join_of_all_rows_in_time(kind, data, seed):
     example = data.draw(EXAMPLES[kind])
-    assume(not getattr(example.spec, "available_at", ()))
+    # Streams refuse what passes over the nearest rows.
+    assume(not isinstance(example.spec, jn.Asof) or not (example.spec.available_at or example.spec.where))
     chance = random.Random(seed)
     tables, orders = [], []
     try:

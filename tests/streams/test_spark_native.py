@@ -243,7 +243,7 @@ def test_what_two_streams_cannot_do(spark, case):
 def test_other_refusals(spark):
     stream, table = rate(spark), spark.createDataFrame([(1, "a")], "a LONG, k STRING")
     for left, right in ((stream, table), (table, table)):
-        with pytest.raises(jn.PlanError, match=r"left_order=Order\(.*Leave it out"):
+        with pytest.raises(jn.PlanError, match=r"left_order=Order\(.*Remove it"):
             jn.join_where(left, right, BAND, **ORDERS)
     with pytest.raises(jn.PlanError, match=r"algorithm='bins' joins tables"):
         jn.join_where(stream, stream, BAND, algorithm="bins", **ORDERS)

@@ -124,7 +124,7 @@ class _UnitSource(ParquetSource):
         for unit in units:
             file = file_at(unit.file)
             if file is None:
-                raise changed(unit.file, "is not there any more")
+                raise changed(unit.file, "was removed")
             files.append(file)
         footers = read_footers(files)
         for unit, footer in zip(units, footers, strict=True):
