@@ -271,9 +271,7 @@ def test_a_file_that_changes_before_the_tasks_run(spark, tmp_path, left, algorit
             plan.execute().toArrow()
     plan = planned()
     shutil.rmtree(path.parent)
-    with pytest.raises(
-        Exception, match=r"DataError: .*right\.parquet' was removed since the join was planned"
-    ):
+    with pytest.raises(Exception, match=r"DataError: .*right\.parquet' was removed since the join was planned"):
         plan.execute().toArrow()
 
 
