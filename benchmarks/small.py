@@ -211,7 +211,7 @@ def measured(case: Case) -> dict[str, Any]:
 
 
 def rows_and_sum(answer: Any) -> tuple[int, float]:
-    """Return how many rows an answer has, and the sum of its right values: ties may be decided in any way but ours."""
+    """Return how many rows an answer has, and the sum of its right values: libraries break ties differently."""
     table = pa.table(answer) if not isinstance(answer, pd.DataFrame) else pa.Table.from_pandas(answer)
     name = next(each for each in table.column_names if each in ("right_value", "right_start"))
     column = table[name]

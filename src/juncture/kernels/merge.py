@@ -392,7 +392,9 @@ def choose_single(
     """
     is_unlimited = len(tolerance) == 1 and tolerance[0] == _NO_LIMIT
     own_limit, numbered = len(tolerance) > 1, len(right_rows) > 0
-    matched = candidates = usable = 0
+    matched: Any = 0
+    candidates: Any = 0
+    usable: Any = 0
     for i in range(first, end):
         row = np.int64(rows[i]) if len(rows) > 0 else np.int64(i)
         position = np.int64(nearest[i])
@@ -475,7 +477,7 @@ def choose_positions(
         has_candidate = back >= 0 or front >= 0
         taken = 0
         last = np.int64(NOWHERE)
-        last_ahead = False
+        last_ahead: Any = False
         while taken < places and (back >= 0 or front >= 0) and not is_barred:
             near = far = np.uint64(0)
             if back >= 0:

@@ -125,7 +125,7 @@ class TableSource(Source):
         yield from self.table.select(columns).slice(start, _SLICE_ROWS).to_batches()
 
     def column(self, name: str) -> pa.Array | None:
-        """Return the values of a column without copying them, if they lie in one piece."""
+        """Return the values of a column without copying them; None if they are in several pieces."""
         chunks = self.table.column(name)
         return chunks.chunk(0) if chunks.num_chunks == 1 else None
 
