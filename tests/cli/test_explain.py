@@ -58,7 +58,7 @@ def test_the_ending_says_what_is_written(folder):
     assert explain("asof", "--analyze", "-o", "plan.html").exit_code == 0
     assert Path("plan.html").read_text().startswith("<!doctype html>")
     assert explain("asof", "-o", "plan.json").exit_code == 0
-    assert json.loads(Path("plan.json").read_text())["algorithm"] == "probe"
+    assert json.loads(Path("plan.json").read_text())["algorithm"] == "merge"
     assert explain("asof", "-o", "plan.data", "--output-format", "text").exit_code == 0
     assert Path("plan.data").read_text().startswith("As-of join in-process\n")
     assert len(list(folder.iterdir())) == 5

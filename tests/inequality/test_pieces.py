@@ -321,7 +321,7 @@ def test_aggregates(pieces, kind, case, data):
     try:
         answer = defined_rows(spec, left, right)
     except DataError:
-        with pytest.raises(DataError, match="cannot hold"):
+        with pytest.raises(DataError, match="does not fit"):
             join_in_process(spec, left, right, **options)
         return
     found = join_in_process(spec, left, right, **options)

@@ -272,7 +272,7 @@ def test_explains_the_whole_as_one_plan() -> None:
     assert "Join of 3 tables to one spine in-process" in text
     assert "user: coded once for clicks, user" in text
     assert "lookup" in text
-    assert [each.algorithm for each in plan.tables.values()][::2] == ["probe", "lookup"]
+    assert [each.algorithm for each in plan.tables.values()][::2] == ["merge", "lookup"]
     assert '"adds"' in plan.explain("json")
     assert plan.explain("html").startswith("<!doctype html>")
 

@@ -282,5 +282,5 @@ def test_folders_that_are_refused(spark, tmp_path, left):
         jn.join_asof(left, tmp_path / "in", on="ts", by="k", spark=spark)
     write_lake(tmp_path / "lake", "Delta", pa.table({"ts": [1], "k": ["a"]}))
     for path in ("lake", "lake/day=1", "lake/*/*.parquet"):
-        with pytest.raises(DataError, match=r"lake' is the folder of a Delta table"):
+        with pytest.raises(DataError, match=r"lake' is a Delta table"):
             jn.join_asof(left, tmp_path / path, on="ts", by="k", spark=spark)

@@ -141,7 +141,7 @@ def test_a_checkpoint_of_another_join(short, tmp_path, case):
     assert run(joined(short, tmp_path), tmp_path).state_rows > 0
     for side in ("left", "right"):
         write_files([rows([52, 120])], tmp_path / side)
-    said = r"The checkpoint of this query belongs to another.*Start with.*This join is Where\(.*left order a, "
+    said = r"The checkpoint of this query belongs to another.*Start the query.*This join is Where\(.*left order a, "
     with pytest.raises(Exception, match=said):
         run(joined(short, tmp_path, **ANOTHER[case]), tmp_path)
     # With the same join it goes on as if nothing had been.

@@ -40,7 +40,16 @@ def order_keys(table: pa.Table) -> list[Ints]:
 
     The distinct values of strings and long decimals are sorted by Arrow, those of nested types one by one in Python.
     """
-    return [key for column in table.columns for key in _keys_of(column)]
+    keys = [key for column in table.columns for key in _keys_of(column)]
+    # Equal maps may list their entries in different orders, which decides last of all.
+    with_maps = [column for column in table.columns if "map<" in str(column.type)]
+    return keys + [_nested_ranks(_values_of(column), by_key=False) for column in with_maps]
+
+
+def _values_of(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values of a column of a nested type, times as numbers."""
+    chunks = [plain(chunk) for chunk in column.chunks]
+    return [value for chunk in chunks for value in chunk.cast(without_times(chunk.type)).to_pylist()]
 
 
 def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
@@ -49,8 +58,7 @@ def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
         return []
     chunks = [plain(chunk) for chunk in column.chunks]
     if pat.is_nested(chunks[0].type) or pat.is_interval(chunks[0].type):
-        timeless = without_times(chunks[0].type)
-        return [_nested_ranks([value for chunk in chunks for value in chunk.cast(timeless).to_pylist()])]
+        return [_nested_ranks(_values_of(column))]
     if _prefix_kind(chunks[0].type) == "whole":
         codes = np.concatenate([_whole_codes(chunk) for chunk in chunks])
     else:
@@ -71,31 +79,33 @@ def _text_ranks(chunks: list[pa.Array]) -> Ints:
     return ranks
 
 
-def _nested_ranks(values: list[Any]) -> Ints:
+def _nested_ranks(values: list[Any], *, by_key: bool = True) -> Ints:
+    """Return the rank of each value; of maps by their entries in the order of keys, or as they are listed."""
 
     def precedence(one: int, other: int) -> int:
-        return _compare(values[one], values[other])
+        return _compare(values[one], values[other], by_key)
 
     order = sorted(range(len(values)), key=cmp_to_key(precedence))
     result = np.zeros(len(values), np.int64)
     for before, row in pairwise(order):
-        result[row] = result[before] + (_compare(values[before], values[row]) != 0)
+        result[row] = result[before] + (precedence(before, row) != 0)
     return result
 
 
-def _compare(one: Any, other: Any) -> int:
+def _compare(one: Any, other: Any, by_key: bool) -> int:
     """Compare two Python values: -1, 0 or 1."""
     if one is None or other is None:
         return (one is not None) - (other is not None)
     if isinstance(one, float) and (math.isnan(one) or math.isnan(other)):
         return math.isnan(one) - math.isnan(other)
     if isinstance(one, dict):
-        return _compare(list(one.values()), list(other.values()))
+        return _compare(list(one.values()), list(other.values()), by_key)
     if isinstance(one, list | tuple):
-        for one_entry, other_entry in zip(map_entries(one), map_entries(other), strict=False):
-            if sign := _compare(one_entry, other_entry):
+        entries = (map_entries(one), map_entries(other)) if by_key else (one, other)
+        for one_entry, other_entry in zip(*entries, strict=False):
+            if sign := _compare(one_entry, other_entry, by_key):
                 return sign
-        return _compare(len(one), len(other))
+        return _compare(len(one), len(other), by_key)
     return int(one > other) - int(one < other)
 
 

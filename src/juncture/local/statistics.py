@@ -170,8 +170,10 @@ class _Look:
         if len(set(self._on)) == 1 and "is_sorted" not in self.figures:
             values = plain_column(rows, self._on[0]).drop_null()
             ascends = pc.all(pc.less_equal(values[:-1], values[1:]), min_count=0).as_py()
-            # Algorithms that gain by order check all rows, so that a sample suffices to choose one.
-            self._learn(name, is_sorted=bool(ascends))
+            is_whole = rows.num_rows == self._source.num_rows
+            # Of tables in memory, the algorithm that gains by order checks all rows, so that a sample suffices.
+            if not ascends or is_whole or not isinstance(self._source, ParquetSource):
+                self._learn(name, is_sorted=bool(ascends))
 
     def _measure(self, coded: Sequence[str]) -> None:
         """Correct the size of a row, since strings that come often take less in files than they do in memory."""

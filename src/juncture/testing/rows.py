@@ -115,22 +115,22 @@ def _comparable(value: Any) -> Any:
 
 
 def tie_order(rows: list[tuple[Any, ...]]) -> Callable[[int, int], int]:
-    """Return a comparison of right rows by their tie columns, then by their position."""
-    return lambda a, b: compare(rows[a], rows[b]) or sign(a, b)
+    """Return a comparison of right rows by their tie columns, the order of entries of equal maps, and position."""
+    return lambda a, b: compare(rows[a], rows[b]) or compare(rows[a], rows[b], by_key=False) or sign(a, b)
 
 
-def compare(a: Any, b: Any) -> int:
-    """Compare two values of a column: nulls lowest, NaN highest."""
+def compare(a: Any, b: Any, *, by_key: bool = True) -> int:
+    """Compare two values of a column: nulls lowest, NaN highest; maps by their entries in the order of keys."""
     if a is None or b is None:
         return (a is not None) - (b is not None)
     if isinstance(a, float) and (math.isnan(a) or math.isnan(b)):
         return math.isnan(a) - math.isnan(b)
     if isinstance(a, dict):
-        return compare(list(a.values()), list(b.values()))
+        return compare(list(a.values()), list(b.values()), by_key=by_key)
     if isinstance(a, list | tuple):
-        a, b = map_entries(a), map_entries(b)
+        a, b = (map_entries(a), map_entries(b)) if by_key else (a, b)
         for one, other in zip(a, b, strict=False):
-            if order := compare(one, other):
+            if order := compare(one, other, by_key=by_key):
                 return order
         return sign(len(a), len(b))
     return sign(a, b)
