@@ -16,7 +16,7 @@ bursts, and neither table is sorted. In most scenarios, the right table has ten 
 - Joins read Parquet files. In-process results are Arrow tables in memory. On Spark, the `noop` sink receives every row.
 - Each run has a new process, which first joins two tiny tables. On Spark it first runs the whole join once. Times
   exclude imports, compilation and the start of the session.
-- Contestants take turns. Every result is compared with a NumPy computation. A wrong result would have no time.
+- Contestants take turns. Every result is compared with a NumPy computation. Times of wrong results are not shown.
 - Peak memory counts the resident pages of all processes. The parts in parentheses may peak at different times.
 - On Spark, `spark.sql.execution.arrow.maxBytesPerBatch` is 2147483647, as
   [recommended](../../operations/slow-joins.md). *Spark's limit* is a join of DataFrames with Spark's default.

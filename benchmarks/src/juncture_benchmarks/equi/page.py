@@ -17,7 +17,7 @@ once. The larger table has random keys, and the smaller table has half of them. 
 - Joins read Parquet files. Results are Arrow tables in memory. With a memory limit, results are batches whose rows are
   summed. On Spark, rows are observed and discarded.
 - Each run has a new process, which first joins tables of 1% of the size. Times exclude imports and compilation.
-- Contestants take turns. Every result is compared with a NumPy computation. A wrong result would have no time.
+- Contestants take turns. Every result is compared with a NumPy computation. Times of wrong results are not shown.
 - Peak memory counts the resident pages of all processes, which may peak at different times. *Before* is the part that
   libraries and compiled code used before the join.
 - Results of Juncture have the left order, except *in any order* (`maintain_order=None`).

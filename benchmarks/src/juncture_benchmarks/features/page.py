@@ -16,7 +16,7 @@ three by look-ups of a unique key. There are three keys, one of them text.
 
 - Joins read Parquet files. Results are Arrow tables in memory. On Spark, rows are observed and discarded.
 - Each run has a new process, which first joins tables of a hundredth of the size. Contestants take turns.
-- All values are integers, so sums are exact. Every result is compared with NumPy. A wrong result would have no time.
+- All values are integers, so sums are exact. Every result is compared with NumPy. Times of wrong results are not shown.
 - Polars and DuckDB have no fast join for these windows. They compute running counts and sums instead, and look them up
   at both ends of each window with an as-of join.
 """

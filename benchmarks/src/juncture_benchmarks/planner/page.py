@@ -33,7 +33,7 @@ goal is a ratio within 1.3 for nine in ten workloads, and within 2 for all.
   Medians count.
 - An algorithm that takes {near:g} times as long as the best in the first turn is not repeated. After {slow:g} times as
   long, it is stopped.
-- Results are compared by sums over their rows. Different results have no time.
+- Results are compared by sums over their rows. If results differ, no time is shown.
 - A choice within {floor_ms:.0f} ms of the fastest counts as within any ratio. The summary has counts with and without
   this allowance.
 """

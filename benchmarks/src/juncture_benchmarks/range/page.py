@@ -17,25 +17,30 @@ Two tables are joined by a window or by overlapping intervals. Joins read Parque
 tables in memory. On Spark, the `noop` sink receives every row.
 
 - Each run has a new process, which first joins two small tables. Times exclude imports, compilation and Spark's start.
-- Contestants take turns. Every result is compared with a NumPy computation. A wrong result would have no time.
+- Contestants take turns. Every result is compared with a NumPy computation. Times of wrong results are not shown.
 - Peak memory counts the resident pages of all processes. The parts in parentheses may peak at different times. With
   `auto`, the small join starts Python workers, even if the chosen algorithm does not need them.
-- *Range* and *bucket* are [algorithms of Juncture](../windows.md#on-spark) on Spark.
+- *Range* and *bins* are [algorithms of Juncture](../windows.md#on-spark) on Spark.
 
 **Events** are the tables of the article "Efficient Range-Joins With Spark 2.0": an event and a measurement every ten
 seconds. Each event matches the measurements of the hour before it, about 360. *Bins and a double join* is the article's
 method: Spark joins rows by their hour, and each measurement is repeated for the next hour.
 
-**Points** are unsorted integers. A left point matches the right points in the window below it, or around it in the band
-join. **Intervals** have unsorted starts, and match if they overlap. Two skewed cases have about as many matches as the
-even cases. *Half of all rows in one bin*: these left and right points are close together, but do not match. *0.1% of
-them over all values*: each of these intervals overlaps all others.
+**Points** are unsorted integers, 100 apart on average. A left point matches the right points in the window below it, or
+around it in the *band join*. The window has a length of 100 per expected match, and of 200 in the skewed case.
+**Intervals** have unsorted starts, and match if they overlap. Two skewed cases have about as many matches as the even
+cases. *Half of all rows in one bin*: these left and right points are close together, but do not match. *0.1% of them
+over all values*: each of these intervals overlaps all others.
 """
 
 _COMPARED = (
     ("Band join, Juncture against DuckDB", ("local-band", "juncture"), ("local-band", "duckdb")),
     ("Overlap join, Juncture against DuckDB", ("local-overlap", "juncture"), ("local-overlap", "duckdb")),
-    ("Aggregates, with `agg=` against join then group", ("local-agg", "juncture-agg"), ("local-agg", "juncture-group")),
+    (
+        "Aggregates, Juncture with `agg=` against Juncture, join then group",
+        ("local-agg", "juncture-agg"),
+        ("local-agg", "juncture-group"),
+    ),
     *(
         (
             f"{place}, {shape}, {title} against even",
