@@ -43,7 +43,7 @@ def test_rows_and_stages_are_known_where_the_driver_tells(spark: SparkSession, s
     unknown = set(json.loads(analysis.explain(format="json"))["measured"]["unknown"])
     if is_connect(spark):
         assert unknown == {"left, right", "stages", "shuffle", "spilled", "memory"}
-        assert "    shuffle    unknown: Spark Connect does not publish it" in str(analysis)
+        assert "    shuffle    unknown: Spark Connect does not publish the metrics of a query" in str(analysis)
         assert [phase.name for phase in run.phases] == ["query"]
     else:
         assert unknown == {"left, right"}

@@ -39,7 +39,7 @@ def bounds_of(data_type: pa.DataType, **arguments: object) -> tuple[Bound | None
         ({"on": "ts", "lower": math.inf, "upper": Decimal(3)}, "lower=inf is greater than upper=Decimal('3')"),
         (
             {"on": "ts", "lower": timedelta(1), "upper": timedelta(0)},
-            "Swap them. Bounds before the left row are negative.",
+            "Swap them, or pass a negative bound for rows before the left row.",
         ),
         ({"on": "ts", "lower": math.nan}, "lower=nan would match nothing."),
         ({"on": "ts", "upper": Decimal("NaN")}, "upper=nan would match nothing"),

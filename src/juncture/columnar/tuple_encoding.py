@@ -1,8 +1,9 @@
 """Order-preserving integer codes of tuples of columns.
 
-A tuple is a struct of parts that are compared lexicographically. The codes of its parts are packed into 64 bits, each
-with the range between its least and its greatest code. If that is too much, ranks among the distinct values replace the
-codes. A `StepCoder` returns codes with distances, such as microseconds; a `RankCoder` returns ranks of distinct values.
+A tuple is a struct of parts that are compared lexicographically. The codes of its parts are digits of one 64-bit
+number. The base of a digit is the size of the range of the part's codes. If the number would need more bits, ranks
+among the distinct values replace the codes. A `StepCoder` returns codes with distances, such as microseconds; a
+`RankCoder` returns ranks of distinct values.
 """
 
 from __future__ import annotations
@@ -83,13 +84,15 @@ class TupleCoder:
         coder, room = cls(domain, ()), _ROOM
         for index, (part_coder, least, greatest) in enumerate(_measured(domain, types, read)):
             ranks, before = _Ranks(least, max(greatest - least + 1, 1)), None
-            # The cheapest first: rank the earlier parts if this part alone fits, otherwise or in addition this part,
-            # and finally the earlier parts beside the ranked part.
+            # Ranking reads all values again, so rank only what is necessary. If this part fits in 64 bits by itself,
+            # ranking the earlier parts may suffice.
             if _ROOM >= ranks.count > room:
                 before = _Ranks.among(_usable(coder, read()))
                 room = _ROOM // before.count
+            # If it does not fit beside the earlier parts, rank this part.
             if ranks.count > room:
                 ranks = _Ranks.among(_usable(part_coder, _part(read, index)))
+            # If its ranks do not fit beside them either, rank the earlier parts too.
             if ranks.count > room:
                 before = _Ranks.among(_usable(coder, read()))
                 room = _ROOM // before.count

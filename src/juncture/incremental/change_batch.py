@@ -130,8 +130,8 @@ def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBa
     if more:
         raise SchemaError(
             f"The {side} changes have columns that are not in the {side} schema: {', '.join(map(repr, more))}. Drop "
-            f"them. Expected the columns of the schema, with or without {WEIGHT!r} or {CHANGE_TYPE!r}. Columns 'op', "
-            "'before' and 'after' may replace them.",
+            f"these columns. Expected the columns of the schema, optionally with {WEIGHT!r} or {CHANGE_TYPE!r}, or "
+            "the columns 'op', 'before' and 'after' instead.",
             name="JN-SCHEMA-DIFFERENT",
         )
     return batch.select(schema.names)

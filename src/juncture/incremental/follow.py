@@ -178,8 +178,8 @@ class Follower:
         offset = self._query.offset
         if not isinstance(offset, dict) or set(offset) != {_STATE, _SOURCE}:
             raise StateError(
-                f"The state's offset {offset!r} was not written by jn.follow(…), so its position in the source is "
-                "unknown. Follow with a new state.",
+                f"The state's offset {offset!r} was not written by jn.follow(…), so the position of the state in "
+                "the source is unknown. Start again with a new state folder.",
                 name="JN-STATE-OFFSET",
             )
         return offset[_STATE], offset[_SOURCE]
@@ -206,7 +206,7 @@ class Follower:
         if sink_epoch is not None and sink_epoch != epoch - 1:
             raise StateError(
                 f"The sink is at epoch {sink_epoch:,}, but the state is at epoch {epoch:,}. One of them is an older "
-                "copy. Pass a new state, and another sink or replace=True.",
+                "copy. Pass a new state folder, and another sink or replace=True.",
                 name="JN-SINK-EPOCH",
             )
         self._write_sink(self._query.last() if epoch > 1 else _as_changes(self._query.result(), self._query.schema))

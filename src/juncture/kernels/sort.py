@@ -52,8 +52,8 @@ def move_by_digit(
 ) -> None:
     """Move each item of a slice to the position of its digit, stably. About 3 ns per item of 12 bytes.
 
-    ``offsets`` are the next output positions of the digit values, and are advanced; other slices fill the rest of the
-    output.
+    ``offsets`` are the next output positions of this slice, one per digit value, and are advanced. Each slice has its
+    own offsets, so threads fill the output at the same time.
     """
     for i in range(len(codes)):
         digit = np.int64((codes[i] >> np.uint64(shift)) & np.uint64(RADIX - 1))
@@ -76,9 +76,10 @@ def is_ascending(codes: Words) -> bool:
 
 @compiled
 def mark_runs(on: Ints, starts: Ints, ends: CodesOut) -> int:
-    """Write the end of each position's run of equal values in sorted groups, each from ``starts[i]`` to its next.
+    """Write for each position the end of its run of equal values, within its group.
 
-    Returns the number of positions whose run has two or more values.
+    Group ``g`` is sorted, and has the positions from ``starts[g]`` to before ``starts[g + 1]``. Returns the number of
+    positions whose run has two or more values.
     """
     repeated = 0
     for group in range(len(starts) - 1):

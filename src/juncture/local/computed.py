@@ -115,8 +115,9 @@ class ComputedSource(Source):
             return _dates(array) if pa.types.is_date64(array.type) else array.cast(data_type)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"The {self._side} column {own!r} ({array.type}) has a value beyond {data_type}, the common type with "
-                f"the other table's column: {error}. Cast both columns to a type that has all values.",
+                f"The {self._side} column {own!r} ({array.type}) has a value that does not fit in {data_type}, to "
+                f"which the columns of both tables are converted: {error}. Cast both columns to a type that has all "
+                "values.",
                 name="JN-VALUE-RANGE",
             ) from error
 

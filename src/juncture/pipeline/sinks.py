@@ -195,6 +195,7 @@ def _check_path(sink: SinkSection, folder: Path, inputs: Sequence[Path], own: se
         try:
             check_target(place, overwrite=True, inputs=inputs)
         except PlanError as error:
+            # The message is that of the command line, which names an option where a pipeline has a key.
             message = error.message.replace(str(place), f"path={sink.path!r}")
             raise PlanError(message.replace("Pass another -o.", "Use another path."), name=error.name) from error
     elif any(place.resolve() in each.resolve().parents for each in inputs):

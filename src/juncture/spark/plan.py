@@ -77,11 +77,11 @@ def plan(
     check_types(join, left_side.spark_schema, right_side.spark_schema)
     join, *sides = typed_sides(join, left_side, right_side)
     request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
-    # With some aggregates, a join runs as another kind.
+    # An equality join with aggregates is planned as a predicate join.
     planning = PLANNINGS[spec.joined_as](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
-    # These sides still have the null types that `typed_sides` replaced, and the result gets them back.
+    # The result gets back the null types of `left_side` and `right_side`, which `typed_sides` replaced in `sides`.
     query = Query(given_back(built.frame, join, left_side, right_side))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:

@@ -66,12 +66,12 @@ class Statistics:
         """Return the statistics of a side."""
         return self.stats.left if name == "left" else self.stats.right
 
-    def count(self, *closely: Side) -> None:
-        """Count both sides where unknown in one job, and measure the sizes of some (`closely`)."""
+    def count(self, *detailed: Side) -> None:
+        """Count both sides where unknown in one job, and measure the sizes of some (`detailed`)."""
         unknown = [name for name in self.sides if self.of(name).rows is None]
         if not unknown:
             return
-        totals = self.totals({name: name in closely for name in unknown}).toArrow()
+        totals = self.totals({name: name in detailed for name in unknown}).toArrow()
         for name in unknown:
             self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
             self.learn_totals(name, totals)
@@ -95,25 +95,25 @@ class Statistics:
         self.jobs.append(f"counted the {name} side{', whose size only the caller states' if is_given else ''}")
         return True
 
-    def totals(self, closely: Mapping[Side, bool]) -> DataFrame:
+    def totals(self, in_detail: Mapping[Side, bool]) -> DataFrame:
         """Return one row with the figures of some sides, from one scan of both."""
         parts: list[DataFrame] = []
         figures: list[Column] = []
-        for name, is_close in closely.items():
+        for name, is_detailed in in_detail.items():
             side = self.sides[name]
             assert isinstance(side, FrameSide)
             # These columns are null in rows of the other side.
             frame = side.frame.toDF(*(_column(name, i) for i in range(len(side.schema))))
             parts.append(frame.select("*", F.lit(1).alias(_here(name))))
-            asked = self.figures(name, closely=is_close)
+            asked = self.figures(name, in_detail=is_detailed)
             figures += [column.alias(f"{name}_{figure}") for figure, column in asked.items()]
         together = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
         return together.agg(*figures)
 
-    def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
-        """Return the aggregates that measure a side: rows, and bytes if `closely`."""
+    def figures(self, name: Side, *, in_detail: bool) -> dict[str, Column]:
+        """Return the aggregates that measure a side: rows, and bytes if `in_detail`."""
         here = _here(name)
-        if not closely:
+        if not in_detail:
             return {"rows": F.count(here)}
         fields = self.sides[name].schema
         sizes = (_size(self.column(name, i), field.type) for i, field in enumerate(fields) if _is_variable(field.type))

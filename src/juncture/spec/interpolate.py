@@ -71,7 +71,7 @@ class Interpolation:
                 name="JN-ARGUMENT-VALUE",
             )
         before, after = (
-            # The right `on` is the other end of the line, so it must remain a column.
+            # The interpolation needs the times of the right rows, so the right `on` must remain a column.
             Asof(direction=direction, tolerance=each, coalesce=False, **shared)  # type: ignore[arg-type]
             for direction, each in (("backward", sides[0]), ("forward", sides[1]))
         )
@@ -85,7 +85,7 @@ class Interpolation:
         return cls(before=before, after=after, columns=names, suffix=suffix)
 
     def tables(self, right: object) -> dict[str, Right]:
-        """Return the joins for the rows before and after."""
+        """Return the right table twice, for `join_many`: joined for the row before and for the row after."""
         wanted = dict.fromkeys([str(self.before.on_pair()[1]), *self.columns])
         return {
             "the row before": Right(right, self.before, {name: BEFORE + name for name in wanted}),

@@ -361,7 +361,7 @@ def _has_no_end(lower: object, upper: object) -> SpecError:
 
 def _starts_after_end(lower: object, upper: object) -> SpecError:
     return SpecError(
-        f"lower={lower!r} is greater than upper={upper!r}, so nothing would match. Swap them. Bounds before the left "
-        "row are negative.",
+        f"lower={lower!r} is greater than upper={upper!r}, so nothing would match. Swap them, or pass a negative "
+        "bound for rows before the left row.",
         name="JN-WINDOW-REVERSED",
     )

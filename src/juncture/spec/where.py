@@ -41,8 +41,8 @@ class ResolvedWhere(ResolvedInequality):
 
         condition = condition_of(self.predicate, self.shape)
         if self.nulls_equal and condition.equalities:
-            # Nulls are equal in ``by``, but not in `=` of the predicate. One hash table supports one rule for all its
-            # keys, so the equalities of the predicate are checked on pairs (`exact=False`) and are no keys.
+            # Nulls are equal in ``by``, but not in `=` of the predicate. A hash table has one rule for nulls in all its
+            # keys, so only ``by`` columns are keys, and pairs are checked against the equalities (`exact=False`).
             return replace(condition, equalities=(), exact=False)
         return condition
 

@@ -46,7 +46,8 @@ def _frozen(name: str, ends: Any) -> Ends:
         pair = ends if isinstance(ends, Sequence) and not isinstance(ends, str) and len(ends) == 2 else None
     if pair is None:
         raise SpecError(
-            f'windows[{name!r}]={ends!r} is not a window. Expected its two ends, such as ("-1h", 0) or {{"upper": 0}}.',
+            f'windows[{name!r}]={ends!r} is not a window. Expected its two ends, such as ("-1h", 0), '
+            'or one of them if the other is open, such as {"upper": 0}.',
             name="JN-WINDOWS-FORM",
         )
     lower, upper = (_distance(f"windows[{name!r}]", end) for end in pair)

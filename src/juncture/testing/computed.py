@@ -26,20 +26,25 @@ def _with_computed(table: pa.Table, schema: pa.Schema, side: Side) -> pa.Table:
             node = parsed(text, table.schema, side)
             column = pa.chunked_array([evaluate(node, **{side: table})], field.type)
         elif parts := parts_of(field):
-            arrays = [_values(table[name], part.type) for name, part in zip(parts, field.type, strict=True)]
+            arrays = [_values(table, name, part.type) for name, part in zip(parts, field.type, strict=True)]
             column = pa.chunked_array([pa.StructArray.from_arrays(arrays, fields=list(field.type))])
         else:
-            column = pa.chunked_array([_values(table[str(own)], field.type)])
+            column = pa.chunked_array([_values(table, str(own), field.type)])
         table = table.append_column(field, column)
     return table
 
 
-def _values(column: pa.ChunkedArray, data_type: pa.DataType) -> pa.Array:
+def _values(table: pa.Table, name: str, data_type: pa.DataType) -> pa.Array:
+    column = table[name]
     try:
         if pat.is_date64(plain_type(column.type)) and pat.is_date32(data_type):
             # 64-bit dates may have a time of day, which Arrow does not cast.
             return pa.array(values(column), pa.int32()).cast(data_type)
         cells = [encoded(cell(column, row), data_type) for row in range(len(column))]
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value is beyond {data_type}: {error}", name="JN-VALUE-RANGE") from error
+        raise DataError(
+            f"Column {name!r} ({column.type}) has a value that does not fit in {data_type}: {error}. Cast it to a type "
+            "that has all values.",
+            name="JN-VALUE-RANGE",
+        ) from error
     return pa.concat_arrays([pa.nulls(0, data_type), *cells])

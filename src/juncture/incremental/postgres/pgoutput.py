@@ -120,12 +120,13 @@ class Decoder:
         if table.only_grows:
             return DataError(
                 f"{what} of {table.shown} arrived, although append_only= names the table. Run ALTER TABLE "
-                f"{table.shown} REPLICA IDENTITY FULL, remove the table from append_only=, and populate a new state.",
+                f"{table.shown} REPLICA IDENTITY FULL, remove the table from append_only=, and start again with "
+                "a new state folder.",
                 name="JN-CHANGE-OLD-ROW",
             )
         return DataError(
             f"{what} of {table.shown} arrived without the old row, because its REPLICA IDENTITY is no longer FULL. "
-            f"Run ALTER TABLE {table.shown} REPLICA IDENTITY FULL, and populate a new state.",
+            f"Run ALTER TABLE {table.shown} REPLICA IDENTITY FULL, and start again with a new state folder.",
             name="JN-CHANGE-OLD-ROW",
         )
 
@@ -153,7 +154,7 @@ class Decoder:
         if now != before:
             raise SchemaError(
                 f"Table {table.shown} was altered: {_difference(before, now)}. Changes after that were not applied. "
-                "Populate a new state with a new slot.",
+                "Start again with a new state folder and a new slot.",
                 name="JN-TABLE-CHANGED",
             )
 

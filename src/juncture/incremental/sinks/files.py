@@ -54,7 +54,7 @@ class FilesSink:
             if epoch != before + 1:
                 raise StateError(
                     f"Folder {self._folder} has no file of epoch {before + 1:,}, but one of epoch {epoch:,}. Restore "
-                    "the file, or pass another folder and a new state.",
+                    "the file, or start again with another output folder and a new state folder.",
                     name="JN-SINK-INCOMPLETE",
                 )
         return epochs[-1] if epochs else 0

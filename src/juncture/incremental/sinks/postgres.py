@@ -180,7 +180,7 @@ class PostgresSink:
         if deleted + updated != gone or updated + inserted != come:
             raise StateError(
                 f"Table {self._shown} lacks rows that were written to it, because another program changed it. Pass "
-                "replace=True and a new state to write the table again.",
+                "replace=True and a new state folder to write the table again.",
                 name="JN-SINK-CHANGED",
             )
 

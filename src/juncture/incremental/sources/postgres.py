@@ -49,7 +49,7 @@ _KEPT_BYTES_MOST = 1 << 30
 _IDLE_BYTES = 16 << 20
 """After this much log of other tables, an empty epoch is returned, so that the server may discard this log."""
 _LINGER_S = 0.005
-"""How long to wait for the next message before an epoch ends: this source reads faster than a busy server sends."""
+"""How long to wait for the next message before an epoch ends. Without a wait, epochs would have very few rows."""
 _BLOCK_BYTES = 1 << 20
 
 
@@ -134,7 +134,7 @@ class PostgresSource:
         Parameters
         ----------
         read
-            Called with the name of a table and the number of rows read since the last call.
+            Progress callback, called with the name of a table and the number of rows read since the last call.
 
         Returns
         -------
@@ -340,14 +340,14 @@ class PostgresSource:
             if offset[what] != now[what]:
                 raise StateError(
                     f"The state was populated from the {name} {offset[what]!r}, but the source reads from "
-                    f"{now[what]!r}. Pass the original source, or populate a new state.",
+                    f"{now[what]!r}. Pass the original source, or start again with a new state folder.",
                     name="JN-STATE-OFFSET",
                 )
         for name, oid in now["tables"].items():
             if offset["tables"].get(name) != oid:
                 raise StateError(
                     f"Table {self._tables[name].shown} was dropped and created again, or renamed, after the state was "
-                    "populated. Populate a new state.",
+                    "populated. Start again with a new state folder.",
                     name="JN-TABLE-RECREATED",
                 )
         return lsn_number(offset["lsn"])
@@ -364,20 +364,20 @@ class PostgresSource:
             slot = self.status()
         if slot is None:
             raise StateError(
-                f"Slot {self.slot!r} no longer exists, so changes since {lsn_text(lsn)} are lost. Populate a new "
-                "state.",
+                f"Slot {self.slot!r} no longer exists, so changes since {lsn_text(lsn)} are lost. Start again "
+                "with a new state folder.",
                 name="JN-SLOT-LOST",
             )
         if slot.is_lost:
             raise StateError(
                 f"Slot {self.slot!r} needs log that the server has removed (max_slot_wal_keep_size). Drop the slot "
-                f"with SELECT pg_drop_replication_slot('{self.slot}'), and populate a new state.",
+                f"with SELECT pg_drop_replication_slot('{self.slot}'), and start again with a new state folder.",
                 name="JN-SLOT-LOST",
             )
         if slot.confirmed > lsn:
             raise StateError(
                 f"Slot {self.slot!r} is at {lsn_text(slot.confirmed)}, but the state is at {lsn_text(lsn)}. The "
-                "state is an older copy, or another state used the slot. Populate a new state.",
+                "state is an older copy, or another state used the slot. Start again with a new state folder.",
                 name="JN-SLOT-AHEAD",
             )
         if new is not None:
@@ -428,7 +428,7 @@ def _check_arguments(names: Mapping[str, str], slot: str) -> None:
 def copied(
     connection: psycopg.Connection[Any], table: PostgresTable, read: Read, where: sql.Composable | None = None
 ) -> pa.Table:
-    """Return the rows of a table, or some of them."""
+    """Return the rows of a table, or some of them. `read` is the progress callback."""
     names, where = [column.name for column in table.columns], where or sql.SQL("true")
     query = sql.SQL("COPY (SELECT {} FROM {} WHERE {}) TO STDOUT (FORMAT csv)").format(
         sql.SQL(", ").join(map(sql.Identifier, names)), table.identifier, where

@@ -79,7 +79,7 @@ def draw_costs(options: Sequence[dict[str, Any]]) -> str:
 
     ``label`` is the text beside the bar.
 
-    The axis is logarithmic: costs differ by orders of magnitude, and are right to within a factor.
+    The axis is logarithmic, because costs are rough estimates that differ by orders of magnitude.
     """
     alt, _ = charting()
     costs = [max(option["cost_s"], _LEAST_S) for option in options]

@@ -107,8 +107,8 @@ def _offset_s(text: str, offset: str | None, zone: tzinfo | None, wall_s: int) -
         ahead = wall.replace(tzinfo=zone).utcoffset()
     except OverflowError:
         raise SpecError(
-            f"{text!r} is at an end of the calendar, where time zones are undefined. Add its offset, such as "
-            f"'{text}Z'.",
+            f"{text!r} is at the edge of the years 1 to 9999, where the offset of a time zone cannot be computed. Add "
+            f"it, such as '{text}Z'.",
             name="JN-LITERAL-TIMEZONE",
         ) from None
     assert ahead is not None

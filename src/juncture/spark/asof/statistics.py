@@ -37,8 +37,8 @@ class AsofStatistics(Statistics):
         """Measure strings and nested values of a side if their size is assumed; return whether a job ran."""
         if not isinstance(self.sides[name], FrameSide) or self.of(name).provenance.get("row_bytes") != "assumed":
             return False
-        is_close = True  # Include sizes and the extent.
-        self.learn_totals(name, self.totals({name: is_close}).toArrow())
+        in_detail = True  # Include sizes and the range of `on`.
+        self.learn_totals(name, self.totals({name: in_detail}).toArrow())
         self.jobs.append(f"measured the {name} side")
         return True
 
@@ -48,10 +48,10 @@ class AsofStatistics(Statistics):
         if isinstance(side, FileSide):
             self.learn(name, FOOTERS, rows=side.footers.num_rows)
 
-    def figures(self, name: Side, *, closely: bool) -> dict[str, Column]:
-        """Return the aggregates that measure a side, with the range of ``on`` if `closely`."""
-        figures = super().figures(name, closely=closely)
-        if closely and not self._join.domain.is_ranked:
+    def figures(self, name: Side, *, in_detail: bool) -> dict[str, Column]:
+        """Return the aggregates that measure a side, with the range of ``on`` if `in_detail`."""
+        figures = super().figures(name, in_detail=in_detail)
+        if in_detail and not self._join.domain.is_ranked:
             on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
             usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
             figures |= {"least": F.min(usable), "greatest": F.max(usable)}

@@ -66,7 +66,9 @@ class Driver:
         try:
             context = session.sparkContext
         except (AttributeError, PySparkException) as error:
-            raise StateError("Spark Connect does not publish it", name="JN-SPARK-METRICS") from error
+            raise StateError(
+                "Spark Connect does not publish the metrics of a query. Use a classic session", name="JN-SPARK-METRICS"
+            ) from error
         if context.uiWebUrl is None:
             raise StateError("the UI of this session is off (spark.ui.enabled)", name="JN-SPARK-METRICS")
         return cls(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}")

@@ -18,20 +18,22 @@ from juncture.streams.limits import Limits
 from juncture.streams.state.state_batch import StateBatch
 
 Table = npt.NDArray[np.int64]
+"""A matrix of codes, with a column for each stored row."""
 Keys = npt.NDArray[Any]
 """Key codes, or keys that are integers."""
 
 
 _ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
-"""Number of pairs to find at once: the first number is limited to the first two, and doubles up to the third."""
+"""Number of pairs to find at once. It starts between the first two, and doubles up to the third."""
 
 
 @dataclass(frozen=True)
 class Arranged:
     """Rows of a batch that have a key, sorted in the order of their segment.
 
-    ``rows`` are row numbers of the batch. ``codes`` has a *line* (a row of the array) for each relation
-    (such as ``l.ts >= r.ts``, see `juncture.streams.condition`), and for other values that limit how long rows live.
+    ``rows`` are row numbers of the batch. ``codes`` is a matrix with a column for each of these rows. A *line* of the
+    matrix has the codes of one value: first of the row's value in each relation (such as ``l.ts >= r.ts``, see
+    `juncture.streams.condition`), then of other values that limit how long a row can match.
     """
 
     rows: Codes
@@ -89,7 +91,8 @@ class Segment(ABC):
 
     def expire(self, limits: Limits) -> Codes:
         """Evict rows that can no longer match, and return their positions."""
-        # The kernel below supports one limit per line: no alternatives of limits (branches), and no end of all matches.
+        # The kernel below supports one limit per line, but no alternatives (`branches`), and no limit that excludes all
+        # rows (`ended`).
         if limits.ended or limits.branches:
             return self.kill(limits.dead(self.codes))
         gone = np.empty(len(self.rows), np.int32)
