@@ -13,7 +13,7 @@ from juncture.cli.log import shown
 from juncture.cli.main import app
 
 JOIN = ("join", "asof", "table.parquet", "table.parquet", "--on", "ts")
-CHOSEN = "INFO juncture.planner.plan: As-of join in-process by probe: lowest estimated cost"
+CHOSEN = "INFO juncture.planner.plan: As-of join in-process by merge: lowest estimated cost"
 
 
 @pytest.fixture(autouse=True)

@@ -45,8 +45,9 @@ def folder(monkeypatch, tmp_path) -> Path:
 
 
 def test_a_join_says_once_that_it_compiles(folder):
+    arguments = ("table.parquet", "table.parquet", "--on", "ts", "--algorithm", "probe")
     outputs = [
-        CliRunner().invoke(app, [command, "asof", "table.parquet", "table.parquet", "--on", "ts", *rest]).stderr
+        CliRunner().invoke(app, [command, "asof", *arguments, *rest]).stderr
         for command, *rest in (["join"], ["join"], ["explain", "--analyze"])
     ]
     assert ["once" in line and "juncture warmup" in line for line in outputs[0].splitlines()].count(True) == 1

@@ -78,7 +78,7 @@ class ManyPlan:
     >>> quotes = pa.table({"ts": [1, 4], "symbol": ["a", "b"], "bid": [9.5, 10.5]})
     >>> plan = jn.plan_many(trades, {"quotes": jn.Right(quotes, jn.Asof(on="ts", by="symbol"))})
     >>> plan.tables["quotes"].algorithm
-    'probe'
+    'merge'
     >>> plan.execute().to_pydict()
     {'ts': [2, 5], 'symbol': ['a', 'b'], 'bid': [9.5, 10.5]}
     """
