@@ -12,8 +12,12 @@ import pytest
 import juncture as jn
 from juncture.errors import DataError
 from juncture.incremental import population
+from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+from juncture.planner.statistics import Resources
 
-LEFT = pa.schema({"id": pa.int64(), "key": pa.string(), "on": pa.int64(), "is_new": pa.bool_()})
+KIND = pa.dictionary(pa.int8(), pa.string())
+"""Each part has a dictionary of its own."""
+LEFT = pa.schema({"id": pa.int64(), "key": pa.string(), "on": pa.int64(), "is_new": pa.bool_(), "kind": KIND})
 RIGHT = pa.schema({"key": pa.string(), "on": pa.int64(), "value": pa.float64()})
 SPECS = {
     "equality": jn.Equi(on="key", how="full"),
@@ -35,6 +39,7 @@ def tables() -> tuple[pa.Table, pa.Table]:
     keys = [None, *(f"key {number}" for number in range(40))]
     left = [
         {"id": number, "key": chance.choice(keys), "on": chance.randrange(50), "is_new": chance.random() < 0.5}
+        | {"kind": f"kind {number // 150} {number % 7}"}
         for number in range(300)
     ]
     right = [
@@ -42,7 +47,9 @@ def tables() -> tuple[pa.Table, pa.Table]:
         for key in keys
         for on in chance.sample(range(50), 4)
     ]
-    return pa.Table.from_pylist(left + left[:20], LEFT), pa.Table.from_pylist(right, RIGHT)
+    # Two chunks have two dictionaries.
+    chunks = [pa.Table.from_pylist(rows, LEFT) for rows in (left[:150], left[150:] + left[:20])]
+    return pa.concat_tables(chunks), pa.Table.from_pylist(right, RIGHT)
 
 
 def rows_of(batches: Any) -> Counter:
@@ -78,9 +85,21 @@ def test_parts_give_the_batch_answer(tmp_path, name, is_kept):
 def test_what_fails_in_a_later_part_leaves_nothing(tmp_path):
     left, right = tables()
     with jn.changes(LEFT, RIGHT, SPECS["equality"], state=tmp_path / "state") as join:
-        missing = pa.Table.from_pylist([{"id": -1, "key": "none", "on": 1, "is_new": True, "_weight": -1}])
+        row = {"id": -1, "key": "none", "on": 1, "is_new": True, "kind": "none", "_weight": -1}
+        missing = pa.Table.from_pylist([row], LEFT.append(pa.field("_weight", pa.int64())))
         with pytest.raises(DataError, match="delete a row that does not exist"):
-            join.populate(left=[left, missing.select([*LEFT.names, "_weight"])], right=right)
+            join.populate(left=[left, missing], right=right)
         assert (join.left.rows, join.right.rows, join.epoch) == (0, 0, 0)
         given = join.populate(left=left, right=right)
         assert rows_of(given) == rows_of(jn.plan(left, right, SPECS["equality"]).execute().to_batches())
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_parts_that_have_a_dictionary_each(tmp_path, name):
+    """With little memory, parts are joined one after the other."""
+    left, right = tables()
+    setup = ChangeSetup(SPECS[name], LEFT, RIGHT)
+    store = store_in(tmp_path / "state", setup)
+    with ChangeJoin(setup, Resources(cores=1, memory_bytes=1 << 15), store) as join:
+        given = rows_of(join.populate(left=left, right=right))
+    assert given == rows_of(jn.plan(left, right, SPECS[name]).execute().to_batches())

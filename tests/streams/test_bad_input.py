@@ -190,6 +190,12 @@ def test_a_limit_that_stops_where_the_order_goes_on():
         )
 
 
+def test_a_window_that_ends_at_an_infinite_distance():
+    schema = pa.schema({"ts": pa.float64()})
+    with pytest.raises(SpecError, match=r"infinite distance \(-inf\).*Pass a finite distance"):
+        jn.stream(schema, schema, jn.Range(on="ts", upper=float("-inf")), allow_unbounded=True)
+
+
 def test_a_schema_that_changes_between_batches():
     join = band()
     with refused(SchemaError, "'ts'", "missing from a left batch"):

@@ -150,19 +150,19 @@ class Parted:
         """Join the rows part by part."""
         path = parts / "answer.arrow"
         with ExitStack() as files:
-            sink: pa.ipc.RecordBatchFileWriter | None = None
+            sink: pa.ipc.RecordBatchStreamWriter | None = None
             for some in _grouped(sizes, int(self._memory_bytes * _AT_ONCE)):
                 for batch in take({side: self._read(parts, side, some) for side in SIDES}):
                     if sink is None:
-                        sink = files.enter_context(pa.ipc.new_file(str(path), batch.schema))
+                        # A stream, since each part has a dictionary of its own, of which a file may have one.
+                        sink = files.enter_context(pa.ipc.new_stream(str(path), batch.schema))
                     sink.write_batch(batch)
                 self._write(writers)
                 self._notify("output", some.stop, _PARTS)
         if sink is None:
             return []
         with pa.memory_map(str(path)) as source:
-            reader = pa.ipc.open_file(source)
-            return [reader.get_batch(number) for number in range(reader.num_record_batches)]
+            return list(pa.ipc.open_stream(source))
 
     def _read(self, parts: Path, side: Side, some: range) -> Delta:
         """Return the rows of some parts."""

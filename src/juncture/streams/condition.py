@@ -8,6 +8,7 @@ bound, it is the reverse. So a stored row can still satisfy a relation if it doe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -21,7 +22,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import raw_values
 from juncture.columnar.order_encoding import TooWideError
-from juncture.errors import DataError, SchemaError
+from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import CodedValue
@@ -386,6 +387,12 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
         return ~int(codes[0]) if limit.upper else int(codes[0])
 
     domain = coded.value.domain
+    if isinstance(limit.offset, float) and math.isinf(limit.offset):
+        raise SpecError(
+            f"A window of the join ends at an infinite distance ({limit.offset}), so nothing could match. Pass a "
+            "finite distance, or None for no limit.",
+            name="JN-DISTANCE-VALUE",
+        )
     step = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
     return Relation(
         left=left,

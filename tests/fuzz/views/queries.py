@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -75,6 +75,17 @@ class Query:
             *([self.tail] if self.tail else []),
         ]
         return " ".join(clauses)
+
+    def changed(self, change: Callable[[Term], Term]) -> Query:
+        """Return the query with each of its expressions changed."""
+        return replace(
+            self,
+            items=tuple(map(change, self.items)),
+            groups=tuple(map(change, self.groups)),
+            where=self.where and change(self.where),
+            having=self.having and change(self.having),
+            other=self.other and (self.other[0], self.other[1].changed(change)),
+        )
 
     @property
     def is_exact(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
-__all__ = ["Scope", "Term", "condition", "simpler", "term"]
+__all__ = ["Scope", "Term", "condition", "dividing_by_zeros_alike", "simpler", "term"]
 
 Scope = dict[str, list[str]]
 """The columns that an expression may read, by their kinds."""
@@ -32,6 +32,12 @@ class Term:
 
     def __str__(self) -> str:
         return self.form.format(*self.parts) if self.parts else self.form
+
+
+def dividing_by_zeros_alike(each: Term) -> Term:
+    """Return an expression in which -0.0 divides as 0.0 does: their sum with 0.0 is 0.0."""
+    form = "({} / ({} + 0e0))" if each.form == "({} / {})" else each.form
+    return replace(each, form=form, parts=tuple(map(dividing_by_zeros_alike, each.parts)))
 
 
 CONSTANTS: dict[str, list[str]] = {
