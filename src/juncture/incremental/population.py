@@ -154,7 +154,7 @@ class Parted:
             for some in _grouped(sizes, int(self._memory_bytes * _AT_ONCE)):
                 for batch in take({side: self._read(parts, side, some) for side in SIDES}):
                     if sink is None:
-                        # A stream, since each part has a dictionary of its own, of which a file may have one.
+                        # Each part has its own dictionary, which a stream may replace and a file may not.
                         sink = files.enter_context(pa.ipc.new_stream(str(path), batch.schema))
                     sink.write_batch(batch)
                 self._write(writers)
