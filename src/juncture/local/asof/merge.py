@@ -179,7 +179,7 @@ class _Linked:
             kernels.link(rows.keys, _latest(key_count), before, after)
         numbers = _numbers(rows, right)
         looks_ahead = any(direction.forward for direction in directions)
-        # In the order of the table the last row of a run is met first from the end, which is all that such a join needs.
+        # From the end, the last row of a run is met first in table order, which is all that such a join needs.
         if not rows.repeats or (right.ties == "ignore" and not right.first and not looks_ahead):
             return cls(before, after, numbers, numbers)
         positions, heads = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
