@@ -25,6 +25,8 @@ def known(
     intervals = jn.join_overlap(left=frame, right=other, left_interval=("a", "b"), right_interval=("a", None))
     assert_type(intervals, pd.DataFrame)
     assert_type(jn.join(other, other, on="id"), Any)
+    assert_type(jn.stream(spark, spark, jn.Asof(on="ts"), left_order=jn.Order("ts")), pyspark.sql.DataFrame)
+    assert_type(jn.changes(spark, spark, jn.Equi(on="id"), output="debezium"), pyspark.sql.DataFrame)
 
 
 def wrong(frame: pd.DataFrame) -> None:

@@ -156,7 +156,9 @@ def test_explain_says_what_is_known():
 def test_streams_refuse_it():
     schema = pa.schema({"ts": pa.int64(), "seen": pa.int64()})
     with pytest.raises(PlanError, match="available_at='seen' is not supported"):
-        jn.stream(schema, schema, jn.Asof(on="ts", available_at="seen"), left=jn.Order("ts"), right=jn.Order("ts"))
+        jn.stream(
+            schema, schema, jn.Asof(on="ts", available_at="seen"), left_order=jn.Order("ts"), right_order=jn.Order("ts")
+        )
 
 
 @pytest.mark.in_turn

@@ -147,8 +147,11 @@ def test_streaming_frames(spark):
     batch = to_spark(spark, read_table("timestamp: timestamp[us, UTC] | v: int64"))
     said = "The right table is a streaming DataFrame", "foreachBatch"
     fails(jn.PlanError, *said, left=batch, right=stream, on="timestamp")
-    said = "The left stream has no order and no watermark", "Pass left_order=", "watermark on a column"
+    said = "Both tables are streaming DataFrames", "jn.stream(left, right, spec, left_order="
     fails(jn.PlanError, *said, left=stream, right=stream, on="timestamp")
+    said = "The left stream has no order and no watermark.*Pass left_order=.*watermark on a column"
+    with pytest.raises(jn.PlanError, match=said):
+        jn.stream(stream, stream, jn.Asof(on="timestamp"))
 
 
 def test_table_order_on_spark(spark):

@@ -122,7 +122,9 @@ def test_explain_says_the_condition():
 def test_streams_refuse_it():
     schema = pa.schema({"ts": pa.int64()})
     with pytest.raises(PlanError, match=r"where='r\.ts > 3' is not supported"):
-        jn.stream(schema, schema, jn.Asof(on="ts", where="r.ts > 3"), left=jn.Order("ts"), right=jn.Order("ts"))
+        jn.stream(
+            schema, schema, jn.Asof(on="ts", where="r.ts > 3"), left_order=jn.Order("ts"), right_order=jn.Order("ts")
+        )
 
 
 def test_on_spark_every_algorithm_that_sees_all_rows_of_a_key_gives_the_same(spark):

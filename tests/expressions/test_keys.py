@@ -210,7 +210,7 @@ def test_errors_name_what_the_caller_named(join, said):
 def test_streams_and_changes_refuse_them(spec, types, said):
     left, right = (side.schema for side in tables([1], [1], types))
     with pytest.raises(PlanError, match=said):
-        jn.stream(left, right, spec, left=jn.Order("k"), right=jn.Order("k"))
+        jn.stream(left, right, spec, left_order=jn.Order("k"), right_order=jn.Order("k"))
     with pytest.raises(PlanError, match=said):
         jn.changes(left, right, spec)
 

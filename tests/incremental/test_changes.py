@@ -171,9 +171,9 @@ def test_arguments_that_make_no_sense():
     ):
         with pytest.raises(SpecError, match=message):
             jn.changes(LEFT, RIGHT, jn.Equi(on="id"), **arguments)
-    with pytest.raises(SpecError, match=r"is not a join\. Expected jn\.Asof"):
+    with pytest.raises(SpecError, match=r"is not a join\. Expected one of jn\.Asof"):
         jn.changes(LEFT, RIGHT, "id")
-    with pytest.raises(SpecError, match=r"right_schema=None \(NoneType\) is not a schema"):
+    with pytest.raises(SpecError, match=r"right=None \(NoneType\) is neither a schema"):
         jn.changes(LEFT, None, jn.Equi(on="id"))
     with pytest.raises(SpecError, match="left= is of type str"):
         joined().apply(left="table")

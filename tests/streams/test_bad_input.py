@@ -19,7 +19,7 @@ BAND = jn.Where("l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10")
 
 
 def band(**arguments) -> jn.StreamJoin:
-    return jn.stream(LEFT, RIGHT, BAND, **({"left": jn.Order("a"), "right": jn.Order("b")} | arguments))
+    return jn.stream(LEFT, RIGHT, BAND, **({"left_order": jn.Order("a"), "right_order": jn.Order("b")} | arguments))
 
 
 def refused(error: type[JunctureError], *parts: str):
@@ -58,7 +58,7 @@ SIDES = [
     (jn.Order("ts", delay=5), SpecError, ("delay=5", "no unit")),
     (jn.Order("a", delay="5s"), SpecError, ("delay='5s'", "duration", "number")),
     (jn.Order("a", delay=float("inf")), SpecError, ("delay=inf", "no row would ever be late")),
-    ("a", SpecError, ("left='a'", "jn.Order")),
+    ("a", SpecError, ("left_order='a'", "jn.Order")),
     ([jn.Order("a"), 3], SpecError, ("jn.Order",)),
 ]
 
@@ -66,13 +66,13 @@ SIDES = [
 @pytest.mark.parametrize(("order", "error", "parts"), SIDES)
 def test_orders_that_do_not_fit_their_side(order, error, parts):
     with refused(error, *parts):
-        band(left=order)
+        band(left_order=order)
 
 
 def test_other_arguments():
     with refused(SpecError, "spec='l.a = r.b'", r"jn\.Where"):
         jn.stream(LEFT, RIGHT, "l.a = r.b")
-    with refused(SpecError, "left_schema=.*", "pyarrow.Schema"):
+    with refused(SpecError, "left=.*", "pyarrow.Schema"):
         jn.stream(LEFT.empty_table(), RIGHT, BAND)
     with refused(SpecError, "late='drop'"):
         band(late="drop")
@@ -81,11 +81,11 @@ def test_other_arguments():
 GROWING = [
     (
         BAND,
-        {"left": None, "right": None},
-        ("left rows would be kept forever", "right side has no order", r"right=jn\.Order\('b'\)"),
+        {"left_order": None, "right_order": None},
+        ("left rows would be kept forever", "right side has no order", r"right_order=jn\.Order\('b'\)"),
     ),
-    (BAND, {"right": jn.Order("y")}, ("left rows would be kept forever", "'y'", r"jn\.Order\('b'\)")),
-    (BAND, {"left": jn.Order("a", descending=True)}, ()),
+    (BAND, {"right_order": jn.Order("y")}, ("left rows would be kept forever", "'y'", r"jn\.Order\('b'\)")),
+    (BAND, {"left_order": jn.Order("a", descending=True)}, ()),
     (jn.Where("l.k = r.k"), {}, ("left rows would be kept forever", "INTERVAL 1 HOUR", "allow_unbounded")),
     (jn.Where("l.a > r.b"), {}, ("right rows would be kept forever", r"jn\.Order\('a', descending=True\)")),
     (jn.Where("l.a < r.b"), {}, ("left rows would be kept forever", r"jn\.Order\('b', descending=True\)")),
@@ -94,10 +94,10 @@ GROWING = [
     (jn.Range(left_on="a", right_on="b", lower=-5), {}, ("left rows would be kept forever",)),
     (
         jn.Asof(left_on="a", right_on="b", by="k"),
-        {"right": None},
-        ("left rows would be kept forever", r"right=jn\.Order\('b'\)"),
+        {"right_order": None},
+        ("left rows would be kept forever", r"right_order=jn\.Order\('b'\)"),
     ),
-    (jn.Asof(left_on="a", right_on="b", by="k"), {"left": None}, ("right rows would be kept forever",)),
+    (jn.Asof(left_on="a", right_on="b", by="k"), {"left_order": None}, ("right rows would be kept forever",)),
     (
         jn.Asof(left_on="a", right_on="b", by="k", direction="forward"),
         {},
@@ -108,7 +108,7 @@ GROWING = [
 
 @pytest.mark.parametrize(("spec", "arguments", "parts"), GROWING)
 def test_a_state_that_would_grow_for_ever(spec, arguments, parts):
-    orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
+    orders = {"left_order": jn.Order("a"), "right_order": jn.Order("b")} | arguments
     if not parts:
         assert "forever" not in jn.stream(LEFT, RIGHT, spec, **orders).explain()
         return
@@ -141,9 +141,9 @@ NARROW = {
 def test_the_range_of_a_type_is_no_bound(predicate, data_type):
     left = LEFT.append(pa.field("w", data_type))
     names = ("ts", "at") if "ts" in predicate else ("a", "b")
-    orders = {side: jn.Order(name) for side, name in zip(("left", "right"), names, strict=True)}
+    orders = {f"{side}_order": jn.Order(name) for side, name in zip(("left", "right"), names, strict=True)}
     with refused(
-        PlanError, "right rows would be kept forever", f"left order \\('{names[0]}'\\)", r"pass left=jn\.Order"
+        PlanError, "right rows would be kept forever", f"left order \\('{names[0]}'\\)", r"pass left_order=jn\.Order"
     ):
         jn.stream(left, RIGHT, jn.Where(predicate), **orders)
 
@@ -166,7 +166,7 @@ BOUNDED = [
 def test_what_bounds_a_column_of_any_type(spec, order, data_type):
     orders = [jn.Order(each) for each in ([order] if isinstance(order, str) else order)]
     left = LEFT.append(pa.field("w", data_type))
-    assert "forever" not in jn.stream(left, RIGHT, spec, left=orders, right=jn.Order("b")).explain()
+    assert "forever" not in jn.stream(left, RIGHT, spec, left_order=orders, right_order=jn.Order("b")).explain()
 
 
 @settings(max_examples=2 * settings.default.max_examples)
@@ -176,7 +176,7 @@ def test_a_condition_without_meaning(drawn):
     left, right = LEFT.remove(3).append(pa.field("x", one)), RIGHT.remove(3).append(pa.field("y", other))
     spec = jn.Where(f"l.k = r.k AND l.a > r.b - 3 AND ({condition})")
     try:
-        join = jn.stream(left, right, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)
+        join = jn.stream(left, right, spec, left_order=jn.Order("a"), right_order=jn.Order("b"), allow_unbounded=True)
     except JunctureError as error:
         assert len(str(error)) > 20
     else:
@@ -186,7 +186,11 @@ def test_a_condition_without_meaning(drawn):
 def test_a_limit_that_stops_where_the_order_goes_on():
     with refused(PlanError, "left rows would be kept forever"):
         jn.stream(
-            LEFT, RIGHT, jn.Where("l.a > least(r.b, 50) AND l.a < r.b + 9"), left=jn.Order("a"), right=jn.Order("b")
+            LEFT,
+            RIGHT,
+            jn.Where("l.a > least(r.b, 50) AND l.a < r.b + 9"),
+            left_order=jn.Order("a"),
+            right_order=jn.Order("b"),
         )
 
 
@@ -218,28 +222,30 @@ def test_columns_may_come_in_another_order():
 
 def test_null_and_nan_in_an_order_that_might_match():
     loose = jn.Where("l.x > r.y - 1 AND l.x < r.y + 1 OR l.k = r.k AND l.x < r.y + 1 AND l.x > r.y - 9")
-    join = jn.stream(LEFT, RIGHT, loose, left=jn.Order("x"), right=jn.Order("y"))
+    join = jn.stream(LEFT, RIGHT, loose, left_order=jn.Order("x"), right_order=jn.Order("y"))
     with refused(DataError, "left row 1", "null or NaN", "'x'", "Drop such rows"):
         join.push(left=left_rows(k=[1, 1], x=[1.0, float("nan")]))
     assert join.state.left.rows == 0
     # A row that is null there matches nothing: the answer has it, where it keeps rows without a match.
-    kept = jn.stream(LEFT, RIGHT, jn.Where(loose.predicate, how="left"), left=jn.Order("x"), right=jn.Order("y"))
+    kept = jn.stream(
+        LEFT, RIGHT, jn.Where(loose.predicate, how="left"), left_order=jn.Order("x"), right_order=jn.Order("y")
+    )
     assert [batch.num_rows for batch in kept.push(left=left_rows(k=[1], x=[None]))] == [1]
     other = jn.Where("l.k = r.k AND (l.a = r.b OR l.a IS NULL)")
-    join = jn.stream(LEFT, RIGHT, other, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)
+    join = jn.stream(LEFT, RIGHT, other, left_order=jn.Order("a"), right_order=jn.Order("b"), allow_unbounded=True)
     with refused(DataError, "left row 0", "'a'"):
         join.push(left=left_rows(k=[1], a=[None]))
 
 
 def test_nan_matches_nothing_in_a_range():
     spec = jn.Range(left_on="x", right_on="y", lower=-1.0, upper=1.0, how="left")
-    join = jn.stream(LEFT, RIGHT, spec, left=jn.Order("x"), right=jn.Order("y"))
+    join = jn.stream(LEFT, RIGHT, spec, left_order=jn.Order("x"), right_order=jn.Order("y"))
     assert [batch.num_rows for batch in join.push(left=left_rows(x=[float("nan"), None, 1.0]))] == [2]
 
 
 def test_nulls_that_a_schema_rules_out():
     schema = LEFT.set(4, LEFT.field("name").with_nullable(False))
-    join = jn.stream(schema, RIGHT, BAND, left=jn.Order("a"), right=jn.Order("b"))
+    join = jn.stream(schema, RIGHT, BAND, left_order=jn.Order("a"), right_order=jn.Order("b"))
     with refused(DataError, "'name'", "left batch has nulls"):
         join.push(left=left_rows(k=[1], a=[1]))
 
@@ -271,15 +277,15 @@ def test_advances_of_the_wrong_kind(value, parts):
 
 
 def test_advances_of_a_side_without_order():
-    join = jn.stream(LEFT, RIGHT, BAND, left=jn.Order("a"), allow_unbounded=True)
+    join = jn.stream(LEFT, RIGHT, BAND, left_order=jn.Order("a"), allow_unbounded=True)
     with refused(SpecError, "right=5", "needs an order", "none"):
         join.advance(right=5)
     dated = jn.stream(
         LEFT,
         RIGHT,
         jn.Range(left_on="ts", right_on="at", lower="-1h", upper=0),
-        left=jn.Order("ts"),
-        right=jn.Order("at"),
+        left_order=jn.Order("ts"),
+        right_order=jn.Order("at"),
     )
     with refused(SpecError, "TIMESTAMP_NTZ"):
         dated.advance(left=date(2024, 1, 1))
@@ -296,7 +302,7 @@ def test_a_closed_join():
 def test_intervals_that_start_after_their_end():
     schema = pa.schema({"s": pa.int64(), "e": pa.int64()})
     spec = jn.Overlap(left_interval=("s", "e"), right_interval=("s", "e"))
-    join = jn.stream(schema, schema, spec, left=jn.Order("s"), right=jn.Order("s"))
+    join = jn.stream(schema, schema, spec, left_order=jn.Order("s"), right_order=jn.Order("s"))
     with refused(DataError, "left interval", "starts after its end"):
         join.push(left=pa.record_batch({"s": [5], "e": [3]}))
 
@@ -304,7 +310,7 @@ def test_intervals_that_start_after_their_end():
 def test_values_beyond_64_bits():
     schema = pa.schema({"t": pa.decimal128(38, 0)})
     spec = jn.Range(on="t", lower=-1, upper=1)
-    join = jn.stream(schema, schema, spec, left=jn.Order("t"), right=jn.Order("t"))
+    join = jn.stream(schema, schema, spec, left_order=jn.Order("t"), right_order=jn.Order("t"))
     wide = pa.record_batch({"t": pa.array([10**30], pa.decimal128(38, 0))})
     with refused(DataError, "64-bit"):
         join.push(right=wide)
@@ -318,11 +324,11 @@ def test_states_that_are_not_there_damaged_or_of_another_join(tmp_path):
     join.save(tmp_path / "state")
     assert jn.StreamJoin.restore(tmp_path / "state", expected=band()).state.left.rows == 1
     with refused(StateError, "another join", "left", "delay"):
-        jn.StreamJoin.restore(tmp_path / "state", expected=band(left=jn.Order("a", delay=5)))
-    other = jn.stream(LEFT, RIGHT, jn.Where("l.a = r.b"), left=jn.Order("a"), right=jn.Order("b"))
+        jn.StreamJoin.restore(tmp_path / "state", expected=band(left_order=jn.Order("a", delay=5)))
+    other = jn.stream(LEFT, RIGHT, jn.Where("l.a = r.b"), left_order=jn.Order("a"), right_order=jn.Order("b"))
     with refused(StateError, "another join", "spec", "l.a = r.b"):
         jn.StreamJoin.restore(tmp_path / "state", expected=other)
-    narrow = jn.stream(LEFT.remove(4), RIGHT, BAND, left=jn.Order("a"), right=jn.Order("b"))
+    narrow = jn.stream(LEFT.remove(4), RIGHT, BAND, left_order=jn.Order("a"), right_order=jn.Order("b"))
     with refused(StateError, "another join", "left_schema", "name: string"):
         jn.StreamJoin.restore(tmp_path / "state", expected=narrow)
     (tmp_path / "state" / "left_state.arrow").write_bytes(b"ARROW1")
@@ -348,7 +354,7 @@ def test_a_folder_that_cannot_be_written(tmp_path):
 
 def test_an_asof_join_that_goes_by_table_order():
     schema = pa.schema({"t": pa.int64()})
-    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    orders = {"left_order": jn.Order("t"), "right_order": jn.Order("t")}
     with refused(PlanError, "ties='last'", "streams have none", "order_by="):
         jn.stream(schema, schema, jn.Asof(on="t", ties="last"), **orders)
 
@@ -356,7 +362,7 @@ def test_an_asof_join_that_goes_by_table_order():
 @pytest.mark.parametrize("ties", ["first", "last"])
 def test_ties_that_columns_decide_are_taken(ties):
     schema = pa.schema({"t": pa.int64(), "v": pa.int64()})
-    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    orders = {"left_order": jn.Order("t"), "right_order": jn.Order("t")}
     join = jn.stream(schema, schema, jn.Asof(on="t", ties=ties, order_by="v"), **orders)
     join.push(right=pa.record_batch({"t": [4, 4, 4], "v": [2, 3, 1]}, schema=schema))
     join.push(left=pa.record_batch({"t": [5], "v": [0]}, schema=schema))
@@ -366,14 +372,14 @@ def test_ties_that_columns_decide_are_taken(ties):
 
 def test_an_asof_join_by_what_is_known():
     left, right = pa.schema({"t": pa.int64()}), pa.schema({"t": pa.int64(), "since": pa.int64()})
-    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    orders = {"left_order": jn.Order("t"), "right_order": jn.Order("t")}
     with refused(PlanError, r"available_at='since'", "not supported on streams", "Join in batch"):
         jn.stream(left, right, jn.Asof(on="t", available_at="since"), **orders)
 
 
 def test_a_null_is_a_key_like_others_where_nulls_are_equal():
     schema = pa.schema({"k": pa.string(), "t": pa.int64()})
-    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    orders = {"left_order": jn.Order("t"), "right_order": jn.Order("t")}
     found = {}
     for nulls_equal in (True, False):
         spec = jn.Asof(on="t", by="k", nulls_equal=nulls_equal, coalesce=False)
@@ -387,7 +393,7 @@ def test_a_null_is_a_key_like_others_where_nulls_are_equal():
 @pytest.mark.parametrize("prefer", ["earlier", "later"])
 def test_of_two_that_are_as_near_one_is_preferred(prefer):
     schema = pa.schema({"t": pa.int64()})
-    orders = {"left": jn.Order("t"), "right": jn.Order("t")}
+    orders = {"left_order": jn.Order("t"), "right_order": jn.Order("t")}
     join = jn.stream(schema, schema, jn.Asof(on="t", direction="nearest", prefer=prefer, coalesce=False), **orders)
     join.push(left=pa.record_batch({"t": [5]}))
     assert join.push(right=pa.record_batch({"t": [3]})) == []
@@ -413,9 +419,9 @@ def test_sides_may_be_of_different_libraries_and_have_to_be_tables():
     for rows in (iter([right]), "rows", right.to_pylist()):
         with refused(SpecError, r"push\(right=", type(rows).__name__, "Arrow PyCapsule"):
             join.push(right=rows)
-    with refused(SpecError, "right_schema=", "pyarrow.Schema"):
-        jn.stream(LEFT, FromElsewhere(right), BAND, left=jn.Order("a"), right=jn.Order("b"))
-    with refused(PlanError, "left_order=", "streaming DataFrames"):
+    with refused(SpecError, "right=", "pyarrow.Schema"):
+        jn.stream(LEFT, FromElsewhere(right), BAND, left_order=jn.Order("a"), right_order=jn.Order("b"))
+    with refused(SpecError, "no argument left_order=", r"jn\.stream\("):
         jn.join_range(right, right, on="b", lower=-1, left_order=jn.Order("b"))
 
 
@@ -429,11 +435,11 @@ def test_a_schema_that_changes_between_batches_of_a_reader():
 
 def test_nan_and_null_in_the_order_of_an_asof_join():
     spec = jn.Asof(left_on="x", right_on="y", by="k")
-    join = jn.stream(LEFT, RIGHT, spec, left=jn.Order("x"), right=jn.Order("y"))
+    join = jn.stream(LEFT, RIGHT, spec, left_order=jn.Order("x"), right_order=jn.Order("y"))
     # They match nothing, and are given at once.
     [batch] = join.push(left=left_rows(k=[1, 1, 1], x=[float("nan"), None, 1.0]))
     assert (batch.num_rows, join.state.left.rows) == (2, 1)
-    orders = {"left": [jn.Order("a"), jn.Order("x")], "right": jn.Order("b")}
+    orders = {"left_order": [jn.Order("a"), jn.Order("x")], "right_order": jn.Order("b")}
     other = jn.stream(LEFT, RIGHT, jn.Asof(left_on="a", right_on="b"), **orders)
     with refused(DataError, "left row 0", "null or NaN", "'x'"):
         other.push(left=left_rows(a=[1], x=[float("nan")]))
@@ -441,7 +447,7 @@ def test_nan_and_null_in_the_order_of_an_asof_join():
 
 def test_a_tie_that_is_an_error_ends_the_join():
     schema = pa.schema({"t": pa.int64(), "v": pa.int64()})
-    join = jn.stream(schema, schema, jn.Asof(on="t", ties="error"), left=jn.Order("t"), right=jn.Order("t"))
+    join = jn.stream(schema, schema, jn.Asof(on="t", ties="error"), left_order=jn.Order("t"), right_order=jn.Order("t"))
     join.push(left=pa.record_batch({"t": [5], "v": [0]}))
     assert join.push(right=pa.record_batch({"t": [4, 4], "v": [1, 2]})) == []
     with refused(DataError, "tie"):
@@ -461,4 +467,4 @@ def test_a_tie_that_is_an_error_ends_the_join():
 def test_aggregates_that_no_window_holds_together(spec):
     left, right = pa.schema({"a": pa.int64()}), pa.schema({"b": pa.int64()})
     with pytest.raises(PlanError, match=r"agg= is not supported for .* of streams\. Use Range"):
-        jn.stream(left, right, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True)
+        jn.stream(left, right, spec, left_order=jn.Order("a"), right_order=jn.Order("b"), allow_unbounded=True)

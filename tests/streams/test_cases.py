@@ -25,7 +25,7 @@ BAND = "l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10"
 
 
 def band(how="inner", predicate=BAND, **arguments) -> jn.StreamJoin:
-    orders = {"left": jn.Order("a"), "right": jn.Order("b")} | arguments
+    orders = {"left_order": jn.Order("a"), "right_order": jn.Order("b")} | arguments
     return jn.stream(SCHEMA, RIGHT, jn.Where(predicate, how=how), **orders)
 
 
@@ -108,7 +108,8 @@ def test_an_advance_stands_for_rows_that_do_not_come():
 
 
 def test_an_order_that_falls():
-    falling = {side: jn.Order(name, delay=1, descending=True) for side, name in (("left", "a"), ("right", "b"))}
+    orders = (("left_order", "a"), ("right_order", "b"))
+    falling = {side: jn.Order(name, delay=1, descending=True) for side, name in orders}
     join = band("left", **falling)
     join.push(left=left((1, 50), (1, 49)))
     assert rows(join.push(right=right((1, 41)))) == [(1, 49, 1, 41), (1, 50, 1, 41)]
@@ -126,8 +127,8 @@ def test_several_orders_of_one_side():
         schema,
         RIGHT,
         jn.Where(predicate),
-        left=[jn.Order("ts", delay="1s"), jn.Order("a")],
-        right=jn.Order("b"),
+        left_order=[jn.Order("ts", delay="1s"), jn.Order("a")],
+        right_order=jn.Order("b"),
         late="collect",
     )
     rows_in = [(1, 5, 10), (1, 6, 9), (1, 7, 8), (1, 6, 10)]
@@ -149,7 +150,7 @@ def test_several_orders_of_one_side():
 
 def test_late_rows_are_judged_one_by_one():
     for cuts in ([5], [1, 1, 1, 1, 1], [2, 3]):
-        join = band(left=jn.Order("a", delay=2), late="collect")
+        join = band(left_order=jn.Order("a", delay=2), late="collect")
         values, first = [5, 9, 6, 7, 8], 0
         for count in cuts:
             join.push(left=left(*((1, value) for value in values[first : first + count])))
@@ -200,14 +201,14 @@ def test_two_readers():
         keys = [chance.randrange(5) for _ in places]
         tables.append(pa.table({"k": keys, name: places}))
     spec = jn.Where(BAND, how="full")
-    join = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    join = jn.stream(SCHEMA, RIGHT, spec, left_order=jn.Order("a"), right_order=jn.Order("b"))
     most, found = 0, []
     for batch in join.run(tables[0].to_batches(50), tables[1].to_reader(70), rows_at_once=1):
         found.append(batch)
         most = max(most, join.state.left.rows + join.state.right.rows)
     assert difference(pa.Table.from_batches(found, join.schema), defined_rows(spec, *tables), ordered=False) is None
     assert most < 300
-    again = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    again = jn.stream(SCHEMA, RIGHT, spec, left_order=jn.Order("a"), right_order=jn.Order("b"))
     gathered = list(again.run(tables[0].to_batches(50), tables[1].to_reader(70)))
     assert len(gathered) < len(found)
     assert difference(pa.Table.from_batches(gathered), defined_rows(spec, *tables), ordered=False) is None
@@ -245,7 +246,7 @@ def test_an_advance_of_both_sides_flushes_all_that_is_behind():
 
 def test_the_state_stays_flat_and_keys_are_forgotten():
     join = jn.stream(
-        SCHEMA, RIGHT, jn.Where(BAND, how="left"), left=jn.Order("a", delay=3), right=jn.Order("b", delay=3)
+        SCHEMA, RIGHT, jn.Where(BAND, how="left"), left_order=jn.Order("a", delay=3), right_order=jn.Order("b", delay=3)
     )
     sizes, given = [], 0
     for step in range(60):
@@ -264,7 +265,11 @@ def test_asof_matches_are_final():
     schema = pa.schema({"id": pa.string(), "ts": pa.timestamp("ms")})
     other = pa.schema({"id": pa.string(), "ts": pa.timestamp("us"), "v": pa.float64()})
     join = jn.stream(
-        schema, other, jn.Asof(on="ts", by="id"), left=jn.Order("ts"), right=jn.Order("ts", delay=timedelta(seconds=2))
+        schema,
+        other,
+        jn.Asof(on="ts", by="id"),
+        left_order=jn.Order("ts"),
+        right_order=jn.Order("ts", delay=timedelta(seconds=2)),
     )
     frames = read_table("id: string | ts: timestamp[ms]\nx | 2024-01-01 00:00:05\ny | 2024-01-01 00:00:05")
     assert join.push(left=frames) == []
@@ -285,7 +290,7 @@ def test_asof_matches_are_final():
 
 def test_aggregates_are_given_once_their_window_is_complete():
     spec = jn.Range(left_on="a", right_on="b", by="k", lower=-2, upper=2, agg={"b": "max", "*": "count"})
-    join = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"))
+    join = jn.stream(SCHEMA, RIGHT, spec, left_order=jn.Order("a"), right_order=jn.Order("b"))
     join.push(right=right((1, 1), (1, 4), (1, 5)))
     assert rows(join.push(left=left((1, 3), (1, 4)))) == []
     assert rows(join.push(right=right((1, 6)))) == [(1, 3, 5, 3)]
@@ -321,13 +326,15 @@ EXPLAINED = [
 
 @pytest.mark.parametrize(("spec", "lines"), EXPLAINED)
 def test_what_bounds_the_state_is_said(spec, lines):
-    text = jn.stream(SCHEMA, RIGHT, spec, left=jn.Order("a"), right=jn.Order("b"), allow_unbounded=True).explain()
+    text = jn.stream(
+        SCHEMA, RIGHT, spec, left_order=jn.Order("a"), right_order=jn.Order("b"), allow_unbounded=True
+    ).explain()
     for line in lines:
         assert line in text
 
 
 def test_how_many_rows_are_held_at_a_rate():
-    join = band(left=jn.Order("a", delay=5), right=jn.Order("b", delay=2))
+    join = band(left_order=jn.Order("a", delay=5), right_order=jn.Order("b", delay=2))
     text = join.explain(left_rate=100, right_rate=10)
     # Left rows from three behind the right order on, and two more of its delay.
     assert "about 500 rows at 100 per step" in text
@@ -378,7 +385,7 @@ def test_many_states_of_one_plan(spec):
 
 
 def test_a_tie_that_is_an_error_is_one_of_the_state_that_goes_on(tmp_path):
-    join = jn.stream(SCHEMA, SCHEMA, jn.Asof(on="a", ties="error"), left=jn.Order("a"), right=jn.Order("a"))
+    join = jn.stream(SCHEMA, SCHEMA, jn.Asof(on="a", ties="error"), left_order=jn.Order("a"), right_order=jn.Order("a"))
     join.push(left=left((1, 5)), right=left((1, 4), (2, 4)))
     with pytest.raises(DataError, match="tie"):
         join.push(right=left((1, 6)))
@@ -397,7 +404,9 @@ def test_a_saved_join_keeps_what_has_matched(tmp_path):
 
 def test_late_rows_are_saved_in_whatever_encoding(tmp_path):
     schema = pa.schema({"a": pa.int64(), "name": pa.dictionary(pa.int8(), pa.string())})
-    join = jn.stream(schema, RIGHT, jn.Where("l.a = r.b"), left=jn.Order("a"), right=jn.Order("b"), late="collect")
+    join = jn.stream(
+        schema, RIGHT, jn.Where("l.a = r.b"), left_order=jn.Order("a"), right_order=jn.Order("b"), late="collect"
+    )
     for place, name in ((9, "x"), (1, "y"), (2, "z")):
         join.push(
             left=pa.record_batch(
@@ -424,7 +433,7 @@ def test_values_are_compared_exactly_however_far_they_are(first, data_type, with
     lower, upper, delay = (f"{step}{unit}" if unit else step for step in (-3, 2, 9))
     spec = jn.Range(on="t", by="k", lower=lower, upper=upper, how="full")
     order = jn.Order("t", delay=delay)
-    join = jn.stream(left.schema, right.schema, spec, left=order, right=order)
+    join = jn.stream(left.schema, right.schema, spec, left_order=order, right_order=order)
     found = [*join.push(left=left.slice(0, 5)), *join.push(right=right), *join.push(left=left.slice(5)), *join.close()]
     # Python has no times as far as these.
     answer, wanted = (

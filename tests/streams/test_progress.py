@@ -163,7 +163,7 @@ def test_a_query(hosting, tmp_path, algorithm):
             write_files([pa.table({"k": ["a", "b"], "ts": moments})], tmp_path / name)
         sides = [read_stream(hosting, tmp_path / name) for name in ("left", "right")]
         order = jn.Order("ts", delay="1h")
-        plan = jn.plan(*sides, SPECS[algorithm], left_order=order, right_order=order)
+        plan = jn.plan_stream(*sides, SPECS[algorithm], left_order=order, right_order=order)
         assert plan.algorithm == algorithm
         stream = plan.execute().writeStream.format("memory").queryName(f"{algorithm}_progress")
         query = stream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint")).start()

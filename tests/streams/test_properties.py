@@ -251,7 +251,7 @@ def test_a_window_that_varies_by_row_in_its_own_order(seed, how, falling):
 
 def test_a_sum_that_does_not_fit_might_match():
     spec = jn.Range(left_on="n", right_on="m", lower="u", upper="u")
-    join = jn.stream(LEFT, RIGHT, spec, left=jn.Order("n + u"), right=jn.Order("m"))
+    join = jn.stream(LEFT, RIGHT, spec, left_order=jn.Order("n + u"), right_order=jn.Order("m"))
     rows = pa.record_batch({"k": [1], "a": [1], "u": [9], "x": [0.0], "n": [2**63 - 1]}, schema=LEFT)
     with pytest.raises(DataError, match=r"left row 0 .*'n \+ u'"):
         join.push(left=rows)

@@ -33,7 +33,7 @@ SLIDING = "l.key = r.key AND l.sorted + 1 > r.sorted + 5 AND l.sorted + 3 < r.so
 def test_the_query_of_spark_keeps_rows_by_its_time():
     left = pa.schema({"left_key": pa.int64(), "left_time": pa.timestamp("us")})
     right = pa.schema({"right_key": pa.int64(), "right_time": pa.timestamp("us")})
-    join = jn.stream(left, right, Where(SPARK), left=jn.Order("left_time"), right=jn.Order("right_time"))
+    join = jn.stream(left, right, Where(SPARK), left_order=jn.Order("left_time"), right_order=jn.Order("right_time"))
     assert "left rows are kept while left_time > right_time - 8m" in join.explain()
     assert "right rows are kept while right_time > left_time - 2h" in join.explain()
     midnight = datetime(2023, 2, 1)
@@ -47,7 +47,9 @@ def test_the_query_of_spark_keeps_rows_by_its_time():
 def test_any_sorted_column_prunes():
     left = pa.schema({"left_key": pa.int64(), "left_sorted": pa.int64()})
     right = pa.schema({"right_key": pa.int64(), "right_sorted": pa.int64()})
-    join = jn.stream(left, right, Where(SORTED), left=jn.Order("left_sorted"), right=jn.Order("right_sorted"))
+    join = jn.stream(
+        left, right, Where(SORTED), left_order=jn.Order("left_sorted"), right_order=jn.Order("right_sorted")
+    )
     join.push(left=pa.record_batch({"left_key": [1, 1, 1], "left_sorted": [1230, 1231, 1232]}))
     join.push(right=pa.record_batch({"right_key": [1], "right_sorted": [1234]}))
     assert "left rows are kept while left_sorted > right_sorted - 3" in join.explain()
@@ -57,7 +59,9 @@ def test_any_sorted_column_prunes():
 def test_a_sorted_sum_prunes():
     left = pa.schema({"left_key": pa.int64(), "left_1": pa.int64(), "left_2": pa.int64()})
     right = pa.schema({"right_key": pa.int64(), "right_sorted": pa.int64()})
-    join = jn.stream(left, right, Where(SUM), left=jn.Order("left_1 + left_2"), right=jn.Order("right_sorted"))
+    join = jn.stream(
+        left, right, Where(SUM), left_order=jn.Order("left_1 + left_2"), right_order=jn.Order("right_sorted")
+    )
     join.push(left=pa.record_batch({"left_key": [1, 1, 1], "left_1": [1000, 1000, 31], "left_2": [230, 231, 1201]}))
     join.push(right=pa.record_batch({"right_key": [1], "right_sorted": [1234]}))
     assert "left rows are kept while left_1 + left_2 > right_sorted - 3" in join.explain()
@@ -102,8 +106,8 @@ def test_figure_7_the_joinable_range_of_the_build_side():
         pa.schema({"a": pa.int64()}),
         pa.schema({"b": pa.int64()}),
         Where("l.a > r.b - 3 AND l.a < r.b + 10"),
-        left=jn.Order("a"),
-        right=jn.Order("b"),
+        left_order=jn.Order("a"),
+        right_order=jn.Order("b"),
     )
     join.push(left=pa.record_batch({"a": [1, 2, 3, 4, 5]}))
     join.push(right=pa.record_batch({"b": [6]}))
@@ -113,7 +117,9 @@ def test_figure_7_the_joinable_range_of_the_build_side():
 def test_the_left_join_of_the_article():
     left = read_table("a: int64 | b: string\n1 | x\n2 | y\n3 | z")
     right = read_table("a: int64 | b: string\n1 | a\n2 | b\n4 | d")
-    join = jn.stream(left.schema, right.schema, jn.Equi(on="a", how="left"), left=jn.Order("a"), right=jn.Order("a"))
+    join = jn.stream(
+        left.schema, right.schema, jn.Equi(on="a", how="left"), left_order=jn.Order("a"), right_order=jn.Order("a")
+    )
     batches = join.push(left=left)
     assert batches == []
     batches += join.push(right=right)

@@ -37,7 +37,7 @@ def sides(spark, folder) -> list:
 
 def joined(spark, folder, predicate=BAND, *, how="left", delay=5):
     orders = {f"{side}_order": jn.Order("a", delay=delay) for side in ("left", "right")}
-    return jn.join_where(*sides(spark, folder), predicate, how=how, **orders)
+    return jn.stream(*sides(spark, folder), jn.Where(predicate, how=how), **orders)
 
 
 ORDERS = {
@@ -56,8 +56,9 @@ ORDERS = {
 def test_orders_that_do_not_fit(spark, case):
     given, error, said = ORDERS[case]
     stream = spark.readStream.format("rate").load().selectExpr("value AS a", "timestamp AS ts", "'x' AS k")
+    orders = {"left_order": jn.Order("a"), "right_order": jn.Order("a")} | given
     with pytest.raises(error, match=f"(?s){said}"):
-        jn.join_where(stream, stream, BAND, **({"left_order": jn.Order("a"), "right_order": jn.Order("a")} | given))
+        jn.stream(stream, stream, jn.Where(BAND), **orders)
 
 
 def test_streams_of_different_sessions(spark):
@@ -69,10 +70,10 @@ def test_streams_of_different_sessions(spark):
     if is_connect(spark):
         said = rf"session {spark.session_id}, and the right one to .*Read both with the same session"
         with pytest.raises(jn.PlanError, match=said):
-            jn.join_where(left, right, BAND, **orders)
+            jn.stream(left, right, jn.Where(BAND), **orders)
     else:
         # They share a process, and the left one runs the join.
-        assert jn.join_where(left, right, BAND, **orders).isStreaming
+        assert jn.stream(left, right, jn.Where(BAND), **orders).isStreaming
 
 
 NONE_TO_COMPLETE = r"output mode: complete.*no streaming aggregations"
@@ -161,7 +162,7 @@ def test_a_checkpoint_of_other_columns(short, tmp_path, case):
     wider = [each.withColumn("more", each.n * 2) for each in sides(short, tmp_path)]
     orders = {f"{side}_order": jn.Order("a", delay=5) for side in ("left", "right")}
     with pytest.raises(Exception, match=r"STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE"):
-        run(jn.join_where(*wider, BAND, how="left", **orders), tmp_path)
+        run(jn.stream(*wider, jn.Where(BAND, how="left"), **orders), tmp_path)
 
 
 @pytest.mark.in_turn

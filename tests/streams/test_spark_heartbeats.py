@@ -30,7 +30,7 @@ def test_a_side_that_never_had_data(spark, tmp_path, how):
             for side in parts
         ]
         orders = {f"{side}_order": jn.Order("a", delay=2) for side in parts}
-        return jn.join_range(*sides, on="a", by="k", lower=-2, upper=2, how=how, **orders)
+        return jn.stream(*sides, jn.Range(on="a", by="k", lower=-2, upper=2, how=how), **orders)
 
     silent = run(joined(), tmp_path)
     assert silent.answer.num_rows == 0

@@ -84,7 +84,7 @@ def test_two_streams(hosting, tmp_path, case):
         streams = [read_stream(hosting, tmp_path / side) for side in pieces]
         if case in MARKED:
             streams, orders = [each.withWatermark(order, f"{DELAY} seconds") for each in streams], {}
-        plan = jn.plan(*streams, spec, **orders)
+        plan = jn.plan_stream(*streams, spec, **orders)
         assert plan.algorithm == "hosted"
         ran = run(plan.execute(), tmp_path)
     wanted = jn.plan(*(table.slice(0, ROWS) for table in tables.values()), spec).execute()
@@ -100,7 +100,7 @@ def rate(spark):
 def test_what_is_told(hosting):
     marked = rate(hosting).withWatermark("ts", "5 seconds")
     order = jn.Order("ts", delay="2s")
-    plan = jn.plan(rate(hosting), marked, jn.Asof(on="ts", by="k"), left_order=order)
+    plan = jn.plan_stream(rate(hosting), marked, jn.Asof(on="ts", by="k"), left_order=order)
     said = plan.explain()
     for line in (
         "algorithm  hosted: Juncture's join of two streams in Spark's stateful operator",
@@ -113,7 +113,7 @@ def test_what_is_told(hosting):
         "emitted    left rows once no future row can change their match",
     ):
         assert line in said, said
-    keyless = jn.plan(
+    keyless = jn.plan_stream(
         rate(hosting), rate(hosting), jn.Asof(on="a"), left_order=jn.Order("a"), right_order=jn.Order("a")
     )
     assert "partitions  one task joins all rows" in keyless.explain()
@@ -124,7 +124,7 @@ def test_what_is_told(hosting):
 
 def test_a_result_has_no_watermark(hosting):
     marked = rate(hosting).withWatermark("ts", "5 seconds")
-    joined = jn.join_range(marked, marked, on="ts", by="k", lower="-5s", upper=0)
+    joined = jn.stream(marked, marked, jn.Range(on="ts", by="k", lower="-5s", upper=0))
     assert joined.isStreaming
     assert not any("spark.watermarkDelayMs" in (field.metadata or {}) for field in joined.schema.fields)
 
@@ -143,7 +143,7 @@ def test_why_it_is_hosted(hosting, spec, why):
     frame = rate(hosting)
     if spec.how != "anti" and getattr(spec, "upper", 0) == "a":
         frame = frame.withColumn("a", (frame.ts - frame.ts).cast("interval day to second"))
-    plan = jn.plan(frame, rate(hosting), spec, left_order=order, right_order=order)
+    plan = jn.plan_stream(frame, rate(hosting), spec, left_order=order, right_order=order)
     assert plan.algorithm == "hosted"
     assert why in plan.choice.reason
 
@@ -151,4 +151,4 @@ def test_why_it_is_hosted(hosting, spec, why):
 def test_a_state_store_that_cannot_host(hosting):
     hosting.conf.unset(STORE)
     with pytest.raises(jn.PlanError, match=r"needs RocksDB.*Run spark.conf.set\(.*before planning"):
-        jn.join_asof(rate(hosting), rate(hosting), on="a", left_order=jn.Order("a"), right_order=jn.Order("a"))
+        jn.stream(rate(hosting), rate(hosting), jn.Asof(on="a"), left_order=jn.Order("a"), right_order=jn.Order("a"))

@@ -108,7 +108,7 @@ def test_two_streams(short, tmp_path, case):
         for side, parts in pieces.items():
             write_files(parts[some], tmp_path / side)
         streams = [read_stream(short, tmp_path / side) for side in pieces]
-        ran = run(jn.plan(*streams, spec, **orders).execute(), tmp_path)
+        ran = run(jn.stream(*streams, spec, **orders), tmp_path)
     expected = without_end(jn.plan(left, right, spec).execute())
     assert expected.num_rows > 0
     problem = difference(without_end(ran.answer), expected, ordered=False)
@@ -127,7 +127,7 @@ def test_what_the_state_holds_of_a_row(short, tmp_path):
         write_files([table], tmp_path / side)
     streams = [read_stream(short, tmp_path / side) for side in sides]
     orders = {"left_order": jn.Order("a", delay=5), "right_order": jn.Order("a", delay=5)}
-    run(jn.join_range(*streams, on="a", by="k", lower=-3, upper=2, how="left", **orders), tmp_path)
+    run(jn.stream(*streams, jn.Range(on="a", by="k", lower=-3, upper=2, how="left"), **orders), tmp_path)
     stored = short.read.format("statestore")
     held = {
         side: sorted(stored.option("joinSide", side).load(str(tmp_path / "checkpoint")).schema["value"].dataType.names)
@@ -142,8 +142,8 @@ def test_what_the_state_holds_of_a_row(short, tmp_path):
 def test_a_row_without_a_place_that_might_match(short, tmp_path, value):
     write_files([pa.table({"a": [1.0, value]})], tmp_path / "rows")
     streams = [read_stream(short, tmp_path / "rows") for _ in range(2)]
-    joined = jn.join_where(
-        *streams, "l.a >= r.a - 1 AND l.a <= r.a", left_order=jn.Order("a"), right_order=jn.Order("a")
+    joined = jn.stream(
+        *streams, jn.Where("l.a >= r.a - 1 AND l.a <= r.a"), left_order=jn.Order("a"), right_order=jn.Order("a")
     )
     with pytest.raises(Exception, match=r"row is null or NaN in the order 'a'.*Drop such rows"):
         run(joined, tmp_path)
@@ -201,7 +201,7 @@ ORDERS = {"left_order": jn.Order("a", delay=5), "right_order": jn.Order("a")}
 
 
 def test_what_is_told(spark):
-    plan = jn.plan(rate(spark), rate(spark), jn.Where(BAND, how="left"), **ORDERS)
+    plan = jn.plan_stream(rate(spark), rate(spark), jn.Where(BAND, how="left"), **ORDERS)
     said = plan.explain()
     for line in (
         "algorithm  native: Spark's own join of two streams, by virtual times of both",
@@ -213,8 +213,8 @@ def test_what_is_told(spark):
         "* native  no time is estimated, since a stream has no end",
     ):
         assert line in said, said
-    assert jn.join_range(rate(spark), rate(spark), on="a", lower=-1, upper=0, **ORDERS).isStreaming
-    assert jn.join_where(rate(spark), rate(spark), BAND, **ORDERS).isStreaming
+    assert plan.execute().isStreaming
+    assert jn.stream(rate(spark), rate(spark), jn.Range(on="a", lower=-1, upper=0), **ORDERS).isStreaming
 
 
 REFUSED = {
@@ -237,13 +237,23 @@ REFUSED = {
 def test_what_two_streams_cannot_do(spark, case):
     spec, orders, said = REFUSED[case]
     with pytest.raises(jn.JunctureError, match=said):
-        jn.plan(rate(spark), rate(spark), spec, **orders)
+        jn.stream(rate(spark), rate(spark), spec, **orders)
 
 
 def test_other_refusals(spark):
     stream, table = rate(spark), spark.createDataFrame([(1, "a")], "a LONG, k STRING")
-    for left, right in ((stream, table), (table, table)):
-        with pytest.raises(jn.PlanError, match=r"left_order=Order\(.*Remove it"):
-            jn.join_where(left, right, BAND, **ORDERS)
+    spec = jn.Where(BAND)
+    with pytest.raises(jn.PlanError, match=r"left_order=Order\(.*Remove it"):
+        jn.stream(stream, table, spec, **ORDERS)
+    with pytest.raises(jn.PlanError, match=r"Neither input is a streaming DataFrame.*jn\.plan\(left, right, spec\)"):
+        jn.stream(table, table, spec, **ORDERS)
+    with pytest.raises(jn.PlanError, match=r"The right table is a pyarrow\.Schema in this process"):
+        jn.stream(stream, pa.schema({"a": pa.int64()}), spec)
+    for arguments in ({"allow_unbounded": True}, {"late": "collect"}):
+        with pytest.raises(jn.PlanError, match=rf"{next(iter(arguments))}=.*joins of two schemas"):
+            jn.stream(stream, stream, spec, **ORDERS, **arguments)
+    with pytest.raises(jn.PlanError, match=r"Both tables are streaming DataFrames.*jn\.stream\(.*jn\.changes\("):
+        jn.join_where(stream, stream, BAND)
+    orders = {"left": [ORDERS["left_order"]], "right": [ORDERS["right_order"]]}
     with pytest.raises(jn.PlanError, match=r"algorithm='bins' joins tables"):
-        jn.join_where(stream, stream, BAND, algorithm="bins", **ORDERS)
+        plan_of_streams(spec, stream, stream, orders=orders, algorithm="bins")

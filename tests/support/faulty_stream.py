@@ -171,8 +171,7 @@ def main(name: str, folder: Path) -> None:
         spark.conf.set(setting, value)
     streams = [read_stream(spark, folder / side) for side in ("left", "right")]
     orders = {f"{side}_order": jn.Order("a", delay=DELAY) for side in ("left", "right")}
-    told: dict[str, Any] = {"changes": True} if case.changes else orders
-    joined = jn.plan(*streams, case.spec, **told).execute()
+    joined = jn.changes(*streams, case.spec) if case.changes else jn.stream(*streams, case.spec, **orders)
     (folder / f"{os.getpid()}.started").touch()
     pq.write_table(run(joined, folder).answer, folder / ANSWER)
 

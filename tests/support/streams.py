@@ -60,8 +60,8 @@ class Streamed:
             self.left.schema,
             self.right.schema,
             self.spec,
-            left=list(self.left_orders),
-            right=list(self.right_orders),
+            left_order=list(self.left_orders),
+            right_order=list(self.right_orders),
             allow_unbounded=self.allow_unbounded,
             late="collect",
         )

@@ -139,14 +139,14 @@ class Replay:
 
 
 def _planned(session: Any, replay: Replay) -> Plan:
-    from juncture.joins import plan
+    from juncture.joins import plan_stream
 
     def come(name: str) -> Any:
         schema = session.read.parquet(str(replay.coming(name))).schema
         return session.readStream.schema(schema).parquet(str(replay.come(name)))
 
     flights, weather = (Order(_ON[name]) for name in ("flights", "weather"))
-    return plan(come("flights"), come("weather"), _SPEC, left_order=flights, right_order=weather)
+    return plan_stream(come("flights"), come("weather"), _SPEC, left_order=flights, right_order=weather)
 
 
 def _run(plan: Plan, replay: Replay, console: Console) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.joins.asof import join_asof
-from juncture.joins.changing import changes
+from juncture.joins.changing import changes, plan_changes
 from juncture.joins.equi import join
 from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
 from juncture.joins.many import join_many, plan_many
@@ -11,7 +11,7 @@ from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan
 from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
-from juncture.joins.streaming import stream, stream_listener
+from juncture.joins.streaming import plan_stream, stream, stream_listener
 from juncture.joins.viewing import view
 from juncture.joins.where import join_where
 
@@ -30,7 +30,9 @@ __all__ = [
     "join_range",
     "join_where",
     "plan",
+    "plan_changes",
     "plan_many",
+    "plan_stream",
     "postgres",
     "register_postgres",
     "stream",

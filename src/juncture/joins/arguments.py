@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyspark.sql
 
-    from juncture.incremental.change_batch import ChangeFormat
-    from juncture.streams.order import Order
-
 Frame = TypeVar("Frame", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame", "pyspark.sql.DataFrame")
 """Left tables whose type the result has."""
 
@@ -39,10 +36,6 @@ class _Execution(TypedDict, total=False):
     memory: str | int | None
     maintain_order: Literal["left"] | None
     stats: Stats | None
-    left_order: Order | Sequence[Order] | None
-    right_order: Order | Sequence[Order] | None
-    changes: bool | ChangeFormat
-    unmatched_deletes: Literal["error", "count"]
 
 
 class _By(_Execution, total=False):

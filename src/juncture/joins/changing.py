@@ -1,41 +1,77 @@
-"""`changes`: joins of tables that change."""
+"""`changes` and `plan_changes`: joins of tables that change."""
 
 from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from juncture.errors import SpecError
-from juncture.spec.base import Spec
+from juncture.joins.planning import check_spec
+from juncture.joins.stream_inputs import are_schemas, check_streams, refuse_on_spark
+from juncture.planner.plan import Plan
+from juncture.spec.arguments import check_choice
+from juncture.spec.kinds import Spec
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from juncture.incremental.change_batch import ChangeFormat
     from juncture.incremental.join import ChangeJoin
 
 
+@overload
 def changes(
-    left_schema: pa.Schema,
-    right_schema: pa.Schema,
+    left: DataFrame,
+    right: Any,
+    spec: Spec,
+    *,
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+) -> DataFrame: ...
+@overload
+def changes(
+    left: Any,
+    right: DataFrame,
+    spec: Spec,
+    *,
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+) -> DataFrame: ...
+@overload
+def changes(
+    left: pa.Schema,
+    right: pa.Schema,
     spec: Spec,
     *,
     state: str | PathLike[str] | None = None,
     memory: str | int | None = None,
-    output: Literal["weight", "change_type", "debezium"] = "weight",
+    output: ChangeFormat = "weight",
     unmatched_deletes: Literal["error", "count"] = "error",
-) -> ChangeJoin:
+) -> ChangeJoin: ...
+def changes(
+    left: Any,
+    right: Any,
+    spec: Spec,
+    *,
+    state: str | PathLike[str] | None = None,
+    memory: str | int | None = None,
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+) -> Any:
     """Maintain the result of a join while rows of its tables are inserted, updated and deleted.
 
     Parameters
     ----------
-    left_schema, right_schema
-        The columns of both tables.
+    left, right
+        The columns of both tables as two schemas, for changes that are applied in this process. Or two streaming
+        DataFrames of changes. One side may also be a DataFrame or Parquet files that do not change.
     spec
         The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
     state
-        A folder that stores the rows of both tables. Each epoch is stored completely or not at all. A folder with rows
-        of the same join is continued. None (default) keeps the rows in memory only.
+        For schemas, a folder that stores the rows of both tables. Each epoch is stored completely or not at all. A
+        folder with rows of the same join is continued. None (default) keeps the rows in memory only.
     memory
         The memory for rows if ``state`` is set, in bytes or such as ``"1GB"``. Further rows stay on disk and are read
         when needed. None means a share of the machine's memory. `ChangeJoin.result` may use the same amount again.
@@ -44,12 +80,13 @@ def changes(
         ``_change_type``) or ``"debezium"`` (columns ``op``, ``before``, ``after``).
     unmatched_deletes
         What happens to deletes of rows that do not exist: ``"error"`` raises DataError, ``"count"`` counts and skips
-        them.
+        them. Joins with a table that does not change do not check deletes.
 
     Returns
     -------
-    ChangeJoin
-        The join, with the rows in ``state`` or empty.
+    ChangeJoin or pyspark.sql.DataFrame
+        For schemas, the join, with the rows in ``state`` or empty. For DataFrames, the streaming DataFrame of the
+        changes of the result.
 
     Raises
     ------
@@ -57,6 +94,8 @@ def changes(
         If an argument has an invalid value.
     SchemaError
         If a column is missing, or the types of two columns do not compare.
+    PlanError
+        If Spark has no operator for this join of DataFrames, or ``memory`` is below the minimum.
     StateError
         If the folder is in use by another process, belongs to another join or version, or is damaged.
 
@@ -76,21 +115,51 @@ def changes(
     >>> [batch.to_pylist() for batch in join.apply(right=pa.table({"ts": [5], "bid": [11]}))]
     [[{'ts': 7, 'bid': 10, '_weight': -1}, {'ts': 7, 'bid': 11, '_weight': 1}]]
     """
+    if not are_schemas(left, right):
+        refuse_on_spark(state=state, memory=memory)
+        return plan_changes(left, right, spec, output=output, unmatched_deletes=unmatched_deletes).execute()
     from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
     from juncture.local.resources import resources_here
 
-    if not isinstance(spec, Spec):
-        raise SpecError(
-            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected jn.Asof(…), jn.Range(…), jn.Overlap(…), "
-            "jn.Where(…) or jn.Equi(…).",
-            name="JN-ARGUMENT-TYPE",
-        )
-    for side, schema in (("left", left_schema), ("right", right_schema)):
-        if not isinstance(schema, pa.Schema):
-            raise SpecError(
-                f"{side}_schema={schema!r} ({type(schema).__name__}) is not a schema. Expected a pyarrow.Schema, such "
-                "as table.schema.",
-                name="JN-ARGUMENT-TYPE",
-            )
-    setup = ChangeSetup(spec, left_schema, right_schema, output, unmatched_deletes)
+    check_spec(spec)
+    setup = ChangeSetup(spec, left, right, output, unmatched_deletes)
     return ChangeJoin(setup, resources_here(memory), None if state is None else store_in(Path(state), setup))
+
+
+def plan_changes(
+    left: Any,
+    right: Any,
+    spec: Spec,
+    *,
+    output: ChangeFormat = "weight",
+    unmatched_deletes: Literal["error", "count"] = "error",
+) -> Plan:
+    """Plan a join of streaming DataFrames of changes without running it.
+
+    Parameters
+    ----------
+    left, right, spec, output, unmatched_deletes
+        As for DataFrames in `juncture.changes`.
+
+    Returns
+    -------
+    Plan
+        ``explain()`` describes which operator runs and which columns mark changes. ``execute()`` returns the streaming
+        DataFrame.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError
+        As for `juncture.changes`.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> print(jn.plan_changes(trades, quotes, jn.Asof(on="ts", by="symbol")).explain())  # doctest: +SKIP
+    """
+    check_streams(left, right, spec)
+    check_choice("output", output, ("weight", "change_type", "debezium"))
+    check_choice("unmatched_deletes", unmatched_deletes, ("error", "count"))
+    from juncture.incremental.spark import plan as on_spark
+
+    return on_spark.plan(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)

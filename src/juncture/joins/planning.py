@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from juncture.errors import PlanError, SpecError, did_you_mean
 from juncture.inputs import choose_engine, is_stream
@@ -13,14 +13,9 @@ from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
-from juncture.spec.arguments import check_choice
 from juncture.spec.elsewhere import argument_hint
 from juncture.spec.kinds import Spec
 from juncture.spec.values import flag
-
-if TYPE_CHECKING:
-    from juncture.incremental.change_batch import ChangeFormat
-    from juncture.streams.order import Order
 
 
 def plan(
@@ -34,10 +29,6 @@ def plan(
     memory: str | int | None = None,
     maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
-    left_order: Order | Sequence[Order] | None = None,
-    right_order: Order | Sequence[Order] | None = None,
-    changes: bool | ChangeFormat = False,
-    unmatched_deletes: Literal["error", "count"] = "error",
 ) -> Plan:
     """Plan a join without running it.
 
@@ -62,17 +53,6 @@ def plan(
         any order, which saves a sort in joins that buffer the left table or spill. On Spark, rows have no order.
     stats
         Known statistics of the inputs. These are not measured.
-    left_order, right_order
-        For two streaming DataFrames: the expression in whose order the rows of a side arrive and their maximum delay,
-        such as ``jn.Order("ts", delay="5s")``, or a list of these. Orders decide how long rows are kept and when
-        results are final. By default, the watermark of a stream is its order.
-    changes
-        Whether streaming DataFrames contain changes of tables, in the column ``_weight``, the column ``_change_type``,
-        or the columns ``op``, ``before`` and ``after``. The result is the stream of changes of the join: True and
-        ``"weight"`` return a column ``_weight``; ``"change_type"`` and ``"debezium"`` return the other formats.
-    unmatched_deletes
-        With ``changes`` on two streams, what happens to deletes of rows that do not exist: ``"error"`` (default) raises
-        DataError, ``"count"`` counts and skips them.
 
     Returns
     -------
@@ -107,10 +87,6 @@ def plan(
         memory=memory,
         maintain_order=maintain_order,
         stats=stats,
-        left_order=left_order,
-        right_order=right_order,
-        changes=changes,
-        unmatched_deletes=unmatched_deletes,
         samples_few=True,
     )
 
@@ -126,18 +102,10 @@ def _planned(
     memory: str | int | None,
     maintain_order: Literal["left"] | None,
     stats: Stats | None,
-    left_order: Order | Sequence[Order] | None,
-    right_order: Order | Sequence[Order] | None,
-    changes: bool | ChangeFormat,
-    unmatched_deletes: Literal["error", "count"],
     samples_few: bool,
 ) -> Plan:
     """Plan a join. Without ``samples_few``, small tables in memory are joined without a look at their rows."""
-    if type(spec) not in ALGORITHMS:
-        known = ", ".join(f"juncture.{kind.__name__}(…)" for kind in ALGORITHMS)
-        raise SpecError(
-            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.", name="JN-ARGUMENT-TYPE"
-        )
+    check_spec(spec)
     if stats is not None and not isinstance(stats, Stats):
         raise SpecError(
             f"stats={stats!r} ({type(stats).__name__}) is not statistics of both sides. Expected "
@@ -147,42 +115,18 @@ def _planned(
     lazy = flag("lazy", lazy)
     engine = choose_engine(left, right, spark)
     check_limits(engine, memory)
-    check_choice("unmatched_deletes", unmatched_deletes, ("error", "count"))
     _check_order(maintain_order)
-    if changes is not False:
-        return _plan_of_changes(
-            spec,
-            left,
-            right,
-            changes,
-            unmatched_deletes=unmatched_deletes,
-            algorithm=algorithm,
-            session=spark,
-            left_order=left_order,
-            right_order=right_order,
-        )
-    if unmatched_deletes != "error":
-        raise SpecError(
-            f"unmatched_deletes={unmatched_deletes!r} applies to change streams only. Pass changes=True, or drop it.",
-            name="JN-ARGUMENT-CONFLICT",
-        )
-    if not (is_stream(left) and is_stream(right)):
-        _refuse_orders(left_order=left_order, right_order=right_order)
     check_algorithm(spec, algorithm, engine)
-    if is_stream(left) or is_stream(right):
-        from juncture.streams.spark import plan as on_streams
-
-        return on_streams.plan(
-            spec,
-            left,
-            right,
-            algorithm=algorithm,
-            session=spark,
-            lazy=lazy,
-            stats=stats,
-            left_order=left_order,
-            right_order=right_order,
+    if is_stream(left) and is_stream(right):
+        raise PlanError(
+            "Both tables are streaming DataFrames, and this function runs in batch. Use jn.stream(left, right, spec, "
+            'left_order=jn.Order("ts", delay="5s"), …), or jn.changes(left, right, spec) for streams of changes.',
+            name="JN-BATCH-ONLY",
         )
+    if is_stream(left) or is_stream(right):
+        from juncture.streams.spark.table import plan_with_table
+
+        return plan_with_table(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
     if engine == "spark":
         from juncture.spark import plan as on_spark
 
@@ -196,43 +140,6 @@ def _planned(
     )
 
 
-def _plan_of_changes(
-    spec: Spec,
-    left: Any,
-    right: Any,
-    changes: bool | ChangeFormat,
-    *,
-    unmatched_deletes: Literal["error", "count"],
-    algorithm: str,
-    session: Any,
-    **orders: Any,
-) -> Plan:
-    """Plan a join of change streams."""
-    if not (is_stream(left) or is_stream(right)):
-        raise PlanError(
-            f"changes={changes!r} needs a streaming DataFrame on at least one side, but both sides are batch tables. "
-            "Read the changes with spark.readStream, or apply them in this process with jn.changes(…).",
-            name="JN-BATCH-INPUTS",
-        )
-    if changes is not True:
-        check_choice("changes", changes, ("weight", "change_type", "debezium"))
-    for name, value in orders.items():
-        if value is not None:
-            raise PlanError(
-                f"{name}={value!r} does not apply to change streams, whose rows are kept until they are deleted. "
-                "Remove it.",
-                name="JN-ARGUMENT-INAPPLICABLE",
-            )
-    if algorithm != "auto":
-        raise PlanError(
-            f"algorithm={algorithm!r} does not apply to change streams. Remove it.", name="JN-ARGUMENT-INAPPLICABLE"
-        )
-    from juncture.incremental.spark import plan as on_changes
-
-    output: ChangeFormat = "weight" if isinstance(changes, bool) else changes
-    return on_changes.plan(spec, left, right, output=output, unmatched_deletes=unmatched_deletes, session=session)
-
-
 def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     """Run the join of a public function.
 
@@ -244,6 +151,15 @@ def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str,
     refuse_unknown(function, arguments.pop("unknown"))
     meaning = {field.name: arguments.pop(field.name) for field in fields(kind) if field.name in arguments}
     return _planned(**arguments, spec=kind(**meaning), samples_few=False).execute()
+
+
+def check_spec(spec: object) -> None:
+    """Refuse a value that is not a join."""
+    if type(spec) not in ALGORITHMS:
+        known = ", ".join(f"jn.{kind.__name__}(…)" for kind in ALGORITHMS)
+        raise SpecError(
+            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.", name="JN-ARGUMENT-TYPE"
+        )
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:
@@ -264,16 +180,6 @@ def _check_order(value: object) -> None:
             "rows) or None (any order). For the order of the right rows, swap the two tables.",
             name="JN-ARGUMENT-VALUE",
         )
-
-
-def _refuse_orders(**orders: Any) -> None:
-    """Refuse orders of batch tables."""
-    for name, value in orders.items():
-        if value is not None:
-            raise PlanError(
-                f"{name}={value!r} applies only if both sides are streaming DataFrames. Remove it.",
-                name="JN-ARGUMENT-INAPPLICABLE",
-            )
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: dict[str, Any]) -> None:

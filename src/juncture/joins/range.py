@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import Any, Literal, Unpack, overload
 
 from juncture.joins.arguments import Frame, RangeArguments
 from juncture.joins.planning import join_by
@@ -14,10 +13,6 @@ from juncture.spec.distance import Distance
 from juncture.spec.range import Range
 from juncture.spec.schema import Closed, How
 from juncture.spec.window import Windows
-
-if TYPE_CHECKING:
-    from juncture.incremental.change_batch import ChangeFormat
-    from juncture.streams.order import Order
 
 
 @overload
@@ -47,10 +42,6 @@ def join_range(
     memory: str | int | None = None,
     maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
-    left_order: Order | Sequence[Order] | None = None,
-    right_order: Order | Sequence[Order] | None = None,
-    changes: bool | ChangeFormat = False,
-    unmatched_deletes: Literal["error", "count"] = "error",
     **unknown: Any,
 ) -> Any:
     """Match each left row with all right rows in a window around it, in time or along another ordered column.
@@ -61,8 +52,8 @@ def join_range(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one, or
-        both, may be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
+        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one may
+        be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
         batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
         is a DataFrame.
     on, left_on, right_on
@@ -99,7 +90,7 @@ def join_range(
     algorithm
         ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
         algorithms return the same result.
-    spark, lazy, memory, maintain_order, stats, left_order, right_order, changes, unmatched_deletes
+    spark, lazy, memory, maintain_order, stats
         Where the join runs and which resources it may use. See `juncture.plan`.
 
     Returns

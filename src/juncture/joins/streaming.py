@@ -1,57 +1,82 @@
-"""`stream` and `stream_listener`: joins of unbounded streams."""
+"""`stream`, `plan_stream` and `stream_listener`: joins of unbounded streams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.base import Spec
+from juncture.joins.planning import check_spec
+from juncture.joins.stream_inputs import are_schemas, check_streams, refuse_on_spark
+from juncture.planner.plan import Plan
+from juncture.spec.kinds import Spec
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import Order
     from juncture.streams.progress import StreamProgress
 
+Orders: TypeAlias = "Order | Sequence[Order] | None"
+"""The orders of a side."""
 
+
+@overload
 def stream(
-    left_schema: pa.Schema,
-    right_schema: pa.Schema,
+    left: DataFrame, right: Any, spec: Spec, *, left_order: Orders = None, right_order: Orders = None
+) -> DataFrame: ...
+@overload
+def stream(
+    left: pa.Schema,
+    right: pa.Schema,
     spec: Spec,
     *,
-    left: Order | Sequence[Order] | None = None,
-    right: Order | Sequence[Order] | None = None,
+    left_order: Orders = None,
+    right_order: Orders = None,
     allow_unbounded: bool = False,
     late: Literal["count", "collect", "error"] = "count",
-) -> StreamJoin:
-    """Join two unbounded streams of record batches.
+) -> StreamJoin: ...
+def stream(
+    left: Any,
+    right: Any,
+    spec: Spec,
+    *,
+    left_order: Orders = None,
+    right_order: Orders = None,
+    allow_unbounded: bool = False,
+    late: Literal["count", "collect", "error"] = "count",
+) -> Any:
+    """Join two unbounded streams: of record batches in this process, or streaming DataFrames on Spark.
 
     A row is kept only while a future row of the other side could still match it. This is derived from the orders of
     both sides and the condition by interval arithmetic, for any monotonic expression.
 
     Parameters
     ----------
-    left_schema, right_schema
-        The columns of both streams.
+    left, right
+        The columns of both streams as two schemas, for batches that are pushed. Or two streaming DataFrames. The right
+        one may also be a DataFrame or Parquet files that do not change.
     spec
         The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
-    left, right
+    left_order, right_order
         The expression in whose order the rows of a side arrive and their maximum delay, such as ``jn.Order("ts",
-        delay="5s")``, or a list of these.
+        delay="5s")``, or a list of these. The default on Spark is the watermark of the DataFrame.
     allow_unbounded
-        Whether to keep rows forever if nothing bounds them. By default, such a join raises PlanError.
+        Whether to keep rows forever if nothing bounds them. By default, such a join raises PlanError, as it always does
+        on Spark.
     late
-        What happens to rows beyond the delay of their order: ``"count"`` counts and skips them, ``"collect"`` keeps
-        them in `StreamJoin.late`, ``"error"`` raises DataError.
+        What happens to rows beyond the delay of their order: ``"count"`` counts and skips them. In this process,
+        ``"collect"`` keeps them in `StreamJoin.late`, and ``"error"`` raises DataError.
 
     Returns
     -------
-    StreamJoin
-        The join, without rows.
+    StreamJoin or pyspark.sql.DataFrame
+        For schemas, the join, without rows. For DataFrames, the streaming DataFrame of the result, whose query has the
+        output mode ``append``.
 
     Raises
     ------
@@ -64,7 +89,8 @@ def stream(
 
     Notes
     -----
-    Memory is proportional to the rows that can still match. `StreamJoin.explain` describes the bounds of each side.
+    Memory is proportional to the rows that can still match. `StreamJoin.explain` and, for DataFrames,
+    `juncture.plan_stream` describe the bounds of each side.
 
     Examples
     --------
@@ -73,32 +99,56 @@ def stream(
     >>> trades = pa.schema({"symbol": pa.string(), "at": pa.int64()})
     >>> quotes = pa.schema({"symbol": pa.string(), "at": pa.int64(), "bid": pa.float64()})
     >>> spec = jn.Range(on="at", by="symbol", lower=-1, upper=0)
-    >>> join = jn.stream(trades, quotes, spec, left=jn.Order("at", delay=5), right=jn.Order("at"))
+    >>> join = jn.stream(trades, quotes, spec, left_order=jn.Order("at", delay=5), right_order=jn.Order("at"))
     >>> _ = join.push(right=pa.record_batch({"symbol": ["A", "A"], "at": [1, 4], "bid": [9.5, 9.6]}, schema=quotes))
     >>> trade = pa.record_batch({"symbol": ["A"], "at": [5]}, schema=trades)
     >>> [batch.to_pylist() for batch in join.push(left=trade)]
     [[{'symbol': 'A', 'at': 5, 'at_right': 4, 'bid': 9.6}]]
     """
+    if not are_schemas(left, right):
+        refuse_on_spark(allow_unbounded=allow_unbounded or None, late=None if late == "count" else late)
+        return plan_stream(left, right, spec, left_order=left_order, right_order=right_order).execute()
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import orders_of
     from juncture.streams.plan import StreamPlan
     from juncture.streams.setup import Setup
 
-    if not isinstance(spec, Spec):
-        raise SpecError(
-            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected jn.Asof(…), jn.Range(…), jn.Overlap(…), "
-            "jn.Where(…) or jn.Equi(…).",
-            name="JN-ARGUMENT-TYPE",
-        )
-    for side, schema in (("left", left_schema), ("right", right_schema)):
-        if not isinstance(schema, pa.Schema):
-            raise SpecError(
-                f"{side}_schema={schema!r} ({type(schema).__name__}) is not a schema. Expected a pyarrow.Schema, such "
-                "as table.schema.",
-                name="JN-ARGUMENT-TYPE",
-            )
-    orders = orders_of(left, "left"), orders_of(right, "right")
-    return StreamJoin(StreamPlan(Setup(spec, left_schema, right_schema, *orders, bool(allow_unbounded), late)))
+    check_spec(spec)
+    orders = orders_of(left_order, "left_order"), orders_of(right_order, "right_order")
+    return StreamJoin(StreamPlan(Setup(spec, left, right, *orders, bool(allow_unbounded), late)))
+
+
+def plan_stream(
+    left: DataFrame, right: Any, spec: Spec, *, left_order: Orders = None, right_order: Orders = None
+) -> Plan:
+    """Plan a join of streaming DataFrames without running it.
+
+    Parameters
+    ----------
+    left, right, spec, left_order, right_order
+        As for DataFrames in `juncture.stream`.
+
+    Returns
+    -------
+    Plan
+        ``explain()`` describes which operator runs and why, and how long rows of each side are kept. ``execute()``
+        returns the streaming DataFrame.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError
+        As for `juncture.stream`.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> plan = jn.plan_stream(trades, quotes, jn.Asof(on="ts"), left_order=order, right_order=order)  # doctest: +SKIP
+    >>> print(plan.explain())  # doctest: +SKIP
+    """
+    check_streams(left, right, spec)
+    from juncture.streams.spark import plan as on_spark
+
+    return on_spark.plan(spec, left, right, left_order=left_order, right_order=right_order)
 
 
 def stream_listener(report: Callable[[StreamProgress], object] = print) -> StreamingQueryListener:

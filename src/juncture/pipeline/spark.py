@@ -47,6 +47,7 @@ from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
 from juncture.spark.session.session import resources
 from juncture.spec.asof import Asof
+from juncture.streams.spark.plan import plan as plan_on_streams
 
 _SPARKS_ERRORS = (PySparkException, Py4JError)
 """Exceptions of Spark: those of PySpark, and others of classic Spark."""
@@ -168,15 +169,10 @@ class SparkEngine(Engine):
 
     def _planned_stream(self, step: JoinStep) -> Any:
         sides = self._side(step.left), self._side(step.right)
-        orders: dict[str, Any] = {}
+        orders: dict[str, Any] = {"left_order": None, "right_order": None}
         if all(map(_comes, sides)):
             orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
-        lazy = any(each in self._file.steps for each in step.inputs) and not _comes(sides[0])
-        known = {"algorithm": step.algorithm, "spark": self._session, **orders}
-        try:
-            return plan(*sides, step.spec, lazy=lazy, **known)
-        except PlanError:
-            return plan(*sides, step.spec, **known)
+        return plan_on_streams(step.spec, *sides, algorithm=step.algorithm, **orders)
 
     def write(self, sink: SinkSection) -> int | None:
         """Write a sink: to a temporary folder that is renamed at the end, or as Spark does for remote targets."""

@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, rows_within
+from juncture.joins.changing import plan_changes
 from juncture.joins.following import register_postgres
-from juncture.joins.planning import plan
 from juncture.pipeline.changing import change_sink, changes_schema, changing, with_marks
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
@@ -60,7 +60,7 @@ class ChangingEngine(SparkEngine):
     def _planned_join(self, step: JoinStep) -> Any:
         if not self._live.intersection(step.inputs):
             return super()._planned_join(step)
-        return plan(self._side(step.left), self._side(step.right), step.spec, changes=True, spark=self._session)
+        return plan_changes(self._side(step.left), self._side(step.right), step.spec)
 
 
 def started_changes(

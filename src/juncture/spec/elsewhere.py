@@ -63,6 +63,8 @@ _ARGUMENTS: dict[str, list[_Hint]] = {
         ("predicate", "Use predicate= with SQL, such as 'l.a > r.b'."),
         ("", "Use join_where(left, right, 'l.a > r.b')."),
     ],
+    "changes unmatched_deletes": [("", "For streaming DataFrames of changes, use jn.changes(left, right, spec).")],
+    "left_order right_order": [("", "For two streaming DataFrames, use jn.stream(left, right, spec, left_order=…).")],
     "join_type type": [("how", "Use how=.")],
     "using keys": [("by", "Use by=."), ("on", "Use on=.")],
     "right_keys": [("by", "Use left_by= and right_by=."), ("on", "Use left_on= and right_on=.")],

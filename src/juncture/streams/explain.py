@@ -168,11 +168,9 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
 
 
 def unbounded(bounds: Bounds | AsofSide, *, on_spark: bool = False) -> str:
-    """Return why a side would be kept forever, and the remedy. ``on_spark`` changes the names of arguments."""
+    """Return why a side would be kept forever, and the remedy. On Spark, such a join is always refused."""
     why, remedy = _unbounded_asof(bounds) if isinstance(bounds, AsofSide) else _unbounded_pairs(bounds)
-    if on_spark:
-        remedy = remedy.replace("left=", "left_order=").replace("right=", "right_order=")
-    else:
+    if not on_spark:
         remedy += ", or allow_unbounded=True if all of them fit in memory"
     return f"The {bounds.side} rows would be kept forever: {why}. {remedy}."
 
@@ -194,7 +192,7 @@ def _unbounded_pairs(bounds: Bounds) -> tuple[str, str]:
         why = f"the condition does not limit {side} rows by the {other} order ({named})"
     if wanted:
         growing_first = sorted(dict.fromkeys(wanted), key=lambda text: "descending" in text)
-        remedy = f"If the {other} rows arrive in that order, pass {other}={' or '.join(growing_first)}"
+        remedy = f"If the {other} rows arrive in that order, pass {other}_order={' or '.join(growing_first)}"
     else:
         remedy = (
             f"Add a condition that compares {side} rows with an expression that orders the {other} rows, such as "
@@ -211,7 +209,7 @@ def _unbounded_asof(held: AsofSide) -> tuple[str, str]:
     future = held.bounds.future[other]
     if not (future.rises or future.falls):
         why = f"no order of the {other} side limits future values of {on!r}"
-        remedy = f"Pass {other}=jn.Order({on!r})"
+        remedy = f"Pass {other}_order=jn.Order({on!r})"
     else:
         why = (
             f"with direction={join.spec.direction!r} and no tolerance, a left row without a match waits for a right "

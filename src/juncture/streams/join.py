@@ -42,8 +42,8 @@ class StreamJoin:
     ...     left,
     ...     right,
     ...     jn.Where("l.a > r.b - 3 AND l.a < r.b + 10", how="left"),
-    ...     left=jn.Order("a"),
-    ...     right=jn.Order("b"),
+    ...     left_order=jn.Order("a"),
+    ...     right_order=jn.Order("b"),
     ... )
     >>> join.push(left=pa.record_batch({"a": [3, 5]}))
     []

@@ -106,7 +106,7 @@ def judged(case: StreamCase, folder: Path) -> Outcome:
 
 
 def opened(case: StreamCase, tables: dict[str, pa.Table]) -> jn.StreamJoin:
-    orders = {side: list(case.orders(side)) for side in SIDES}
+    orders = {f"{side}_order": list(case.orders(side)) for side in SIDES}
     schemas = [table.schema for table in tables.values()]
     return jn.stream(*schemas, case.spec(), **orders, allow_unbounded=True, late="collect")
 

@@ -47,7 +47,7 @@ def script(case: StreamCase, outcome: Outcome | None = None) -> str:
         "    left.schema,",
         "    right.schema,",
         "    spec,",
-        *(f"    {side}=[{', '.join(f'jn.{order!r}' for order in case.orders(side))}]," for side in SIDES),
+        *(f"    {side}_order=[{', '.join(f'jn.{order!r}' for order in case.orders(side))}]," for side in SIDES),
         "    allow_unbounded=True,",
         ")",
         "output = []",

@@ -14,7 +14,7 @@ from support.streaming import PARTITIONS, ROCKS, STORE, read_stream, run, write_
 from support.tables import canonical_rows
 
 CASES = {
-    "equi": (jn.Equi(on="k", where="l.on < r.on"), True, "weight"),
+    "equi": (jn.Equi(on="k", where="l.on < r.on"), "weight", "weight"),
     "asof": (jn.Asof(on="on", by="k", direction="nearest", order_by="m", how="full"), "change_type", "debezium"),
     "range, aggregated": (
         jn.Range(on="on", by="k", lower=-2, upper="far", agg={"end": "sum"}),
@@ -48,7 +48,7 @@ def test_two_tables_that_change(hosting, tmp_path, case):
     for some in (slice(0, 2), slice(2, 3)):
         for side, parts in changes.items():
             write_files(parts[some], tmp_path / side)
-        plan = jn.plan(*(read_stream(hosting, tmp_path / side) for side in changes), spec, changes=form)
+        plan = jn.plan_changes(*(read_stream(hosting, tmp_path / side) for side in changes), spec, output=form)
         assert plan.algorithm == "hosted"
         ran = run(plan.execute(), tmp_path)
         wanted = jn.plan(tables["left"][some.stop - 1], tables["right"][some.stop - 1], spec).execute()
@@ -67,9 +67,9 @@ def test_a_table_that_does_not_change(hosting, tmp_path):
     write_files([dimension], tmp_path / "right")
     spec = jn.Asof(on="on", by="k")
     stream, path = read_stream(hosting, tmp_path / "left"), str(tmp_path / "right")
-    plan = jn.plan(stream, hosting.read.parquet(path), spec, changes=True)
+    plan = jn.plan_changes(stream, hosting.read.parquet(path), spec)
     assert (plan.algorithm, plan.execute().columns) == ("broadcast", [*plan.execute().columns[:-1], "_weight"])
-    ran = run(jn.join_asof(stream, path, on="on", by="k", changes=True), tmp_path)
+    ran = run(jn.changes(stream, path, spec), tmp_path)
     assert summed(ran.answer) == Counter(canonical_rows(jn.plan(tables[-1], dimension, spec).execute()))
     assert ran.state_rows == 0
 
@@ -95,7 +95,7 @@ def test_a_left_table_that_does_not_change(hosting, tmp_path, case):
     path = str(tmp_path / "left")
     # A DataFrame is collected when the plan is made, and files are read by tasks.
     left = path if len(case) % 2 else hosting.read.parquet(path)
-    plan = jn.plan(left, read_stream(hosting, tmp_path / "right"), spec, changes=True)
+    plan = jn.plan_changes(left, read_stream(hosting, tmp_path / "right"), spec)
     assert plan.algorithm == "broadcast_left"
     assert "the right side; each micro-batch is joined on its own" in plan.explain()
     ran = run(plan.execute(), tmp_path)
@@ -108,7 +108,7 @@ def test_a_left_table_that_does_not_change(hosting, tmp_path, case):
 def test_what_is_told(hosting):
     rows = hosting.readStream.format("rate").load().selectExpr("value AS k", "CAST(value % 2 AS INT) AS _weight")
     all_come = rows.drop("_weight")
-    said = jn.plan(rows, all_come, jn.Equi(on="k"), changes=True).explain()
+    said = jn.plan_changes(rows, all_come, jn.Equi(on="k")).explain()
     for line in (
         "hosted: Juncture's join of tables that change in Spark's stateful operator",
         "left changes  _weight",
@@ -117,19 +117,23 @@ def test_what_is_told(hosting):
     ):
         assert line in said, said
     table = hosting.range(3).toDF("k")
-    for given, message in (
-        ({"left": table, "right": table}, "in this process with jn.changes"),
-        ({"left": table, "right": rows, "how": "left"}, "how='left' needs state.*Read the left table with"),
-        ({"left": table, "right": rows, "agg": {"*": "count"}}, "agg= needs state for right rows"),
-        ({"left": rows, "right": table, "how": "full"}, "how='full' needs state.*Read the right table with"),
-        ({"left": rows, "right": rows, "left_order": jn.Order("k")}, "kept until they are deleted. Remove it"),
-        ({"left": rows, "right": rows, "algorithm": "sort"}, "does not apply to change streams"),
+    spec = jn.Equi(on="k")
+    for left, right, refused, message in (
+        (table, table, spec, r"Neither input is a streaming DataFrame.*spark\.readStream"),
+        (table, rows, jn.Equi(on="k", how="left"), "how='left' needs state.*Read the left table with"),
+        (table, rows, jn.Equi(on="k", agg={"*": "count"}), "agg= needs state for right rows"),
+        (rows, table, jn.Equi(on="k", how="full"), "how='full' needs state.*Read the right table with"),
     ):
         with pytest.raises(jn.PlanError, match=message):
-            jn.join(**{"on": "k", "changes": True, **given})
-    with pytest.raises(jn.SpecError, match="changes='weights' is unknown"):
-        jn.join(rows, rows, on="k", changes="weights")
-    with pytest.raises(jn.SpecError, match=r"JN-ARGUMENT-CONFLICT.*unmatched_deletes='count'"):
-        jn.join(rows, rows, on="k", unmatched_deletes="count")
+            jn.changes(left, right, refused)
+    for arguments in ({"state": "folder"}, {"memory": "1GB"}):
+        with pytest.raises(jn.PlanError, match=rf"{next(iter(arguments))}=.*joins of two schemas"):
+            jn.changes(rows, rows, spec, **arguments)
+    with pytest.raises(jn.SpecError, match="output='weights' is unknown"):
+        jn.changes(rows, rows, spec, output="weights")
+    with pytest.raises(jn.SpecError, match="unmatched_deletes='skip' is unknown"):
+        jn.changes(rows, table, spec, unmatched_deletes="skip")
+    with pytest.raises(jn.SpecError, match=r"no argument changes=True.*jn\.changes\(left, right, spec\)"):
+        jn.join(rows, rows, on="k", changes=True)
     with pytest.raises(jn.SchemaError, match="'_weight' and '_change_type' of the left changes both mark changes"):
-        jn.join(rows.selectExpr("*", "'insert' AS _change_type"), rows, on="k", changes=True)
+        jn.changes(rows.selectExpr("*", "'insert' AS _change_type"), rows, spec)

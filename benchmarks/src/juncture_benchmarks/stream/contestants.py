@@ -71,7 +71,7 @@ class Contestant:
 def juncture(sides: Sides) -> Callable[[], Iterator[Any]]:
     """Return our join of both sides, batch by batch."""
     order = jn.Order("a", delay=1)
-    join = jn.stream(sides.left.schema, sides.right.schema, jn.Where(CONDITION), left=order, right=order)
+    join = jn.stream(sides.left.schema, sides.right.schema, jn.Where(CONDITION), left_order=order, right_order=order)
     left, right = (table.to_batches(sides.batch_rows) for table in (sides.left, sides.right))
     return partial(join.run, left, right)
 

@@ -42,8 +42,10 @@ def long_stream(rows: int) -> dict[str, Any]:
     order = jn.Order("a", delay=1)
     schema = left.schema
     first = [table.slice(0, 20 * LONG_BATCH) for table in (left, right)]
-    _drain(jn.stream(schema, schema, jn.Where(CONDITION), left=order, right=order).run(*map(_batches, first)))
-    join = jn.stream(schema, schema, jn.Where(CONDITION), left=order, right=order)
+    _drain(
+        jn.stream(schema, schema, jn.Where(CONDITION), left_order=order, right_order=order).run(*map(_batches, first))
+    )
+    join = jn.stream(schema, schema, jn.Where(CONDITION), left_order=order, right_order=order)
     parts: list[dict[str, Any]] = []
     given, count = 0, -(-rows // LONG_BATCH)
 
@@ -88,7 +90,7 @@ def asof_beside_batch(scale: str, data: Path, repeat: int) -> dict[str, Any]:
         return jn.plan(left, right, spec).execute()
 
     def stream() -> pa.Table:
-        join = jn.stream(left.schema, right.schema, spec, left=jn.Order("ts"), right=jn.Order("ts"))
+        join = jn.stream(left.schema, right.schema, spec, left_order=jn.Order("ts"), right_order=jn.Order("ts"))
         found = join.run(left.to_batches(ASOF_BATCH), right.to_batches(ASOF_BATCH))
         return pa.Table.from_batches(found, join.schema)
 

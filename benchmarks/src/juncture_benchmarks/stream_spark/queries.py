@@ -71,8 +71,7 @@ def _ours(section: str) -> Callable[[SparkSession, Workload], DataFrame]:
 
         order = jn.Order("ts", delay=DELAY)
         left, right = _streams(session, workload)
-        joined: DataFrame = jn.plan(left, right, spec_of(section), left_order=order, right_order=order).execute()
-        return joined
+        return jn.stream(left, right, spec_of(section), left_order=order, right_order=order)
 
     return query
 

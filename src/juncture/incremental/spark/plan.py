@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from juncture.incremental.change_batch import ChangeFormat
 from juncture.incremental.spark.hosted import plan_hosted
@@ -10,9 +10,6 @@ from juncture.incremental.spark.table import plan_with_left_table, plan_with_tab
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
 from juncture.streams.spark.plan import check_sessions
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def plan(
@@ -22,12 +19,11 @@ def plan(
     *,
     output: ChangeFormat,
     unmatched_deletes: Literal["error", "count"],
-    session: SparkSession | None = None,
 ) -> Plan:
-    """Plan a join with at least one streaming DataFrame of changes. The session's tasks read files."""
+    """Plan a join with at least one streaming DataFrame of changes."""
     if is_stream(left) and is_stream(right):
         check_sessions(left.sparkSession, right.sparkSession)
         return plan_hosted(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)
     if is_stream(right):
-        return plan_with_left_table(spec, left, right, output=output, session=session)
-    return plan_with_table(spec, left, right, output=output, session=session)
+        return plan_with_left_table(spec, left, right, output=output)
+    return plan_with_table(spec, left, right, output=output)

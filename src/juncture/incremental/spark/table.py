@@ -31,7 +31,7 @@ from juncture.streams.spark.table import plan_of_left_table
 from juncture.streams.spark.table import plan_with_table as plan_of_stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,7 @@ class WeightedRows(OutputStage):
                 yield pa.Table.from_batches([weighted(rows, weights)])
 
 
-def plan_with_table(
-    spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat, session: SparkSession | None
-) -> Plan:
+def plan_with_table(spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat) -> Plan:
     """Plan a join of a stream of changes with a right table."""
     if spec.how in ("right", "full"):
         raise PlanError(
@@ -60,13 +58,11 @@ def plan_with_table(
             name="JN-CHANGES-TABLE",
         )
     rows = _weighted(left, "left")
-    planned = plan_of_stream(spec, rows, right, algorithm="auto", session=session, lazy=False, stats=None)
+    planned = plan_of_stream(spec, rows, right)
     return _with_format(planned, "left", output)
 
 
-def plan_with_left_table(
-    spec: Any, left: Any, right: DataFrame, *, output: ChangeFormat, session: SparkSession | None
-) -> Plan:
+def plan_with_left_table(spec: Any, left: Any, right: DataFrame, *, output: ChangeFormat) -> Plan:
     """Plan a join of a left table with a stream of changes."""
     if spec.how not in (None, "inner", "right") or spec.kind == "asof" or getattr(spec, "agg", None):
         what = "agg=" if getattr(spec, "agg", None) else f"how={spec.how!r}"
@@ -77,7 +73,7 @@ def plan_with_left_table(
             name="JN-CHANGES-TABLE",
         )
     rows = _weighted(right, "right")
-    return _with_format(plan_of_left_table(spec, left, rows, session=session), "right", output)
+    return _with_format(plan_of_left_table(spec, left, rows), "right", output)
 
 
 def _with_format(planned: Plan, side: Side, output: ChangeFormat) -> Plan:

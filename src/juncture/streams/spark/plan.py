@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from juncture.errors import PlanError
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
-from juncture.planner.statistics import Stats
 from juncture.spec.schema import Side
 from juncture.streams.order import Order
 from juncture.streams.spark.hosted import plan_hosted
@@ -26,12 +25,9 @@ def plan(
     left: Any,
     right: Any,
     *,
+    left_order: Order | Sequence[Order] | None,
+    right_order: Order | Sequence[Order] | None,
     algorithm: str = "auto",
-    session: SparkSession | None = None,
-    lazy: bool = False,
-    stats: Stats | None = None,
-    left_order: Order | Sequence[Order] | None = None,
-    right_order: Order | Sequence[Order] | None = None,
 ) -> Plan:
     """Plan a join with at least one streaming DataFrame."""
     if is_stream(left) and is_stream(right):
@@ -44,14 +40,13 @@ def plan(
             return plan_of_streams(spec, left, right, orders=orders, algorithm=algorithm)
         except NoEquivalentError as error:
             return plan_hosted(spec, left, right, orders=orders, reason=str(error))
-    if is_stream(right):
-        raise PlanError(
-            "The right table is a streaming DataFrame, but the left one is not, so each new right row would change "
-            "earlier results. Pass the stream as the left table, or join inside foreachBatch, where each micro-batch "
-            "is a table.",
-            name="JN-STREAM-RIGHT",
-        )
-    return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
+    for name, value in (("left_order", left_order), ("right_order", right_order)):
+        if value is not None:
+            raise PlanError(
+                f"{name}={value!r} applies only if both sides are streaming DataFrames. Remove it.",
+                name="JN-ARGUMENT-INAPPLICABLE",
+            )
+    return plan_with_table(spec, left, right, algorithm=algorithm)
 
 
 def check_sessions(left: SparkSession, right: SparkSession) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError
-from juncture.inputs import kind_of
+from juncture.inputs import is_stream, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
 from juncture.spark.plan import plan as plan_of_tables
@@ -28,20 +28,27 @@ def plan_with_table(
     left: Any,
     right: Any,
     *,
-    algorithm: str,
-    session: SparkSession | None,
-    lazy: bool,
-    stats: Stats | None,
+    algorithm: str = "auto",
+    session: SparkSession | None = None,
+    lazy: bool = False,
+    stats: Stats | None = None,
 ) -> Plan:
-    """Plan a join of a stream with a table."""
+    """Plan a join of a stream with a table; the stream must be the left side."""
+    if is_stream(right):
+        raise PlanError(
+            "The right table is a streaming DataFrame, but the left one is not, so each new right row would change "
+            "earlier results. Pass the stream as the left table, or join inside foreachBatch, where each micro-batch "
+            "is a table.",
+            name="JN-STREAM-RIGHT",
+        )
     _check(spec, algorithm, lazy=lazy, is_read=kind_of(right, "right") == "spark")
     planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, session=session, stats=stats)
     return _unending(planned, "left", right)
 
 
-def plan_of_left_table(spec: Any, left: Any, right: DataFrame, *, session: SparkSession | None) -> Plan:
+def plan_of_left_table(spec: Any, left: Any, right: DataFrame) -> Plan:
     """Plan a join of a table with a stream, for ``how`` "inner" and "right", which each right row decides alone."""
-    planned = plan_of_tables(spec, left, right, algorithm=f"{_ALGORITHM}_left", session=session)
+    planned = plan_of_tables(spec, left, right, algorithm=f"{_ALGORITHM}_left")
     return _unending(planned, "right", left)
 
 
