@@ -11,6 +11,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import days, plain
 from juncture.columnar.conversion import converted
 from juncture.errors import DataError
+from juncture.kernels.array_types import Ints
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.nodes import columns as columns_of
@@ -137,6 +138,10 @@ class ComputedSource(Source):
     def extent(self, part: int, column: str, /) -> pa.Array | None:
         """Return the least and the greatest value of a column in a part, if that is known without reading it."""
         return None if column in self._fields else self._source.extent(part, column)
+
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows in the whole table."""
+        return self._source.row_numbers(rows)
 
     def nulls(self, column: str, /) -> int | None:
         """Return how many values of a column are null, if that is known without reading it."""

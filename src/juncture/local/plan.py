@@ -70,6 +70,14 @@ class _Execution:
             run = measure(partial(self._opened, self.answer.run), context, kept.append if keep else _forget)
         return run, self._as_given(kept) if keep else None
 
+    def match(self, report: Report | None) -> pa.Table:
+        """Return the row numbers of the matches."""
+        join = self.as_arrow.run.row_pairs()
+        schema = pa.schema([("left_row", pa.int64()), ("right_row", pa.int64())])
+        table = pa.Table.from_batches(self._batches(join, report), join.output_schema)
+        columns = table.columns if len(join.numbered) == len(schema) else [*table.columns, pa.nulls(table.num_rows)]
+        return pa.table(columns, schema=schema)
+
     def match_report(self, report: Report | None) -> MatchReport:
         """Return what becomes of the left rows of an as-of join."""
         join = self.answer.run
@@ -163,6 +171,7 @@ def plan(
         _run=execution.execute,
         _stream=execution.stream,
         _measure=execution.measure,
+        _match=execution.match,
         _count_matches=execution.match_report if isinstance(resolved, ResolvedAsof) else None,
     )
 

@@ -64,6 +64,7 @@ class Plan(Decision):
     _run: Callable[[Report | None], Any] = field(repr=False)
     _measure: Callable[[Report | None, bool], tuple[Measured, Any]] = field(repr=False)
     _stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
+    _match: Callable[[Report | None], pa.Table] | None = field(default=None, repr=False)
     _count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
@@ -192,6 +193,50 @@ class Plan(Decision):
             )
         self._announce()
         return self._stream(progress)
+
+    def match(self, *, progress: Report | None = None) -> pa.Table:
+        """Run the join in-process, and return the row numbers of its rows instead of their columns.
+
+        Parameters
+        ----------
+        progress
+            As for `execute`.
+
+        Returns
+        -------
+        pyarrow.Table
+            ``left_row`` and ``right_row`` (int64, from 0) of each row that `execute` returns, in the same order. A row
+            number is null where ``how`` keeps a row without a match; ``right_row`` also for ``semi`` and ``anti``. With
+            ``agg=``, all matches that are aggregated.
+
+        Raises
+        ------
+        PlanError
+            If the join runs on Spark, where rows have no numbers, aggregates over several ``windows``, or an input is
+            a stream that has been read.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> trades = pa.table({"ts": [0, 5, 9]})
+        >>> quotes = pa.table({"ts": [4, 1]})
+        >>> jn.plan(trades, quotes, jn.Asof(on="ts")).match().to_pydict()
+        {'left_row': [0, 1, 2], 'right_row': [None, 0, 0]}
+        """
+        if self._match is None:
+            raise PlanError(
+                "match() needs an in-process join, but this join runs on Spark, where rows have no numbers. Add a "
+                "column that identifies each row to both tables, and use execute().",
+                name="JN-PLAN-ENGINE",
+            )
+        if any(each.window is not None for each in self.join.aggregates):
+            raise PlanError(
+                "match() needs one set of matches per row, but windows= defines several. Plan one join per window.",
+                name="JN-MATCH-WINDOWS",
+            )
+        self._announce()
+        return self._match(progress)
 
     def match_report(self, *, progress: Report | None = None) -> MatchReport:
         """Count what becomes of the left rows of an as-of join: matched, or why not, and how far the matches are.

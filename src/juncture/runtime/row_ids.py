@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.kernels.array_types import Ints
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, nulls
 from juncture.spec.resolved import Resolved
@@ -42,6 +43,10 @@ class NumberedSource(Source):
             place += batch.num_rows
             yield pa.RecordBatch.from_arrays([arrays[name] for name in columns], names=list(columns))
 
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows in the whole table."""
+        return self._source.row_numbers(rows)
+
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of columns in memory."""
         number = self.schema.names[-1]
@@ -54,11 +59,12 @@ class NumberedJoin(Generic[Join]):
 
     The result has a column with the number of the left row or, for unmatched right rows, of the right row. Sorting by
     it stably gives the output order of the join. Schemas of `join` have only needed columns, with plain types; `output`
-    is the schema of the result without the number.
+    is the schema of the result without the number, and `numbered` the sides whose row numbers it shows.
     """
 
     join: Join
     output: pa.Schema
+    numbered: tuple[Side, ...]
     left: NumberedSource
     right: NumberedSource
 
@@ -77,18 +83,34 @@ class NumberedJoin(Generic[Join]):
             right_schema=right_schema,
             output=(*join.output, own),
             aggregates=tuple(aggregates),
+            numbered=(),
         )
-        return cls(
+        made = cls(
             numbered,
             join.output_schema,
+            join.numbered,
             NumberedSource(left, left_schema, 0),
             NumberedSource(right, right_schema, left.num_rows),
         )
+        return made.with_right_number() if "right" in join.numbered else made
+
+    def with_right_number(self) -> NumberedJoin[Join]:
+        """Return a join whose output also has the number of the right row, null without one."""
+        right = OutputColumn(self.right_number, "right", self.number)
+        output = self.join.output
+        if right in output:
+            return self
+        return replace(self, join=replace(self.join, output=(*output[:-1], right, output[-1])))
 
     @property
     def number(self) -> str:
         """The name of the column with the number."""
         return str(self.join.left_schema.names[-1])
+
+    @property
+    def right_number(self) -> str:
+        """The name of the column with the number of the right row, where the output has it."""
+        return f"{self.number} of right row"
 
     @property
     def sample(self) -> npt.NDArray[np.int64]:
@@ -103,7 +125,9 @@ class NumberedJoin(Generic[Join]):
     def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield output rows without their number, in the output types."""
         try:
-            arrays = [encoded(batch.column(field.name), field.type) for field in self.output]
+            shown = list(self.output)[: len(self.output) - len(self.numbered)]
+            arrays = [encoded(batch.column(field.name), field.type) for field in shown]
+            arrays += [self._row_numbers(batch, side) for side in self.numbered]
         except pa.ArrowInvalid:
             # Small dictionary indices limit the number of values, so the batch is split.
             middle = batch.num_rows // 2
@@ -114,10 +138,24 @@ class NumberedJoin(Generic[Join]):
         else:
             yield pa.RecordBatch.from_arrays(arrays, schema=self.output)
 
+    def _row_numbers(self, batch: pa.RecordBatch, side: Side) -> pa.Array:
+        left_rows = self.left.num_rows
+        if side == "left":
+            numbers = self.numbers_of(batch)
+            return number_column(self.left.row_numbers(np.where(numbers < left_rows, numbers, -1)))
+        numbers = batch.column(self.right_number).fill_null(left_rows - 1).to_numpy()
+        return number_column(self.right.row_numbers(numbers - left_rows))
+
     def numbers_of(self, batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
         """Return the row numbers of a numbered side or of the output."""
         numbers: npt.NDArray[np.int64] = raw_values(batch.column(self.number), np.int64)
         return numbers
+
+
+def number_column(rows: npt.NDArray[np.integer]) -> pa.Array:
+    """Return row numbers as a column, with null for -1."""
+    numbers = rows.astype(np.int64, copy=False)
+    return array_of(numbers, pa.int64(), numbers >= 0)
 
 
 def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
-from juncture.runtime.sources import Source
+from juncture.kernels.array_types import Ints
+from juncture.runtime.sources import Source, numbers_in_parts
 from juncture.runtime.take import take
 
 Rows = npt.NDArray[np.integer]
@@ -41,6 +42,12 @@ class SelectedSource(Source):
                 yield pa.RecordBatch.from_arrays([take(column, index) for column in batch.columns], schema=batch.schema)
             first, place = stop, place + batch.num_rows
 
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of selected rows."""
+        if len(self._rows) == 0:
+            return rows
+        return self._source.row_numbers(np.where(rows >= 0, self._rows[rows], rows).astype(np.int64))
+
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns, in proportion."""
         return self._source.bytes_of(columns) * len(self._rows) // max(self._source.num_rows, 1)
@@ -64,6 +71,11 @@ class SomeParts(Source):
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         yield from self._source.read(self._parts[part], columns, coded)
+
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows among those of all parts."""
+        starts = self._source.row_numbers(self._source.bounds[list(self._parts)])
+        return numbers_in_parts(rows, self.bounds, starts)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the bytes of the columns, in proportion."""

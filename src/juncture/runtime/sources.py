@@ -22,6 +22,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.errors import DataError
+from juncture.kernels.array_types import Ints
 from juncture.runtime.file_schemas import joined_schema
 from juncture.runtime.footers import (
     INT96_UNIT,
@@ -98,6 +99,10 @@ class Source(ABC):
     def is_declared_sorted(self, _column: str, /) -> bool:
         """Return whether the writer declared the rows ascending by a column."""
         return False
+
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows in the whole table. Some sources have only some of its parts or rows."""
+        return rows
 
     @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
@@ -179,6 +184,7 @@ class ParquetSource(Source):
     ) -> None:
         """Set the files, their footers and partition values, and the row groups to read."""
         self._batch_bytes = _BATCH_BYTES
+        self._starts: Ints | None = None
         self._converted: Mapping[str, pa.DataType] = {}
         self._repetitive = dict[str, bool]()
         self._files, self._footers, self._partitions = files, footers, partitions
@@ -255,12 +261,17 @@ class ParquetSource(Source):
     def only(self, parts: Sequence[int]) -> Self:
         """Return the source with these row groups."""
         fewer = copy(self)
+        fewer._starts = self.row_numbers(self.bounds[list(parts)])
         fewer._groups = [self._groups[part] for part in parts]
         fewer.part_rows = [self.part_rows[part] for part in parts]
         fewer._repetitive = {}
         for known in ("bounds", "_plain_bytes"):
             fewer.__dict__.pop(known, None)
         return fewer
+
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows among those of all row groups."""
+        return rows if self._starts is None else numbers_in_parts(rows, self.bounds, self._starts)
 
     def is_repetitive(self, column: str) -> bool:
         """Return whether a string column repeats so much that it is best read as a dictionary."""
@@ -396,6 +407,13 @@ class ParquetSource(Source):
             if path_of(footer, number) == footer.schema.column(number).name == column:
                 return metadata.column(number), footer.schema.column(number)
         return None
+
+
+def numbers_in_parts(rows: Ints, bounds: Ints, starts: Ints) -> Ints:
+    """Return the numbers of rows in a table, given the bounds of some of its parts, and where these start there."""
+    shifts = np.append(starts - bounds[:-1], 0)
+    numbers: Ints = rows + shifts[np.searchsorted(bounds, rows, "right") - 1]
+    return numbers
 
 
 def _dictionary_of(data_type: pa.DataType) -> pa.DataType:

@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import with_fields
 from juncture.columnar.conversion import converted, converted_columns, with_types
+from juncture.kernels.array_types import Ints
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import is_null_type
@@ -143,6 +144,10 @@ class _ConvertedSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of columns before conversion."""
         return self._source.bytes_of(columns)
+
+    def row_numbers(self, rows: Ints) -> Ints:
+        """Return the numbers of rows in the whole table."""
+        return self._source.row_numbers(rows)
 
     def nulls(self, column: str, /) -> int | None:
         """Return the number of nulls in a column if known without reading, else None."""

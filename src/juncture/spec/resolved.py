@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, Self
 
 import pyarrow as pa
@@ -12,6 +12,10 @@ from juncture.spec.aggregate import CHOSEN, Aggregate
 from juncture.spec.computed import computed_columns, display_name, stands_for
 from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side, is_null_type
 
+# Names that cannot clash with those of users.
+ROW_NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}
+"""The output columns with row numbers."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Resolved:
@@ -19,8 +23,9 @@ class Resolved:
 
     Columns named by ``spec`` are in the fields below under the names of the columns that are compared in their place:
     an expression, a conversion or a tuple. In ``left_schema`` and ``right_schema``, compared and aggregated columns of
-    the null type have the type that the join uses. ``output`` has the columns of the inputs, in order; ``aggregates``
-    follow them in place of right columns, and are empty for a join that returns matches.
+    the null type have the type that the join uses. ``output`` has the columns of the inputs, in order. Row numbers of
+    the sides in ``numbered`` follow, null for a missing row; ``semi`` and ``anti`` joins number the left side only.
+    ``aggregates`` are last, in place of right columns; they are empty for a join that returns matches.
     """
 
     spec: Any
@@ -31,13 +36,18 @@ class Resolved:
     right_by: tuple[str, ...]
     output: tuple[OutputColumn, ...]
     aggregates: tuple[Aggregate, ...] = ()
+    numbered: tuple[Side, ...] = ()
 
     @property
     def output_schema(self) -> pa.Schema:
-        """The schema of the output: columns of the inputs with their types, then the aggregates."""
+        """The schema of the output: columns of the inputs with their types, row numbers, then the aggregates."""
         schemas = {"left": self.left_schema, "right": self.right_schema}
         shown = [(c.name, schemas[c.side].field(c.source).type) for c in self.output]
-        return pa.schema([*shown, *((each.name, each.type) for each in self.aggregates)])
+        return pa.schema([*shown, *self._number_fields, *((each.name, each.type) for each in self.aggregates)])
+
+    @property
+    def _number_fields(self) -> list[pa.Field]:
+        return [pa.field(ROW_NUMBERS[side], pa.int64()) for side in self.numbered]
 
     def given_back(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
         """Return the schema of the output with the nullability and metadata of the input fields.
@@ -57,6 +67,7 @@ class Resolved:
             }
             is_nullable = own.nullable or lacking[column.side]
             fields.append(pa.field(column.name, data_type, is_nullable, both or None))
+        fields += self._number_fields
         for aggregate in self.aggregates:
             data_type = aggregate.type
             if aggregate.column is not None and aggregate.function in CHOSEN:
@@ -80,6 +91,11 @@ class Resolved:
         """Return the same join for other schemas, which contain all columns that it compares."""
         join: Self = self.spec._over(self, left, right)
         return join
+
+    def row_pairs(self) -> Self:
+        """Return the same join with row numbers as its only output."""
+        numbered: tuple[Side, ...] = ("left",) if self.how in ("semi", "anti") else SIDES
+        return replace(self, output=(), aggregates=(), numbered=numbered)
 
     @property
     def by_pairs(self) -> tuple[tuple[str, str], ...]:

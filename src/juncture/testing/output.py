@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES
 from juncture.testing.rows import cell
 
 Pair = tuple[int | None, int | None]
@@ -28,7 +29,9 @@ def matched_rows(join: Resolved, left: pa.Table, right: pa.Table, matches: Itera
             pairs += [(row, other) for other in others]
     if join.how in ("right", "full"):
         pairs += [(None, row) for row in range(right.num_rows) if row not in taken]
-    return pa.table(assemble(join, left, right, pairs), schema=join.given_back(left.schema, right.schema))
+    numbers = [pa.array([pair[SIDES.index(side)] for pair in pairs], pa.int64()) for side in join.numbered]
+    columns = [*assemble(join, left, right, pairs), *numbers]
+    return pa.table(columns, schema=join.given_back(left.schema, right.schema))
 
 
 def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair]) -> list[pa.ChunkedArray]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
+from juncture.runtime.row_ids import number_column
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, in_type, nulls, select
@@ -98,6 +99,7 @@ def assemble(
     if how in ("semi", "anti"):
         rows = np.flatnonzero((pointers[:, 0] >= 0) == (how == "semi"))
         columns = select(left, [column.source for column in join.output], rows, context, "payload")
+        columns += [number_column(rows) for _ in join.numbered]
         return pa.table(columns, schema=join.output_schema)
     left_rows, here = pairs_of(pointers, keep_unmatched=how in ("left", "full"))
     right_rows = pointers[:, 0] if here is None else pointers[here]
@@ -110,6 +112,9 @@ def assemble(
     ours = [column.source for column in join.output if column.side == "left"]
     selected = dict(zip(ours, select(left, ours, left_rows, context), strict=True))
     columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
+    if join.numbered:
+        lefts = np.arange(len(pointers)) if left_rows is None else left_rows
+        columns += [number_column(lefts if side == "left" else right_rows) for side in join.numbered]
     table = pa.table(columns, schema=join.output_schema)
     if how in ("left", "inner"):
         return table
@@ -138,9 +143,15 @@ def unmatched_right_rows(join: ResolvedAsof, right: Source, rows: Ints) -> Itera
     wanted = list(dict.fromkeys(name for name in names if name is not None)) or right.schema.names[:1]
     alone = SelectedSource(right, rows)
     for part in range(len(alone.part_rows)):
+        start = int(alone.bounds[part])
         for batch in alone.read(part, wanted):
+            numbers = rows[start : start + batch.num_rows]
+            start += batch.num_rows
             columns = [
                 nulls(batch.num_rows, field.type) if name is None else in_type(batch.column(name), field.type)
-                for name, field in zip(names, join.output_schema, strict=True)
+                for name, field in zip(names, join.output_schema, strict=False)
+            ]
+            columns += [
+                number_column(np.full(len(numbers), -1) if side == "left" else numbers) for side in join.numbered
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)

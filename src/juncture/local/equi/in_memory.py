@@ -128,7 +128,8 @@ def _by_left_keys(
     keys = _empty_table(join, *key_types(join), method, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
     whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
-    if not whole and not presence and all(is_fixed(right.schema.field(name).type) for name in columns):
+    is_clustered = not whole and not presence and "right" not in join.numbered
+    if is_clustered and all(is_fixed(right.schema.field(name).type) for name in columns):
         groups, payload = read_clustered(*sides, columns, keys, context)
     else:
         groups, kept = read_left_keys(*sides, keys, context, whole=whole, presence=presence)

@@ -94,6 +94,7 @@ def _stream(join: ResolvedEqui, left: Source, right: Source, context: JoinContex
         left_by=join.right_by,
         right_by=join.left_by,
         output=tuple(replace(column, side=_OTHER[column.side]) for column in join.output),
+        numbered=tuple(_OTHER[side] for side in join.numbered),
     )
     return stream_held(other, right, left, "hash", replace(context, progress=Progress(report)))
 

@@ -9,7 +9,7 @@ so that no aggregate has to be put together from parts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
@@ -41,7 +41,6 @@ from juncture.runtime.scan import read_through
 from juncture.runtime.selection import SelectedSource, SomeParts
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.spill import SpilledSource
-from juncture.spec.schema import OutputColumn
 from juncture.spec.size import format_size
 
 _SHARE = 1 / 7
@@ -128,7 +127,7 @@ class _Merge(Generic[Join]):
         context: JoinContext,
     ) -> None:
         self._shows_right_numbers = key_ranges.by_row and numbered.join.how not in ("semi", "anti")
-        self._numbered = _with_right_number(numbered) if self._shows_right_numbers else numbered
+        self._numbered = numbered.with_right_number() if self._shows_right_numbers else numbered
         self._step = np.int64(numbered.left.num_rows + numbered.right.num_rows + 1 if self._shows_right_numbers else 1)
         self._key_ranges = key_ranges
         self._run = run
@@ -159,7 +158,7 @@ class _Merge(Generic[Join]):
         """Return what brings rows of the output into their order, stably."""
         order: Ints = self._numbered.numbers_of(batch) * self._step
         if self._shows_right_numbers:
-            rights = batch.column(len(self._numbered.join.output) - 1).fill_null(0)
+            rights = batch.column(self._numbered.right_number).fill_null(0)
             order += raw_values(rights, np.int64)
         return order
 
@@ -356,14 +355,6 @@ class _Shelf:
 
     def _parts(self, reach: ProbeRange) -> list[int]:
         return [part for part, extent in enumerate(self._extents) if reach.meets(extent)]
-
-
-def _with_right_number(numbered: NumberedJoin[Join]) -> NumberedJoin[Join]:
-    """Return a join whose output shows the numbers of the right rows too, in its last column."""
-    join = numbered.join
-    name = _unused(numbered.number, join.output_schema)
-    output = (*join.output, OutputColumn(name, "right", numbered.number, None))
-    return replace(numbered, join=replace(join, output=output))
 
 
 def _roughly(key_ranges: KeyRangeRules) -> Callable[[pa.RecordBatch, int], BuildKeys]:

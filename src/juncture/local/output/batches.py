@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
-from juncture.kernels.array_types import Codes
+from juncture.kernels import band
+from juncture.kernels.array_types import Codes, Ints
 from juncture.local.output import pairs
 from juncture.local.output.pairs import (
     MatchSpans,
@@ -29,6 +30,7 @@ from juncture.local.output.pairs import (
 )
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
+from juncture.runtime.row_ids import number_column
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, is_awkward, nulls, ordered
@@ -119,15 +121,15 @@ class _Stream:
             matched[lefts] = True
             if task.last:
                 wanted = np.flatnonzero(matched == (self._join.how == "semi")).astype(np.int32)
-                yield from self._assembled(task.spans.batch, wanted, None)
+                yield from self._assembled(task.spans.batch, task.spans.first_row, wanted, None)
 
-    def _tasks(self, work: Callable[[pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
+    def _tasks(self, work: Callable[[int, pa.RecordBatch], Sequence[Each]]) -> Iterator[Each]:
         """Read the left side, and yield what some work makes of its rows, those of a batch in order."""
 
-        def made(_first: int, batch: pa.RecordBatch) -> list[Each]:
+        def made(first: int, batch: pa.RecordBatch) -> list[Each]:
             # So few rows that what is made of them is still in a cache when it is looked at again.
-            slices = (batch.slice(start, _SLICE_ROWS) for start in range(0, batch.num_rows, _SLICE_ROWS))
-            return [each for rows in slices for each in work(rows)]
+            starts = range(0, batch.num_rows, _SLICE_ROWS)
+            return [each for start in starts for each in work(first + start, batch.slice(start, _SLICE_ROWS))]
 
         tasks = read_through(
             self._left, made, self._context, "left",
@@ -136,27 +138,27 @@ class _Stream:
         )  # fmt: skip
         yield from chain.from_iterable(tasks)
 
-    def _done_or_cut(self, batch: pa.RecordBatch) -> Sequence[Task | Done]:
+    def _done_or_cut(self, first: int, batch: pa.RecordBatch) -> Sequence[Task | Done]:
         """Return the output of some rows, if it has no more than they are; otherwise what there is to do for them."""
         match_spans = self._prober.find(batch)
         if match_spans.one_at_most and batch.num_rows <= self._pairs_most:
             lefts, positions = pairs_of_one(match_spans, keep=self._keep)
-            return [self._joined(batch, lefts, self._prober.right.rows_at(positions))]
-        tasks = self._cut_spans(batch, match_spans)
+            return [self._joined(batch, first, lefts, self._prober.right.rows_at(positions))]
+        tasks = self._cut_spans(first, batch, match_spans)
         # If unmatched rows are kept, only the next task knows whether the last row has a match that passes the check.
         depends = self._keep and tasks[0].spans.match_spans.check is not None
         depends = depends or (self._sorts and any(task.continued for task in tasks))
         is_little = sum(task.size for task in tasks) <= batch.num_rows and not depends
         return [self._finish(task) for task in tasks] if is_little else tasks
 
-    def _cut(self, batch: pa.RecordBatch) -> list[Task]:
-        return self._cut_spans(batch, self._prober.find(batch))
+    def _cut(self, first: int, batch: pa.RecordBatch) -> list[Task]:
+        return self._cut_spans(first, batch, self._prober.find(batch))
 
-    def _cut_spans(self, batch: pa.RecordBatch, match_spans: MatchSpans) -> list[Task]:
+    def _cut_spans(self, first: int, batch: pa.RecordBatch, match_spans: MatchSpans) -> list[Task]:
         if self._join.how in ("semi", "anti") and match_spans.check is None:
             match_spans = only_whether(match_spans, self._prober.right, batch.num_rows)
         most = self._pairs_most if match_spans.check is None else max(self._pairs_most, _CHECKED_LEAST)
-        spans = spans_of(batch, match_spans, self._prober.right, most)
+        spans = spans_of(batch, match_spans, self._prober.right, most, first_row=first)
         return cut(spans, keep=self._keep and match_spans.check is None, most=most)
 
     def _good(self, task: Task) -> Made:
@@ -214,15 +216,15 @@ class _Stream:
         if isinstance(made, list):
             return made
         task, lefts, rights = made if isinstance(made, tuple) else self._pairs(made)
-        return self._joined(task.spans.batch, lefts, rights)
+        return self._joined(task.spans.batch, task.spans.first_row, lefts, rights)
 
-    def _joined(self, batch: pa.RecordBatch, lefts: Codes, rights: Codes) -> Done:
+    def _joined(self, batch: pa.RecordBatch, first: int, lefts: Codes, rights: Codes) -> Done:
         """Return left rows of a batch beside right rows, and note that these have a match."""
         if len(self._matched):
             self._matched[rights[rights >= 0]] = True
-        return self._assembled(batch, lefts, rights)
+        return self._assembled(batch, first, lefts, rights)
 
-    def _assembled(self, batch: pa.RecordBatch, lefts: Codes, rights: Codes | None) -> list[pa.RecordBatch]:
+    def _assembled(self, batch: pa.RecordBatch, first: int, lefts: Codes, rights: Codes | None) -> Done:
         """Return left rows of a batch beside right rows."""
         shown = [column.source for column in self._join.output if column.side == "right"]
         theirs = iter(self._payload.take(shown, rights) if rights is not None else [])
@@ -237,8 +239,20 @@ class _Stream:
                 columns.append(pa.chunked_array([encoded(plain(array), field.type)], field.type))
             else:
                 columns.append(_taken(array, lefts, field.type))
+        columns += self._numbers(first + lefts.astype(np.int64), rights)
         table: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
         return table
+
+    def _numbers(self, lefts: Ints, rights: Codes | None) -> list[pa.Array]:
+        """Return the row numbers that the output shows."""
+        columns = []
+        for side in self._join.numbered:
+            if side == "left":
+                columns.append(number_column(self._left.row_numbers(lefts)))
+            else:
+                assert rights is not None
+                columns.append(number_column(self._payload.row_numbers(rights)))
+        return columns
 
     def _unmatched_right(self) -> Iterator[pa.RecordBatch]:
         """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
@@ -246,7 +260,7 @@ class _Stream:
         for start in range(0, len(rows), _SLICE_ROWS):
             taken = rows[start : start + _SLICE_ROWS]
             columns = []
-            for column, field in zip(self._join.output, self._schema, strict=True):
+            for column, field in zip(self._join.output, self._schema, strict=False):
                 name = column.source if column.side == "right" else column.filled_from
                 if name is None:
                     columns.append(pa.chunked_array([nulls(len(taken), field.type)]))
@@ -254,6 +268,7 @@ class _Stream:
                 [values] = self._payload.take([name], taken)
                 chunks = [encoded(plain(chunk), field.type) for chunk in values.chunks]
                 columns.append(pa.chunked_array(chunks, field.type))
+            columns += self._numbers(np.full(len(taken), band.NOWHERE, np.int64), taken)
             yield from pa.table(columns, schema=self._schema).to_batches()
 
 

@@ -102,8 +102,8 @@ class CountedSpans:
 
     Attributes
     ----------
-    batch
-        The left rows.
+    batch, first_row
+        The left rows, and the number of the first.
     match_spans
         The spans, with ``rows``.
     counts
@@ -111,6 +111,7 @@ class CountedSpans:
     """
 
     batch: pa.RecordBatch
+    first_row: int
     match_spans: MatchSpans
     counts: Ints
 
@@ -176,13 +177,15 @@ def only_whether(match_spans: MatchSpans, right: BuildSide, rows: int) -> MatchS
     return MatchSpans(np.zeros(rows, np.int32), matched)
 
 
-def spans_of(batch: pa.RecordBatch, match_spans: MatchSpans, right: BuildSide, most: int = PAIRS_MOST) -> CountedSpans:
+def spans_of(
+    batch: pa.RecordBatch, match_spans: MatchSpans, right: BuildSide, most: int = PAIRS_MOST, *, first_row: int = 0
+) -> CountedSpans:
     """Count the matches of the spans, and cut those with more than a task is to make."""
     rows = np.arange(len(match_spans.first), dtype=np.int32) if match_spans.rows is None else match_spans.rows
     counts = _counts(match_spans, right)
     match_spans = replace(match_spans, rows=rows)
     if len(counts) == 0 or counts.max() <= most:
-        return CountedSpans(batch, match_spans, counts)
+        return CountedSpans(batch, first_row, match_spans, counts)
     # A piece cannot have more matches than positions.
     lengths = match_spans.end.astype(np.int64) - match_spans.first
     pieces = np.where(counts > most, -(-lengths // most), 1)
@@ -203,7 +206,7 @@ def spans_of(batch: pa.RecordBatch, match_spans: MatchSpans, right: BuildSide, m
             None if thresholds is None else thresholds[good],
             match_spans.check,
         )
-    return CountedSpans(batch, match_spans, counts[good])
+    return CountedSpans(batch, first_row, match_spans, counts[good])
 
 
 def cut(spans: CountedSpans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task]:

@@ -11,7 +11,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, plain, raw_values, validity
 from juncture.kernels import gather
-from juncture.kernels.array_types import Mask, Rows
+from juncture.kernels.array_types import Ints, Mask, Rows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import is_awkward, joined, nulls, ordered
@@ -29,6 +29,8 @@ class Payload:
         Their types.
     shares
         Whether rows that follow one another may be taken as a view, which keeps all of the column in memory.
+    source
+        Whose rows they are; None for rows in another order, which have no numbers.
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class Payload:
         types: dict[str, pa.DataType],
         *,
         shares: bool = False,
+        source: Source | None = None,
     ) -> None:
         self._columns = columns
+        self._source = source
         self._types = types
         self._shares = shares
 
@@ -62,6 +66,11 @@ class Payload:
             for name in names
         ]
 
+    def row_numbers(self, rows: Rows) -> Ints:
+        """Return the numbers of some rows in their table; -1 where a row is negative."""
+        assert self._source is not None
+        return self._source.row_numbers(rows.astype(np.int64))
+
 
 class Holder:
     """Collects columns of a source as its parts are read, by several threads at once.
@@ -75,6 +84,7 @@ class Holder:
     """
 
     def __init__(self, source: Source, columns: Sequence[str]) -> None:
+        self._source = source
         self._whole: dict[str, pa.Array] = {}
         if isinstance(source, TableSource):
             for name in columns:
@@ -109,7 +119,7 @@ class Holder:
             arrays = [array for part in parts for array in part]
             columns[name] = joined(arrays) if arrays else plain(nulls(0, self._types[name]))
             parts.clear()
-        return Payload(columns, self._types)
+        return Payload(columns, self._types, source=self._source)
 
 
 class FixedColumn:
