@@ -187,7 +187,7 @@ def test_virtual_times_lose_no_match(spark, kind, falls):
     for lower, upper in ENDS[kind]:
         spec = jn.Range(on="a", lower=lower, upper=upper, how="full")
         # Tables in place of streams: a watermark is nothing to them.
-        plan = plan_of_streams(spec, frame, frame, orders={"left": [order], "right": [order]}, algorithm="auto")
+        plan = plan_of_streams(spec, frame, frame, orders={"left": [order], "right": [order]})
         problem = difference(plan.execute().toArrow(), jn.plan(table, table, spec).execute(), ordered=False)
         assert problem is None, (lower, upper, problem)
 
@@ -254,6 +254,3 @@ def test_other_refusals(spark):
             jn.stream(stream, stream, spec, **ORDERS, **arguments)
     with pytest.raises(jn.PlanError, match=r"Both tables are streaming DataFrames.*jn\.stream\(.*jn\.changes\("):
         jn.join_where(stream, stream, BAND)
-    orders = {"left": [ORDERS["left_order"]], "right": [ORDERS["right_order"]]}
-    with pytest.raises(jn.PlanError, match=r"algorithm='bins' joins tables"):
-        plan_of_streams(spec, stream, stream, orders=orders, algorithm="bins")

@@ -26,6 +26,7 @@ from juncture.files.text.types import as_text
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan
 from juncture.joins.spines import grid, interpolate
+from juncture.joins.streaming import plan_stream
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.model import (
     SPARK_ONLY_FORMATS,
@@ -47,7 +48,6 @@ from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
 from juncture.spark.session.session import resources
 from juncture.spec.asof import Asof
-from juncture.streams.spark.plan import plan as plan_on_streams
 
 _SPARKS_ERRORS = (PySparkException, Py4JError)
 """Exceptions of Spark: those of PySpark, and others of classic Spark."""
@@ -169,10 +169,16 @@ class SparkEngine(Engine):
 
     def _planned_stream(self, step: JoinStep) -> Any:
         sides = self._side(step.left), self._side(step.right)
-        orders: dict[str, Any] = {"left_order": None, "right_order": None}
-        if all(map(_comes, sides)):
-            orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
-        return plan_on_streams(step.spec, *sides, algorithm=step.algorithm, **orders)
+        if not all(map(_comes, sides)):
+            return plan(*sides, step.spec, algorithm=step.algorithm, spark=self._session)
+        if step.algorithm not in ("auto", "native"):
+            raise PlanError(
+                f"algorithm={step.algorithm!r} joins tables, but both sides are streams. Pass algorithm='auto', which "
+                "uses Spark's own join of streams where it is equivalent, and Juncture's otherwise.",
+                name="JN-ALGORITHM-UNSUITABLE",
+            )
+        orders = {"left_order": self._orders(step.left), "right_order": self._orders(step.right)}
+        return plan_stream(*sides, step.spec, **orders)
 
     def write(self, sink: SinkSection) -> int | None:
         """Write a sink: to a temporary folder that is renamed at the end, or as Spark does for remote targets."""

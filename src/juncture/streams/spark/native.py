@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.errors import PlanError
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
@@ -50,13 +49,12 @@ def plan_of_streams(
     right: DataFrame,
     *,
     orders: Mapping[Side, Sequence[Order]],
-    algorithm: str,
 ) -> Plan:
     """Plan a join of two streams; raises `NoEquivalentError` if Spark's own operator has no equivalent."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
     join = spec.resolve(sides[0].schema, sides[1].schema)
     refuse_computed(join, "a stream")
-    _check(spec, algorithm, sides)
+    _check(spec, sides)
     check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
     join, left_rows, right_rows = as_frames(*typed_sides(join, *sides))
@@ -90,14 +88,8 @@ _CHOICE = Choice(
 )
 
 
-def _check(spec: Any, algorithm: str, sides: Sequence[FrameSide]) -> None:
+def _check(spec: Any, sides: Sequence[FrameSide]) -> None:
     """Raise an error for joins that Spark's own operator does not support."""
-    if algorithm not in ("auto", "native"):
-        raise PlanError(
-            f"algorithm={algorithm!r} joins tables, but both sides are streams. Pass algorithm='auto', which uses "
-            "Spark's own join of streams where it is equivalent, and Juncture's otherwise.",
-            name="JN-ALGORITHM-UNSUITABLE",
-        )
     if not isinstance(spec, Where | Range):
         raise NoEquivalentError(f"Spark has no operator for {spec.title} of two streams")
     if spec.agg is not None:

@@ -27,7 +27,6 @@ def plan(
     *,
     left_order: Order | Sequence[Order] | None,
     right_order: Order | Sequence[Order] | None,
-    algorithm: str = "auto",
 ) -> Plan:
     """Plan a join with at least one streaming DataFrame."""
     if is_stream(left) and is_stream(right):
@@ -37,7 +36,7 @@ def plan(
             "right": orders_given(right_order, "right", right.schema),
         }
         try:
-            return plan_of_streams(spec, left, right, orders=orders, algorithm=algorithm)
+            return plan_of_streams(spec, left, right, orders=orders)
         except NoEquivalentError as error:
             return plan_hosted(spec, left, right, orders=orders, reason=str(error))
     for name, value in (("left_order", left_order), ("right_order", right_order)):
@@ -46,7 +45,7 @@ def plan(
                 f"{name}={value!r} applies only if both sides are streaming DataFrames. Remove it.",
                 name="JN-ARGUMENT-INAPPLICABLE",
             )
-    return plan_with_table(spec, left, right, algorithm=algorithm)
+    return plan_with_table(spec, left, right)
 
 
 def check_sessions(left: SparkSession, right: SparkSession) -> None:
