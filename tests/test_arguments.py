@@ -181,7 +181,9 @@ ODD = [
     "z" * 100_000, [f"c{number}" for number in range(10_000)], "9" * 5_000, "9" * 5_000 + "m",
     "9" * 5_000 + "GB", Endless(),
 ]  # fmt: skip
-ARGUMENTS = [(join, name) for join in JOINS for name in signature(join).parameters if name != "unknown"]
+ARGUMENTS = [
+    (join, name) for join in JOINS for name in [*list(signature(join).parameters)[:-1], *jn.Execution.__annotations__]
+]
 
 
 @pytest.mark.parametrize(("join", "name"), ARGUMENTS)

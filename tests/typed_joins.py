@@ -5,7 +5,7 @@ Nothing runs them. A mistake that is not found is an error, since then there is 
 
 from __future__ import annotations
 
-from typing import Any, assert_type
+from typing import Any, Unpack, assert_type
 
 import pandas as pd
 import polars as pl
@@ -29,9 +29,16 @@ def known(
     assert_type(jn.changes(spark, spark, jn.Equi(on="id"), output="debezium"), pyspark.sql.DataFrame)
 
 
+def passed_on(frame: pd.DataFrame, **execution: Unpack[jn.Execution]) -> pd.DataFrame:
+    return jn.join_asof(frame, frame, on="ts", **execution)
+
+
 def wrong(frame: pd.DataFrame) -> None:
     jn.join_asof(frame, frame, on="ts", tolerence="5m")  # type: ignore[call-overload]
     jn.join_range(frame, frame, on="ts", how="outer")  # type: ignore[call-overload]
     jn.join_overlap(frame, frame, left_interval=("a", "b"))  # type: ignore[call-overload]
     jn.join_where(frame, frame)  # type: ignore[call-overload]
     jn.join(frame, frame, on=3)  # type: ignore[call-overload]
+    jn.join(frame, frame, on="id", memory=0.5)  # type: ignore[call-overload]
+    jn.plan(frame, frame, jn.Equi(on="id"), algoritm="hash")  # type: ignore[call-arg]
+    jn.plan(frame, frame, jn.Equi(on="id"), lazy="yes")  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ SHORT = {
     "KeyInterval": "tuple",
     "Keys": "str | Expr | list",
     "Prefer": "str",
+    "Orders": "Order | list[Order]",
     "Spec": "Asof | Range | Overlap | Where | Equi",
     "Ties": "str",
     "Windows": "dict",
@@ -35,6 +36,7 @@ COLLECTORS = {"unknown"}
 
 _NAMES = re.compile(rf"\b(?:{'|'.join(SHORT)})\b")
 _LITERALS = re.compile(r"Literal\[([^\]]*)\]")
+_UNPACKED = re.compile(r"Unpack\[([^\]]*)\]")
 
 
 class Signatures(Extension):
@@ -62,10 +64,13 @@ def shortened(annotation: str, name: str, *, default: object = None) -> str:
     'str | Expr | list'
     >>> shortened("Literal['error', 'count']", "unmatched_deletes", default="'error'")
     'str'
+    >>> shortened("Unpack[Execution]", "execution")
+    'Execution'
     """
     if annotation == "Any" and name in TABLES:
         return "table"
-    text = _LITERALS.sub("str", _NAMES.sub(lambda found: SHORT[found[0]], annotation)).replace("Sequence[", "list[")
+    text = _UNPACKED.sub(r"\1", _LITERALS.sub("str", _NAMES.sub(lambda found: SHORT[found[0]], annotation)))
+    text = text.replace("Sequence[", "list[")
     parts = list(dict.fromkeys(text.split(" | ")))
     if str(default) == "None" and len(parts) > 1:
         parts = [part for part in parts if part != "None"]

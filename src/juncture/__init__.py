@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from juncture.incremental.view.view import View
     from juncture.inputs.files import Files
     from juncture.joins import (
+        Execution,
         change_files,
         changes,
         follow,
@@ -82,6 +83,7 @@ __all__ = [
     "ChangeJoin",
     "DataError",
     "Equi",
+    "Execution",
     "Expr",
     "Files",
     "Follower",
@@ -145,6 +147,7 @@ _HOME = {
     "ChangeJoin": "juncture.incremental.join",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
+    "Execution": "juncture.joins",
     "Expr": "juncture.spec.computed",
     "Files": "juncture.inputs.files",
     "Follower": "juncture.incremental.follow",

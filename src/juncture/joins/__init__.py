@@ -5,6 +5,7 @@ from __future__ import annotations
 from juncture.joins.asof import join_asof
 from juncture.joins.changing import changes, plan_changes
 from juncture.joins.equi import join
+from juncture.joins.execution import Execution
 from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
 from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
@@ -16,6 +17,7 @@ from juncture.joins.viewing import view
 from juncture.joins.where import join_where
 
 __all__ = [
+    "Execution",
     "change_files",
     "changes",
     "follow",

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Unpack
 
-from juncture.joins.arguments import AsofArguments, Frame
-from juncture.joins.planning import join_by
-from juncture.planner.statistics import Stats
+from juncture.joins.execution import Execution, check_execution
+from juncture.joins.frames import returns_left_type
+from juncture.joins.planning import joined
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
 from juncture.spec.computed import Keys
 from juncture.spec.distance import Distance
 from juncture.spec.schema import How
 
 
-@overload
-def join_asof(left: Frame, right: Any, **arguments: Unpack[AsofArguments]) -> Frame: ...
-@overload
-def join_asof(left: Any, right: Any, **arguments: Unpack[AsofArguments]) -> Any: ...
+@returns_left_type
 def join_asof(
     left: Any,
     right: Any,
@@ -41,13 +38,7 @@ def join_asof(
     where: str | None = None,
     coalesce: bool = True,
     suffix: str = "_right",
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-    **unknown: Any,
+    **execution: Unpack[Execution],
 ) -> Any:
     """Match each left row with the right row that was in force at its time.
 
@@ -110,12 +101,10 @@ def join_asof(
         Whether to omit the right ``on`` column if ``on`` names both.
     suffix
         Appended to the name of a right column if the left table has that name.
-    algorithm
-        ``"auto"`` (default) lets the planner choose. In-process: ``"probe"``, ``"merge"``. On Spark: ``"broadcast"``,
-        ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``. All algorithms return the same
-        result.
-    spark, lazy, memory, maintain_order, stats
-        Where the join runs and which resources it may use. See `juncture.plan`.
+    **execution
+        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
+        `juncture.Execution`. Algorithms in-process: ``"probe"``, ``"merge"``. On Spark: ``"broadcast"``,
+        ``"broadcast_left"``, ``"hash"``, ``"range"``, ``"window"``, ``"native"``.
 
     Returns
     -------
@@ -159,4 +148,26 @@ def join_asof(
     >>> jn.join_asof(events, versions, on=["day", "seq"]).to_pydict()
     {'day': [1, 1, 2], 'seq': [3, 9, 1], 'version': ['1.0', '1.1', '1.1']}
     """
-    return join_by(Asof, join_asof, locals())
+    check_execution(join_asof, execution)
+    spec = Asof(
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        direction=direction,
+        tolerance=tolerance,
+        allow_exact_matches=allow_exact_matches,
+        how=how,
+        matches=matches,
+        order_by=order_by,
+        ties=ties,
+        prefer=prefer,
+        nulls_equal=nulls_equal,
+        available_at=available_at,
+        where=where,
+        coalesce=coalesce,
+        suffix=suffix,
+    )
+    return joined(left, right, spec, execution)

@@ -51,15 +51,15 @@ def changes(
     unmatched_deletes: Literal["error", "count"] = "error",
 ) -> ChangeJoin: ...
 def changes(
-    left: Any,
-    right: Any,
+    left: pa.Schema | DataFrame,
+    right: pa.Schema | DataFrame,
     spec: Spec,
     *,
     state: str | PathLike[str] | None = None,
     memory: str | int | None = None,
     output: ChangeFormat = "weight",
     unmatched_deletes: Literal["error", "count"] = "error",
-) -> Any:
+) -> ChangeJoin | DataFrame:
     """Maintain the result of a join while rows of its tables are inserted, updated and deleted.
 
     Parameters
@@ -117,7 +117,9 @@ def changes(
     """
     if not are_schemas(left, right):
         refuse_on_spark(state=state, memory=memory)
-        return plan_changes(left, right, spec, output=output, unmatched_deletes=unmatched_deletes).execute()
+        plan = plan_changes(left, right, spec, output=output, unmatched_deletes=unmatched_deletes)
+        frame: DataFrame = plan.execute()
+        return frame
     from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
     from juncture.local.resources import resources_here
 

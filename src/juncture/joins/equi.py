@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Unpack
 
-from juncture.joins.arguments import EquiArguments, Frame
-from juncture.joins.planning import join_by
-from juncture.planner.statistics import Stats
+from juncture.joins.execution import Execution, check_execution
+from juncture.joins.frames import returns_left_type
+from juncture.joins.planning import joined
 from juncture.spec.aggregate import Agg
 from juncture.spec.computed import Keys
 from juncture.spec.equi import Equi
 from juncture.spec.schema import How
 
 
-@overload
-def join(left: Frame, right: Any, **arguments: Unpack[EquiArguments]) -> Frame: ...
-@overload
-def join(left: Any, right: Any, **arguments: Unpack[EquiArguments]) -> Any: ...
+@returns_left_type
 def join(
     left: Any,
     right: Any,
@@ -30,13 +27,7 @@ def join(
     nulls_equal: bool = False,
     coalesce: bool = True,
     suffix: str = "_right",
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-    **unknown: Any,
+    **execution: Unpack[Execution],
 ) -> Any:
     """Match rows whose keys are equal.
 
@@ -71,11 +62,9 @@ def join(
         the right key. With False, the result has both keys.
     suffix
         Appended to the name of a right column or an aggregate if the left table has that name.
-    algorithm
-        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
-        algorithms return the same result.
-    spark, lazy, memory, maintain_order, stats
-        Where the join runs and which resources it may use. See `juncture.plan`.
+    **execution
+        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
+        `juncture.Execution`.
 
     Returns
     -------
@@ -115,4 +104,16 @@ def join(
     >>> jn.join(customers, sales, left_on="id", right_on="buyer_id", agg={"price": "list"}).to_pydict()
     {'id': [1, 2, 3], 'name': ['ann', 'bob', 'cy'], 'price_list': [[7.5], [], [2.0, 5.0]]}
     """
-    return join_by(Equi, join, locals())
+    check_execution(join, execution)
+    spec = Equi(
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        how=how,
+        agg=agg,
+        where=where,
+        nulls_equal=nulls_equal,
+        coalesce=coalesce,
+        suffix=suffix,
+    )
+    return joined(left, right, spec, execution)

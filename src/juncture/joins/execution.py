@@ -1,110 +1,76 @@
-"""The keyword arguments of each join function, for type checkers and editors.
-
-At run time the functions also accept unknown arguments, to answer names of other libraries with the name used here.
-"""
+"""The arguments that all join functions share: how a join runs, apart from what it means."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, TypeVar
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from juncture.errors import SpecError, did_you_mean
 from juncture.planner.statistics import Stats
-from juncture.spec.aggregate import Agg
-from juncture.spec.asof import Direction, Prefer, Ties
-from juncture.spec.computed import Key, Keys
-from juncture.spec.distance import Distance
-from juncture.spec.overlap import KeyInterval
-from juncture.spec.schema import Closed, How
-from juncture.spec.window import Windows
+from juncture.spec.elsewhere import argument_hint
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyspark.sql
-
-Frame = TypeVar("Frame", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame", "pyspark.sql.DataFrame")
-"""Left tables whose type the result has."""
+    from pyspark.sql import SparkSession
 
 
-class _Execution(TypedDict, total=False):
-    """Where a join runs, and which resources it may use."""
+class Execution(TypedDict, total=False):
+    """How a join runs: keyword arguments of every join function and of `juncture.plan`.
 
-    suffix: str
+    None of them changes the result, except for the order of its rows (``maintain_order``). Use this type to pass them
+    on: ``def enrich(table, **execution: Unpack[juncture.Execution])``.
+
+    Attributes
+    ----------
+    algorithm
+        ``"auto"`` (default) lets the planner choose among the algorithms in ``explain()``. All algorithms return the
+        same result.
+    spark
+        A Spark session. Paths are then joined on Spark, where tasks read the files.
+    lazy
+        Whether to forbid Spark jobs during planning. Hot keys are then not detected.
+    memory
+        The memory limit of an in-process join in bytes or such as ``"2GB"``, apart from the returned table. None
+        (default) means a share of this process's memory. Further rows are spilled to disk, to the folder in ``TMPDIR``.
+    maintain_order
+        ``"left"`` (default) returns the rows of an in-process join in the order of the left rows. None returns them in
+        any order, which saves a sort in joins that buffer the left table or spill. On Spark, rows have no order.
+    stats
+        Known statistics of the inputs. These are not measured.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> execution: jn.Execution = {"memory": "1GB", "maintain_order": None}
+    >>> table = pa.table({"ts": [1, 2]})
+    >>> jn.join(table, table, on="ts", **execution).num_rows
+    2
+    """
+
     algorithm: str
-    spark: Any
+    spark: SparkSession | None
     lazy: bool
     memory: str | int | None
     maintain_order: Literal["left"] | None
     stats: Stats | None
 
 
-class _By(_Execution, total=False):
-    by: Keys | None
-    left_by: Keys | None
-    right_by: Keys | None
+NAMES = Execution.__optional_keys__
 
 
-class AsofArguments(_By, total=False):
-    """Arguments of `juncture.join_asof`."""
-
-    on: Keys | None
-    left_on: Keys | None
-    right_on: Keys | None
-    direction: Direction
-    tolerance: Distance | None
-    allow_exact_matches: bool
-    how: How
-    matches: int
-    order_by: str | Sequence[str]
-    ties: Ties
-    prefer: Prefer
-    nulls_equal: bool
-    available_at: str | Sequence[str] | None
-    where: str | None
-    coalesce: bool
+def check_execution(function: Callable[..., Any], arguments: Mapping[str, object]) -> None:
+    """Refuse unknown arguments of a function that takes `Execution`."""
+    if not arguments.keys() <= NAMES:
+        refuse_unknown(function, {name: arguments[name] for name in arguments if name not in NAMES})
 
 
-class RangeArguments(_By, total=False):
-    """Arguments of `juncture.join_range`."""
-
-    on: Key | None
-    left_on: Key | None
-    right_on: Key | None
-    lower: Distance | None
-    upper: Distance | None
-    windows: Windows | None
-    closed: Closed
-    how: How | None
-    agg: Agg | None
-
-
-class OverlapArguments(_By, total=False):
-    """Arguments of `juncture.join_overlap`."""
-
-    left_interval: Required[KeyInterval]
-    right_interval: Required[KeyInterval]
-    closed: Closed
-    how: How | None
-    agg: Agg | None
-
-
-class WhereArguments(_By, total=False):
-    """Arguments of `juncture.join_where`."""
-
-    how: How | None
-    agg: Agg | None
-    allow_cross: bool
-    names: tuple[str, str]
-
-
-class EquiArguments(_Execution, total=False):
-    """Arguments of `juncture.join`."""
-
-    on: Keys | None
-    left_on: Keys | None
-    right_on: Keys | None
-    how: How | None
-    agg: Agg | None
-    where: str | None
-    nulls_equal: bool
-    coalesce: bool
+def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, object]) -> None:
+    """Refuse arguments of other libraries and misspelled names, with a hint."""
+    for name, value in unknown.items():
+        known = list(signature(function).parameters)
+        # The last parameter collects the arguments that the function does not name itself.
+        if known.pop() == "execution":
+            known += sorted(NAMES)
+        hint = argument_hint(name, known) or did_you_mean(name, known)
+        raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}", name="JN-ARGUMENT-UNKNOWN")

@@ -81,8 +81,8 @@ def register_postgres(spark: SparkSession) -> None:
 
     The options are ``dsn``, ``table``, ``slot`` and ``publication`` as for `juncture.postgres`, and ``partitions``
     (default 4), the approximate number of tasks of the first read. The first micro-batch reads the rows of the table,
-    and the following ones read the changes of transactions, with a column ``_weight``. A join with ``changes=True``
-    accepts such streams. Each query needs its own slot for each table. Spark's checkpoint stores the position, and the
+    and the following ones read the changes of transactions, with a column ``_weight``. `juncture.changes` accepts such
+    streams. Each query needs its own slot for each table. Spark's checkpoint stores the position, and the
     server keeps its log from there.
 
     Parameters

@@ -7,7 +7,8 @@ from typing import Any
 
 from juncture.errors import PlanError, SpecError
 from juncture.inputs import choose_engine, is_stream
-from juncture.joins.planning import check_limits, refuse_unknown
+from juncture.joins.execution import refuse_unknown
+from juncture.joins.planning import check_limits
 from juncture.planner.many import ManyPlan
 from juncture.spec.many import Right, named
 

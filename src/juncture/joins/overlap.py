@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Unpack
 
-from juncture.joins.arguments import Frame, OverlapArguments
-from juncture.joins.planning import join_by
-from juncture.planner.statistics import Stats
+from juncture.joins.execution import Execution, check_execution
+from juncture.joins.frames import returns_left_type
+from juncture.joins.planning import joined
 from juncture.spec.aggregate import Agg
 from juncture.spec.computed import Keys
 from juncture.spec.overlap import KeyInterval, Overlap
 from juncture.spec.schema import Closed, How
 
 
-@overload
-def join_overlap(left: Frame, right: Any, **arguments: Unpack[OverlapArguments]) -> Frame: ...
-@overload
-def join_overlap(left: Any, right: Any, **arguments: Unpack[OverlapArguments]) -> Any: ...
+@returns_left_type
 def join_overlap(
     left: Any,
     right: Any,
@@ -30,13 +27,7 @@ def join_overlap(
     how: How | None = None,
     agg: Agg | None = None,
     suffix: str = "_right",
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-    **unknown: Any,
+    **execution: Unpack[Execution],
 ) -> Any:
     """Match each left interval with all right intervals that overlap it.
 
@@ -73,11 +64,9 @@ def join_overlap(
         ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
     suffix
         Appended to the name of a right column or an aggregate if the left table has that name.
-    algorithm
-        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
-        algorithms return the same result.
-    spark, lazy, memory, maintain_order, stats
-        Where the join runs and which resources it may use. See `juncture.plan`.
+    **execution
+        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
+        `juncture.Execution`.
 
     Returns
     -------
@@ -116,4 +105,16 @@ def join_overlap(
     ... ).to_pydict()
     {'start': [10, 50], 'end': [20, 60], 'call': ['a', 'b'], 'cause_first': ['storm', None]}
     """
-    return join_by(Overlap, join_overlap, locals())
+    check_execution(join_overlap, execution)
+    spec = Overlap(
+        left_interval=left_interval,
+        right_interval=right_interval,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        closed=closed,
+        how=how,
+        agg=agg,
+        suffix=suffix,
+    )
+    return joined(left, right, spec, execution)

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields, replace
-from inspect import signature
-from typing import Any, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from juncture.errors import PlanError, SpecError, did_you_mean
+from juncture.errors import PlanError, SpecError
 from juncture.inputs import choose_engine, is_stream
+from juncture.joins.execution import Execution, check_execution
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
-from juncture.spec.elsewhere import argument_hint
 from juncture.spec.kinds import Spec
 from juncture.spec.values import flag
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-def plan(
-    left: Any,
-    right: Any,
-    spec: Spec,
-    *,
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-) -> Plan:
+
+def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> Plan:
     """Plan a join without running it.
 
     Parameters
@@ -38,21 +28,9 @@ def plan(
         The tables, as for `join_asof`, `join_range`, `join_overlap`, `join_where` and `join`.
     spec
         The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
-    algorithm
-        ``"auto"`` (default) lets the planner choose among the algorithms in ``explain()``. All algorithms return the
-        same result.
-    spark
-        A Spark session. Paths are then joined on Spark, where tasks read the files.
-    lazy
-        Whether to forbid Spark jobs during planning. Hot keys are then not detected.
-    memory
-        The memory limit of an in-process join in bytes or such as ``"2GB"``, apart from the returned table. None
-        (default) means a share of this process's memory. Further rows are spilled to disk, to the folder in ``TMPDIR``.
-    maintain_order
-        ``"left"`` (default) returns the rows of an in-process join in the order of the left rows. None returns them in
-        any order, which saves a sort in joins that buffer the left table or spill. On Spark, rows have no order.
-    stats
-        Known statistics of the inputs. These are not measured.
+    **execution
+        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
+        `juncture.Execution`.
 
     Returns
     -------
@@ -77,18 +55,13 @@ def plan(
     >>> jn.plan(table, table, jn.Asof(on="ts", how="semi")).execute().to_pydict()
     {'ts': [1, 2]}
     """
-    return _planned(
-        left,
-        right,
-        spec,
-        algorithm=algorithm,
-        spark=spark,
-        lazy=lazy,
-        memory=memory,
-        maintain_order=maintain_order,
-        stats=stats,
-        samples_few=True,
-    )
+    check_execution(plan, execution)
+    return _planned(left, right, spec, samples_few=True, **execution)
+
+
+def joined(left: Any, right: Any, spec: Spec, execution: Execution) -> Any:
+    """Return the joined table. Small tables in memory are joined without looking at their rows first."""
+    return _planned(left, right, spec, samples_few=False, **execution).execute()
 
 
 def _planned(
@@ -96,15 +69,15 @@ def _planned(
     right: Any,
     spec: Spec,
     *,
-    algorithm: str,
-    spark: Any,
-    lazy: bool,
-    memory: str | int | None,
-    maintain_order: Literal["left"] | None,
-    stats: Stats | None,
     samples_few: bool,
+    algorithm: str = "auto",
+    spark: SparkSession | None = None,
+    lazy: bool = False,
+    memory: str | int | None = None,
+    maintain_order: Literal["left"] | None = "left",
+    stats: Stats | None = None,
 ) -> Plan:
-    """Plan a join. Without ``samples_few``, small tables in memory are joined without a look at their rows."""
+    """Plan a join. Without ``samples_few``, small tables in memory are not sampled."""
     check_spec(spec)
     if stats is not None and not isinstance(stats, Stats):
         raise SpecError(
@@ -140,19 +113,6 @@ def _planned(
     )
 
 
-def join_by(kind: type[Spec], function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Run the join of a public function.
-
-    Parameters
-    ----------
-    arguments
-        The function's ``locals()``: the fields of the spec, the arguments of `plan`, and other names under ``unknown``.
-    """
-    refuse_unknown(function, arguments.pop("unknown"))
-    meaning = {field.name: arguments.pop(field.name) for field in fields(kind) if field.name in arguments}
-    return _planned(**arguments, spec=kind(**meaning), samples_few=False).execute()
-
-
 def check_spec(spec: object) -> None:
     """Refuse a value that is not a join."""
     if type(spec) not in ALGORITHMS:
@@ -180,11 +140,3 @@ def _check_order(value: object) -> None:
             "rows) or None (any order). For the order of the right rows, swap the two tables.",
             name="JN-ARGUMENT-VALUE",
         )
-
-
-def refuse_unknown(function: Callable[..., Any], unknown: dict[str, Any]) -> None:
-    """Refuse arguments of other libraries and misspelled names, with a hint."""
-    for name, value in unknown.items():
-        known = [each for each in signature(function).parameters if each != "unknown"]
-        hint = argument_hint(name, known) or did_you_mean(name, known)
-        raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}", name="JN-ARGUMENT-UNKNOWN")

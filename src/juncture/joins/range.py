@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Unpack
 
-from juncture.joins.arguments import Frame, RangeArguments
-from juncture.joins.planning import join_by
-from juncture.planner.statistics import Stats
+from juncture.joins.execution import Execution, check_execution
+from juncture.joins.frames import returns_left_type
+from juncture.joins.planning import joined
 from juncture.spec.aggregate import Agg
 from juncture.spec.computed import Key, Keys
 from juncture.spec.distance import Distance
@@ -15,10 +15,7 @@ from juncture.spec.schema import Closed, How
 from juncture.spec.window import Windows
 
 
-@overload
-def join_range(left: Frame, right: Any, **arguments: Unpack[RangeArguments]) -> Frame: ...
-@overload
-def join_range(left: Any, right: Any, **arguments: Unpack[RangeArguments]) -> Any: ...
+@returns_left_type
 def join_range(
     left: Any,
     right: Any,
@@ -36,13 +33,7 @@ def join_range(
     how: How | None = None,
     agg: Agg | None = None,
     suffix: str = "_right",
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-    **unknown: Any,
+    **execution: Unpack[Execution],
 ) -> Any:
     """Match each left row with all right rows in a window around it, in time or along another ordered column.
 
@@ -87,11 +78,9 @@ def join_range(
         ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
     suffix
         Appended to the name of a right column or an aggregate if the left table has that name.
-    algorithm
-        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
-        algorithms return the same result.
-    spark, lazy, memory, maintain_order, stats
-        Where the join runs and which resources it may use. See `juncture.plan`.
+    **execution
+        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
+        `juncture.Execution`.
 
     Returns
     -------
@@ -131,4 +120,20 @@ def join_range(
     >>> jn.join_range(events, measurements, on="at", lower=-70, upper=0, agg={"value": ["mean", "count"]}).to_pydict()
     {'at': [100, 200], 'event': ['login', 'purchase'], 'value_mean': [2.3333333333333335, 8.0], 'value_count': [3, 1]}
     """
-    return join_by(Range, join_range, locals())
+    check_execution(join_range, execution)
+    spec = Range(
+        on=on,
+        left_on=left_on,
+        right_on=right_on,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        lower=lower,
+        upper=upper,
+        windows=windows,
+        closed=closed,
+        how=how,
+        agg=agg,
+        suffix=suffix,
+    )
+    return joined(left, right, spec, execution)

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.inputs import choose_engine
-from juncture.joins.planning import check_limits, refuse_unknown
+from juncture.joins.execution import refuse_unknown
+from juncture.joins.planning import check_limits
 from juncture.spec.distance import Distance
 from juncture.spec.grid import Grid, constant_of
 from juncture.spec.interpolate import Interpolation
@@ -127,7 +128,7 @@ def interpolate(
     suffix
         Appended to the name of a right column if the left table has that name.
     spark, memory
-        As for `juncture.plan`.
+        As in `juncture.Execution`.
 
     Returns
     -------

@@ -41,15 +41,15 @@ def stream(
     late: Literal["count", "collect", "error"] = "count",
 ) -> StreamJoin: ...
 def stream(
-    left: Any,
-    right: Any,
+    left: pa.Schema | DataFrame,
+    right: pa.Schema | DataFrame,
     spec: Spec,
     *,
     left_order: Orders = None,
     right_order: Orders = None,
     allow_unbounded: bool = False,
     late: Literal["count", "collect", "error"] = "count",
-) -> Any:
+) -> StreamJoin | DataFrame:
     """Join two unbounded streams: of record batches in this process, or streaming DataFrames on Spark.
 
     A row is kept only while a future row of the other side could still match it. This is derived from the orders of
@@ -107,7 +107,8 @@ def stream(
     """
     if not are_schemas(left, right):
         refuse_on_spark(allow_unbounded=allow_unbounded or None, late=None if late == "count" else late)
-        return plan_stream(left, right, spec, left_order=left_order, right_order=right_order).execute()
+        frame: DataFrame = plan_stream(left, right, spec, left_order=left_order, right_order=right_order).execute()
+        return frame
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import orders_of
     from juncture.streams.plan import StreamPlan

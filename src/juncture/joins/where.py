@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Unpack, overload
+from typing import Any, Unpack
 
-from juncture.joins.arguments import Frame, WhereArguments
-from juncture.joins.planning import join_by
-from juncture.planner.statistics import Stats
+from juncture.joins.execution import Execution, check_execution
+from juncture.joins.frames import returns_left_type
+from juncture.joins.planning import joined
 from juncture.spec.aggregate import Agg
 from juncture.spec.computed import Keys
 from juncture.spec.schema import How
 from juncture.spec.where import Where
 
 
-@overload
-def join_where(left: Frame, right: Any, predicate: str, **arguments: Unpack[WhereArguments]) -> Frame: ...
-@overload
-def join_where(left: Any, right: Any, predicate: str, **arguments: Unpack[WhereArguments]) -> Any: ...
+@returns_left_type
 def join_where(
     left: Any,
     right: Any,
@@ -30,13 +27,7 @@ def join_where(
     allow_cross: bool = False,
     names: tuple[str, str] = ("l", "r"),
     suffix: str = "_right",
-    algorithm: str = "auto",
-    spark: Any = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-    **unknown: Any,
+    **execution: Unpack[Execution],
 ) -> Any:
     """Match rows for which an SQL condition over both tables is true.
 
@@ -73,11 +64,9 @@ def join_where(
         The prefixes of the left and right columns in the predicate.
     suffix
         Appended to the name of a right column or an aggregate if the left table has that name.
-    algorithm
-        ``"auto"`` (default) lets the planner choose. `juncture.plan` lists the alternatives in ``explain()``. All
-        algorithms return the same result.
-    spark, lazy, memory, maintain_order, stats
-        Where the join runs and which resources it may use. See `juncture.plan`.
+    **execution
+        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
+        `juncture.Execution`.
 
     Returns
     -------
@@ -116,4 +105,16 @@ def join_where(
     >>> jn.join_where(left, right, "l.k = r.k AND l.a > r.b - 3 AND l.a < r.b + 10").to_pydict()
     {'k': ['x'], 'a': [5], 'k_right': ['x'], 'b': [4]}
     """
-    return join_by(Where, join_where, locals())
+    check_execution(join_where, execution)
+    spec = Where(
+        predicate=predicate,
+        by=by,
+        left_by=left_by,
+        right_by=right_by,
+        how=how,
+        agg=agg,
+        allow_cross=allow_cross,
+        names=names,
+        suffix=suffix,
+    )
+    return joined(left, right, spec, execution)
