@@ -206,9 +206,11 @@ _HOME = {
 
 
 def __getattr__(name: str) -> object:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'juncture' has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module 'juncture' has no attribute {name!r}")
+    # Python finds it from now on without calling this function.
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
 
 
 def __dir__() -> list[str]:

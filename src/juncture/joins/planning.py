@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from juncture.errors import PlanError, SpecError
@@ -90,6 +89,14 @@ def _planned(
     check_limits(engine, memory)
     _check_order(maintain_order)
     check_algorithm(spec, algorithm, engine)
+    if engine == "local":
+        from juncture.local.plan import plan as plan_in_process
+        from juncture.local.resources import resources_here
+
+        resources = resources_here(memory, in_order=maintain_order is not None)
+        return plan_in_process(
+            spec, left, right, algorithm=algorithm, stats=stats, resources=resources, samples_few=samples_few
+        )
     if is_stream(left) and is_stream(right):
         raise PlanError(
             "Both tables are streaming DataFrames, and this function runs in batch. Use jn.stream(left, right, spec, "
@@ -100,17 +107,9 @@ def _planned(
         from juncture.streams.spark.table import plan_with_table
 
         return plan_with_table(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
-    if engine == "spark":
-        from juncture.spark import plan as on_spark
+    from juncture.spark.plan import plan as plan_on_spark
 
-        return on_spark.plan(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
-    from juncture.local import plan as in_process
-    from juncture.local.resources import resources_here
-
-    resources = replace(resources_here(memory), in_order=maintain_order is not None)
-    return in_process.plan(
-        spec, left, right, algorithm=algorithm, stats=stats, resources=resources, samples_few=samples_few
-    )
+    return plan_on_spark(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
 
 
 def check_spec(spec: object) -> None:

@@ -10,7 +10,7 @@ from juncture.runtime.threads import available_cores
 from juncture.spec.size import format_size, size_bytes
 
 
-def resources_here(memory: str | int | None) -> Resources:
+def resources_here(memory: str | int | None, *, in_order: bool = True) -> Resources:
     """Return the resources of a join with a memory limit; by default a share of the machine's memory.
 
     Raises
@@ -27,4 +27,4 @@ def resources_here(memory: str | int | None) -> Resources:
             f"Pass memory='{LEAST_MEMORY_BYTES // 10**6}MB' or more.",
             name="JN-MEMORY-MINIMUM",
         )
-    return Resources(cores=available_cores(), memory_bytes=budget, constants=constants_at_hand())
+    return Resources(cores=available_cores(), memory_bytes=budget, constants=constants_at_hand(), in_order=in_order)

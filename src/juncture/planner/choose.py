@@ -47,6 +47,8 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
     PlanError
         If another engine has it.
     """
+    if isinstance(name, str) and name == "auto":
+        return
     other: Engine = "spark" if engine == "local" else "local"
     known = algorithms_of(spec, engine)
     if isinstance(name, str) and name not in known and name in algorithms_of(spec, other):

@@ -96,6 +96,7 @@ def _trim() -> Callable[[int], int] | None:
     return trim
 
 
+@cache
 def memory_limit_bytes() -> int:
     """Return the memory of this machine, or the limit of its container."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]

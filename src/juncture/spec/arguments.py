@@ -38,7 +38,7 @@ def check_condition(value: object, example: str) -> None:
 
 def check_sequence(argument: str, value: object) -> None:
     """Raise SpecError unless a value is a column name or a sequence."""
-    if not isinstance(value, str | Sequence):
+    if not isinstance(value, str | tuple | Sequence):
         raise SpecError(
             f"{argument}={value!r} ({type(value).__name__}) is not a column name. Expected a string or a list of "
             "strings.",

@@ -56,6 +56,11 @@ Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
 Ties = Literal["greatest", "first", "last", "error"]
 
+_CHOICES = {
+    argument: get_args(values)
+    for argument, values in (("direction", Direction), ("how", How), ("ties", Ties), ("prefer", Prefer))
+}
+
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -242,10 +247,8 @@ class Asof(OrderedSpec):
         if not self.on_pairs():
             self.on_pair()
         self.by_pairs()
-        check_choice("direction", self.direction, get_args(Direction))
-        check_choice("how", self.how, get_args(How))
-        check_choice("ties", self.ties, get_args(Ties))
-        check_choice("prefer", self.prefer, get_args(Prefer))
+        for argument, choices in _CHOICES.items():
+            check_choice(argument, getattr(self, argument), choices)
         if self.prefer == "later" and self.direction != "nearest":
             raise SpecError(
                 f"prefer='later' needs direction='nearest', but direction={self.direction!r}. Pass "
