@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
-    from juncture.spec.computed import Expr, expr
     from juncture.spec.equi import Equi
+    from juncture.spec.expression import Expr, expr
     from juncture.spec.many import Right
     from juncture.spec.overlap import Overlap
     from juncture.spec.range import Range
@@ -148,7 +148,7 @@ _HOME = {
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "Execution": "juncture.joins",
-    "Expr": "juncture.spec.computed",
+    "Expr": "juncture.spec.expression",
     "Files": "juncture.inputs.files",
     "Follower": "juncture.incremental.follow",
     "JunctureError": "juncture.errors",
@@ -179,7 +179,7 @@ _HOME = {
     "change_files": "juncture.joins",
     "changes": "juncture.joins",
     "error_from_spark": "juncture.errors",
-    "expr": "juncture.spec.computed",
+    "expr": "juncture.spec.expression",
     "follow": "juncture.joins",
     "grid": "juncture.joins",
     "interpolate": "juncture.joins",

@@ -221,3 +221,9 @@ def test_joins_of_many_tables_take_them():
     joined = jn.join_many(left, {"r": jn.Right(right, spec, prefix="r_")})
     alone = jn.plan(left, right, spec).execute()
     assert [list(row.values()) for row in joined.to_pylist()] == [list(row.values()) for row in alone.to_pylist()]
+
+
+@pytest.mark.parametrize("number", [pa.int64(), pa.decimal128(5, 0)])
+def test_a_column_that_equals_an_expression_is_in_the_output(number):
+    left, right = pa.table({"a": [1, 2]}), pa.table({"k": pa.array([2, 3], number), "v": [5, 6]})
+    assert jn.join(left, right, left_on=jn.expr("a + 1"), right_on="k").column_names == ["a", "k", "v"]

@@ -4,9 +4,11 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.equi import Equi
 from juncture.spec.keys import check_keys
-from juncture.spec.schema import Domain, check_columns, common_domain, output_columns, plain_type
+from juncture.spec.output import output_columns
+from juncture.spec.schema import Domain, check_columns, common_domain, plain_type
 
 
 def one(data_type: pa.DataType, name: str = "ts") -> pa.Field:
@@ -159,7 +161,7 @@ def test_keys_that_can_be_equal(left, right):
 )
 def test_keys_that_cannot_be_equal(left, right):
     with pytest.raises(SchemaError) as error:
-        check_keys(pa.schema([("k", left)]), pa.schema([("id", right)]), ["k"], ["id"])
+        check_keys(ComparedColumns(pa.schema([("k", left)]), pa.schema([("id", right)])), [("k", "id")])
     assert error.value.message == (
         f"by= compares left 'k' ({left}) with right 'id' ({right}), which have no common values. "
         "Cast one of them to the type of the other."
@@ -169,7 +171,7 @@ def test_keys_that_cannot_be_equal(left, right):
 def test_keys_of_which_one_has_a_time_zone():
     left, right = pa.schema([("k", pa.timestamp("us"))]), pa.schema([("id", pa.timestamp("us", tz="UTC"))])
     with pytest.raises(SchemaError) as error:
-        check_keys(left, right, ["k"], ["id"])
+        check_keys(ComparedColumns(left, right), [("k", "id")])
     assert error.value.name == "JN-TIMEZONE-MISMATCH"
     for part in ("'k' (timestamp[us])", "'id' (timestamp[us, tz=UTC])", "only one of them has a time zone"):
         assert part in error.value.message
@@ -179,12 +181,12 @@ def test_maps_are_no_keys():
     data_type = pa.map_(pa.string(), pa.int64())
     for nested in (data_type, pa.list_(data_type), pa.struct([("a", data_type)])):
         with pytest.raises(SchemaError, match=r"'k' is of type .*, and maps have no equality"):
-            check_keys(pa.schema([("k", nested)]), pa.schema([("k", nested)]), ["k"], ["k"])
+            check_keys(ComparedColumns(pa.schema([("k", nested)]), pa.schema([("k", nested)])), [("k", "k")])
 
 
 def test_a_name_taken_by_a_renamed_column_is_taken():
     left, right = pa.schema([("v", pa.int64())]), pa.schema([("v", pa.int64()), ("v_right", pa.int64())])
-    columns = output_columns(left, right, how="left", equal=[], suffix="_right")
+    columns = output_columns(ComparedColumns(left, right), how="left", equal=[], suffix="_right")
     assert [(column.name, column.source) for column in columns[1:]] == [("v_right", "v"), ("v_right_right", "v_right")]
 
 
@@ -194,7 +196,7 @@ def test_a_name_taken_by_a_renamed_column_is_taken():
 )
 def test_other_types_without_equality_are_no_keys(data_type):
     with pytest.raises(SchemaError, match=r"The left by column 'k' is of type .*, which has no equality"):
-        check_keys(pa.schema([("k", data_type)]), pa.schema([("k", data_type)]), ["k"], ["k"])
+        check_keys(ComparedColumns(pa.schema([("k", data_type)]), pa.schema([("k", data_type)])), [("k", "k")])
 
 
 LEFT = pa.schema([("ts", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
@@ -203,7 +205,7 @@ RIGHT = pa.schema([("v", pa.float64()), ("k", pa.string()), ("ts", pa.int64()), 
 
 def names(how: str = "left", equal: list[tuple[str, str]] | None = None, suffix: str = "_right") -> list[str]:
     equal = [("k", "k"), ("ts", "ts")] if equal is None else equal
-    return [column.name for column in output_columns(LEFT, RIGHT, how=how, equal=equal, suffix=suffix)]
+    return [column.name for column in output_columns(ComparedColumns(LEFT, RIGHT), how=how, equal=equal, suffix=suffix)]
 
 
 def test_output_is_the_left_columns_then_the_right_ones_that_say_something_new():
@@ -220,15 +222,15 @@ def test_semi_and_anti_have_the_left_columns_only(how):
 
 @pytest.mark.parametrize(("how", "fills"), [("right", True), ("full", True), ("left", False), ("inner", False)])
 def test_unmatched_right_rows_fill_the_columns_that_agree(how, fills):
-    columns = output_columns(LEFT, RIGHT, how=how, equal=[("k", "k"), ("ts", "ts")], suffix="_right")
+    columns = output_columns(ComparedColumns(LEFT, RIGHT), how=how, equal=[("k", "k"), ("ts", "ts")], suffix="_right")
     assert [column.filled_from for column in columns[:3]] == (["ts", "k", None] if fills else [None] * 3)
 
 
 def test_a_column_never_holds_two_types():
     right = RIGHT.set(1, pa.field("k", pa.large_string()))
-    output_columns(LEFT, right, how="left", equal=[("k", "k")], suffix="_right")
+    output_columns(ComparedColumns(LEFT, right), how="left", equal=[("k", "k")], suffix="_right")
     with pytest.raises(SchemaError) as error:
-        output_columns(LEFT, right, how="full", equal=[("k", "k")], suffix="_right")
+        output_columns(ComparedColumns(LEFT, right), how="full", equal=[("k", "k")], suffix="_right")
     assert "how='full' writes 'k' (large_string) of unmatched right rows into the left column" in str(error.value)
     assert "left column 'k' (string)" in str(error.value)
 
@@ -244,4 +246,4 @@ def test_a_column_never_holds_two_types():
 def test_a_name_that_is_taken_with_its_suffix_too(left, right, suffix):
     schemas = [pa.schema([(name, pa.int64()) for name in side]) for side in (left, right)]
     with pytest.raises(SchemaError, match=r"which is already a column\. Pass another suffix= \(now "):
-        output_columns(*schemas, how="left", equal=[], suffix=suffix)
+        output_columns(ComparedColumns(*schemas), how="left", equal=[], suffix=suffix)

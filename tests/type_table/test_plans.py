@@ -16,8 +16,8 @@ import pytest
 import juncture as jn
 from juncture.errors import JunctureError, SpecError
 from juncture.planner.explain.meaning import conditions_of, meaning_of
-from juncture.spec.computed import computed_columns, display_name
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES
 from support.engines import to_spark
 from support.kinds import Spec
 from type_table.arrow import NESTED, PLAIN
@@ -75,12 +75,8 @@ def resolved(left: pa.Schema, right: pa.Schema) -> Iterator[tuple[Spec, Resolved
 
 def shows_own_names(join: Resolved, text: str) -> bool:
     """Tell whether a text has names of columns that users know, and none that a join made of them."""
-    made = [
-        field.name
-        for schema in (join.left_schema, join.right_schema)
-        for field in computed_columns(schema)
-        if field.name != display_name(schema, field.name)
-    ]
+    values = [value for side in SIDES for value in join.computed(side)]
+    made = [value.name for value in values if value.name != value.label]
     return not any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for name in made)
 
 

@@ -17,7 +17,6 @@ from rich.text import Text
 from juncture.cli.console import WIDTH_OF_PIPES
 from juncture.planner.report import MatchReport, distances_in_words
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.computed import parts_of
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
@@ -72,7 +71,7 @@ def leading_columns(join: Resolved) -> list[str]:
     """Return the most informative columns of an output: compared columns, keys and matches."""
     leading: list[str] = []
     if isinstance(join, ResolvedAsof | ResolvedRange):
-        leading += parts_of(join.left_schema.field(join.left_on)) or (join.left_on,)
+        leading += [part.name for part in join.value("left", join.left_on).parts]
     elif isinstance(join, ResolvedOverlap):
         leading += [name for name in join.left_interval if name is not None]
     matched = [column.name for column in join.output if column.side == "right"]

@@ -8,7 +8,7 @@ from juncture.joins.execution import Execution, check_execution
 from juncture.joins.frames import returns_left_type
 from juncture.joins.planning import joined
 from juncture.spec.aggregate import Agg
-from juncture.spec.computed import Keys
+from juncture.spec.expression import Keys
 from juncture.spec.schema import How
 from juncture.spec.where import Where
 

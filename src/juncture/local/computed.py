@@ -13,12 +13,10 @@ from juncture.columnar.conversion import converted
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
 from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.predicate.language.nodes import Node
-from juncture.predicate.language.nodes import columns as columns_of
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source
 from juncture.runtime.working_types import working_type
-from juncture.spec.computed import computed_columns, expression_of, parsed, parts_of, stands_for
+from juncture.spec.compared import Column, Compared, Conversion, Expression
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed, is_null_type
 
@@ -27,9 +25,8 @@ _VALUE_BYTES = 16
 
 def with_computed(source: Source, join: Resolved, side: Side) -> Source:
     """Return a source with all columns that a join compares."""
-    made = computed_columns(join.left_schema if side == "left" else join.right_schema)
-    fields = [field for field in made if field.name not in source.schema.names]
-    return ComputedSource(source, fields, side) if fields else source
+    values = [value for value in join.computed(side) if value.name not in source.schema.names]
+    return ComputedSource(source, values, join.schema(side), side) if values else source
 
 
 def computing(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
@@ -54,39 +51,25 @@ class ComputedSource(Source):
     ----------
     source, side
         The source, and which side of the join it is.
-    fields
-        The columns to make.
+    values, schema
+        The columns to make, and the schema with their types.
     """
 
-    def __init__(self, source: Source, fields: Sequence[pa.Field], side: Side) -> None:
+    def __init__(self, source: Source, values: Sequence[Compared], schema: pa.Schema, side: Side) -> None:
         self.schema = source.schema
-        for field in fields:
-            self.schema = self.schema.append(field)
+        for value in values:
+            self.schema = self.schema.append(schema.field(value.name))
         self.part_rows = source.part_rows
         self._source, self._side = source, side
-        self._fields = {field.name: field for field in fields}
-        self._nodes: dict[str, Node] = {
-            field.name: parsed(text, source.schema, side)
-            for field in fields
-            if (text := expression_of(field)) is not None
-        }
-
-    def _made_of(self, name: str) -> list[str]:
-        """Return the source's own columns that a column is, or is made of."""
-        if name not in self._fields:
-            return [name]
-        if name in self._nodes:
-            return [column.name for column in columns_of(self._nodes[name])]
-        if parts := parts_of(self._fields[name]):
-            return [own for part in parts for own in self._made_of(part)]
-        return self._made_of(str(stands_for(self._fields[name])))
+        self._values = {value.name: value for value in values}
 
     def read(self, part: int, columns: Sequence[str], coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
-        if self._fields.keys().isdisjoint(columns):
+        if self._values.keys().isdisjoint(columns):
             yield from self._source.read(part, columns, coded)
             return
-        wanted = list(dict.fromkeys(own for name in columns for own in self._made_of(name)))
+        values = [self._values.get(name, Column(name)) for name in columns]
+        wanted = list(dict.fromkeys(own for value in values for own in value.columns))
         # Without columns the rows could not be counted.
         wanted = wanted or self._source.schema.names[:1]
         schema = pa.schema([self.schema.field(name) for name in columns])
@@ -94,38 +77,40 @@ class ComputedSource(Source):
             working = pa.record_batch(
                 [converted(array, working_type(array.type)) for array in batch.columns], names=batch.schema.names
             )
-            arrays = [self._column(working, name) if name in self._fields else batch.column(name) for name in columns]
+            arrays = [
+                batch.column(value.name) if isinstance(value, Column) else self._array(working, value)
+                for value in values
+            ]
             fields = [field.with_type(array.type) for field, array in zip(schema, arrays, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
-    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
-        if name not in self._fields:
-            return batch.column(name)
-        if name in self._nodes:
-            return evaluate(self._nodes[name], **{self._side: batch})
-        data_type = self._fields[name].type
-        if parts := parts_of(self._fields[name]):
+    def _array(self, batch: pa.RecordBatch, value: Compared) -> pa.Array:
+        if isinstance(value, Column):
+            return batch.column(value.name)
+        if isinstance(value, Expression):
+            return evaluate(value.node, **{self._side: batch})
+        data_type = self.schema.field(value.name).type
+        if not isinstance(value, Conversion):
             arrays = [
                 pa.nulls(batch.num_rows, field.type) if is_null_type(array.type) else plain(array)
-                for field, array in zip(data_type, (self._column(batch, part) for part in parts), strict=True)
+                for field, array in zip(data_type, (self._array(batch, part) for part in value.parts), strict=True)
             ]
             return pa.StructArray.from_arrays(arrays, [field.name for field in data_type])
-        own = str(stands_for(self._fields[name]))
-        array = plain(self._column(batch, own))
+        array = plain(self._array(batch, value.of))
         try:
             return _dates(array) if pa.types.is_date64(array.type) else array.cast(data_type)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"The {self._side} column {own!r} ({array.type}) has a value that does not fit in {data_type}, to "
-                f"which the columns of both tables are converted: {error}. Cast both columns to a type that has all "
-                "values.",
+                f"The {self._side} column {value.of.name!r} ({array.type}) has a value that does not fit in "
+                f"{data_type}, to which the columns of both tables are converted: {error}. Cast both columns to a "
+                "type that has all values.",
                 name="JN-VALUE-RANGE",
             ) from error
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return about how many bytes some columns take in memory."""
-        own = [name for name in columns if name not in self._fields]
-        made = [self._fields[name] for name in columns if name in self._fields]
+        own = [name for name in columns if name not in self._values]
+        made = [self.schema.field(name) for name in columns if name in self._values]
         widths = [(field.type.bit_width + 7) // 8 if is_fixed(field.type) else _VALUE_BYTES for field in made]
         return (self._source.bytes_of(own) if own else 0) + sum(widths) * self.num_rows
 
@@ -137,7 +122,7 @@ class ComputedSource(Source):
 
     def extent(self, part: int, column: str, /) -> pa.Array | None:
         """Return the least and the greatest value of a column in a part, if that is known without reading it."""
-        return None if column in self._fields else self._source.extent(part, column)
+        return None if column in self._values else self._source.extent(part, column)
 
     def row_numbers(self, rows: Ints) -> Ints:
         """Return the numbers of rows in the whole table."""
@@ -145,11 +130,11 @@ class ComputedSource(Source):
 
     def nulls(self, column: str, /) -> int | None:
         """Return how many values of a column are null, if that is known without reading it."""
-        return None if column in self._fields else self._source.nulls(column)
+        return None if column in self._values else self._source.nulls(column)
 
     def is_declared_sorted(self, column: str, /) -> bool:
         """Return whether the writer of the rows declared that they ascend by a column."""
-        return column not in self._fields and self._source.is_declared_sorted(column)
+        return column not in self._values and self._source.is_declared_sorted(column)
 
 
 def _dates(array: pa.Array) -> pa.Array:

@@ -10,12 +10,14 @@ from juncture.columnar.shown import shown
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
-from juncture.spec.computed import Key, column_of
+from juncture.spec.expression import Key
+from juncture.spec.resolved import Resolved
 
 
-def row_text(source: Source, keys: Iterable[Key], row: int, context: JoinContext) -> str:
-    """Return what a row has in columns and expressions, as in ``symbol="A", ts=5``."""
-    # A task may have a column without those that a join shows it with.
-    columns = {key: name for key in keys if (name := column_of(source.schema, key)) is not None}
+def row_text(source: Source, join: Resolved, keys: Iterable[Key], row: int, context: JoinContext) -> str:
+    """Return what a left row has in columns and expressions, as in ``symbol="A", ts=5``."""
+    names = {key: join.name_of("left", key) for key in keys}
+    # A task may lack columns from which compared values are computed.
+    columns = {key: name for key, name in names.items() if name is not None and name in source.schema.names}
     values = select(source, list(columns.values()), np.array([row], np.int64), context)
     return ", ".join(f"{key}={shown(column.chunk(0))}" for key, column in zip(columns, values, strict=True))

@@ -15,7 +15,6 @@ from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
 from juncture.pipeline.schemas import Schemas
 from juncture.spec.asof import Asof
-from juncture.spec.computed import expression_of, is_computed, parsed, parts_of, stands_for
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -115,28 +114,12 @@ def _asked_by_join(
 
 def _needed(join: Resolved, side: Side, wanted: _Names) -> set[str]:
     """Return the columns of a side that decide which rows match, or that wanted columns contain."""
-    schema = join.left_schema if side == "left" else join.right_schema
-    named = set[str]()
-    for name in join.compared(side):
-        named.update(_own(schema, name, side))
+    named = {own for name in join.compared(side) for own in join.value(side, name).columns}
     for column in join.output:
         if column.name in wanted:
             named |= {column.source} if column.side == side else set()
             named |= {column.filled_from} if column.filled_from is not None and side == "right" else set()
     return named
-
-
-def _own(schema: pa.Schema, name: str, side: Side) -> Iterable[str]:
-    """Return the columns of a table that a column is computed from."""
-    field = schema.field(name)
-    if parts := parts_of(field):
-        return [own for part in parts for own in _own(schema, part, side)]
-    text = expression_of(field) if is_computed(field) else None
-    if text is None:
-        return [str(stands_for(field))]
-    from juncture.predicate.language.nodes import columns
-
-    return [column.name for column in columns(parsed(text, schema, side))]
 
 
 def _only(schema: pa.Schema, names: Set[str]) -> pa.Schema:

@@ -10,7 +10,6 @@ import pyarrow.types as pat
 from juncture.errors import PlanError, SchemaError
 from juncture.spark.session.session import setting
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.computed import display_name, parts_of
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.where import ResolvedWhere
 
@@ -36,11 +35,10 @@ def check_types(join: Resolved, left: StructType, right: StructType) -> None:
         "right": {field.name: field.dataType for field in right.fields},
     }
     for side, known in types.items():
-        schema = join.left_schema if side == "left" else join.right_schema
         for name, argument in _deciding(join, side).items():
             if is_collated(known[name]):
                 raise SchemaError(
-                    f"{argument} names the {side} column {display_name(schema, name)!r}, which is of type "
+                    f"{argument} names the {side} column {join.value(side, name).label!r}, which is of type "
                     f"{known[name].simpleString()}, but joins compare text by bytes. Pass collate(column, "
                     "'UTF8_BINARY'), with lower(column) to ignore case.",
                     name="JN-COLLATION",
@@ -116,11 +114,10 @@ def is_collated(data_type: DataType) -> bool:
 
 def _deciding(join: Resolved, side: Side) -> dict[str, str]:
     """Return the columns of a side that decide matches, with the argument that names each."""
-    schema = join.left_schema if side == "left" else join.right_schema
     named = dict[str, str]()
     for name in join.compared(side):
-        parts = parts_of(schema.field(name))
-        named |= dict.fromkeys(parts, "on") or {name: "The condition"}
+        parts = [part.name for part in join.value(side, name).parts]
+        named |= dict.fromkeys(parts, "on" if len(parts) > 1 else "The condition")
     if isinstance(join, ResolvedAsof) and side == "right":
         named |= dict.fromkeys(join.spec.order_columns(), "order_by")
     by = join.left_by if side == "left" else join.right_by

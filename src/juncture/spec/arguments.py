@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from juncture.errors import SpecError, closest
-from juncture.spec.computed import Expr, Key, Keys
 from juncture.spec.elsewhere import choice_hint
+from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.values import flag
 
 

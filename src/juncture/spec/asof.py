@@ -20,7 +20,7 @@ from juncture.spec.arguments import (
     freeze_names,
 )
 from juncture.spec.base import OrderedSpec
-from juncture.spec.computed import ComputedColumns, Keys, own_columns, parts_of, parts_stand_for, same_values
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.conversions import filled, matched_keys, ordered
 from juncture.spec.distance import (
     Distance,
@@ -31,8 +31,9 @@ from juncture.spec.distance import (
     value_type,
 )
 from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.expression import Keys
 from juncture.spec.keys import check_keys
-from juncture.spec.nulls import typed_pairs
+from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
     SIDES,
@@ -44,7 +45,6 @@ from juncture.spec.schema import (
     check_pairs,
     check_ties,
     common_domain,
-    output_columns,
     shared_domain,
 )
 from juncture.spec.values import TimeLength, whole
@@ -96,10 +96,9 @@ class ResolvedAsof(Resolved):
     left_on: str
     right_on: str
     domain: Domain
-    tolerance: Tolerance | None
-    available_at: AvailableAt | None
-    where: Node | None
-    tie_columns: tuple[str, ...]
+    tolerance: Tolerance | None = None
+    available_at: AvailableAt | None = None
+    where: Node | None = None
 
     @property
     def goes_by_table_order(self) -> bool:
@@ -306,7 +305,7 @@ class Asof(OrderedSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
-        columns = ComputedColumns(left, right)
+        columns = ComparedColumns(left, right)
         on, by = columns.pairs(self.on_pairs(), "on"), columns.pairs(self.by_pairs(), "by")
         shared = self.on is not None
         check_pairs(columns.left, columns.right, on, argument="on", shared=shared)
@@ -320,8 +319,8 @@ class Asof(OrderedSpec):
         if len(on) > 1:
             for pair in on:
                 for side, name in zip(SIDES, pair, strict=True):
-                    check_order(columns.schema(side).field(name), asked="on=", side=side)
-            columns.left, columns.right = typed_pairs(columns.left, columns.right, on)
+                    check_order(columns.field(side, name), asked="on=", side=side)
+            columns.type_nulls(on)
             lefts, rights = zip(*on, strict=True)
             on = [(columns.tuple_of(lefts, "left"), columns.tuple_of(rights, "right"))]
         if available_at is not None:
@@ -331,58 +330,59 @@ class Asof(OrderedSpec):
                 columns, [("left", available_at[0]), ("right", available_at[1])], exact=True
             )
             available_at = left_time, right_time
-        return self._resolved(columns.left, columns.right, on[0], by, available_at)
+        return self._resolved(columns, on[0], by, available_at)
 
-    def _over(self, join: ResolvedAsof, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
+    def _retyped(self, join: ResolvedAsof, columns: ComparedColumns) -> ResolvedAsof:
         available_at = None if join.available_at is None else (join.available_at.left, join.available_at.right)
-        return self._resolved(left, right, (join.left_on, join.right_on), join.by_pairs, available_at)
+        return self._resolved(columns, (join.left_on, join.right_on), join.by_pairs, available_at)
 
     def _resolved(
         self,
-        left: pa.Schema,
-        right: pa.Schema,
+        columns: ComparedColumns,
         on: tuple[str, str],
         by: Sequence[tuple[str, str]],
         available_at_pair: tuple[str, str] | None,
     ) -> ResolvedAsof:
         """Return the join of tables that contain all columns that it compares."""
-        left_on, right_on = on
-        left_by, right_by = tuple(pair[0] for pair in by), tuple(pair[1] for pair in by)
-        equal = list(by)
-        order_by = self.order_columns()
-        check_columns(right, order_by, argument="order_by", side="right")
+        order_by, equal = self.order_columns(), list(by)
+        check_columns(columns.right, order_by, argument="order_by", side="right")
         for name in order_by:
-            check_order(right.field(name), asked="order_by=", side="right")
-        default = value_type([self.tolerance], left)
-        domain = common_domain(left.field(left_on), right.field(right_on), default=default, mixed=True)
+            check_order(columns.field("right", name), asked="order_by=", side="right")
+        default = value_type([self.tolerance], columns.left) if columns.is_null(on) else None
+        domain = _domain(columns, on, default)
         self._check_distances(domain)
-        left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
-        check_keys(left, right, left_by, right_by)
-        left, right = typed_pairs(left, right, equal)
-        left = typed_distances([self.tolerance], domain, left)
-        available_at = None if available_at_pair is None else _available_at(left, right, available_at_pair)
+        columns.type_nulls([on], default)
+        check_keys(columns, by)
+        columns.type_nulls(by)
+        columns.left = typed_distances([self.tolerance], domain, columns.left)
+        available_at = None
         if available_at_pair is not None:
-            left, right = typed_pairs(left, right, [available_at_pair])
+            available_at = _available_at(columns, available_at_pair)
+            columns.type_nulls([available_at_pair])
         if self.on is not None and self.coalesce:
-            equal += _shown_once(left, right, left_on, right_on)
-        tie_columns = self._tie_columns(right, [right_on, *right_by, *([available_at.right] if available_at else [])])
+            values = columns.value("left", on[0]), columns.value("right", on[1])
+            equal += [(one.name, other.name) for one, other in zip(values[0].parts, values[1].parts, strict=True)]
+        compared = [on[1], *(pair[1] for pair in by), *([available_at.right] if available_at else [])]
+        tie_columns = self._tie_columns(columns, compared)
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
-            check_ties(right, tie_columns, remedy=", or pass ties='error' with matches=1")
+            check_ties(columns.right, tie_columns, remedy=", or pass ties='error' with matches=1")
         return ResolvedAsof(
             spec=self,
             how=self.how,
-            left_schema=left,
-            right_schema=right,
-            left_on=left_on,
-            right_on=right_on,
-            left_by=left_by,
-            right_by=right_by,
+            left_schema=columns.left,
+            right_schema=columns.right,
+            left_computed=columns.left_computed,
+            right_computed=columns.right_computed,
+            left_on=on[0],
+            right_on=on[1],
+            left_by=tuple(pair[0] for pair in by),
+            right_by=tuple(pair[1] for pair in by),
             domain=domain,
-            tolerance=_resolve_tolerance(self.tolerance, domain, left),
+            tolerance=_resolve_tolerance(self.tolerance, domain, columns.left),
             available_at=available_at,
-            where=None if self.where is None else _parsed(self.where, left, right),
+            where=None if self.where is None else columns.predicate(self.where),
             tie_columns=tie_columns,
-            output=output_columns(left, right, how=self.how, equal=equal, suffix=self.suffix),
+            output=output_columns(columns, how=self.how, equal=equal, suffix=self.suffix),
         )
 
     def _check_distances(self, domain: Domain) -> None:
@@ -401,49 +401,36 @@ class Asof(OrderedSpec):
             name="JN-TOLERANCE-TYPE",
         )
 
-    def _tie_columns(self, right: pa.Schema, compared: Sequence[str]) -> tuple[str, ...]:
+    def _tie_columns(self, columns: ComparedColumns, compared: Sequence[str]) -> tuple[str, ...]:
         """Return the right columns that break ties, except compared ones, which are equal in a tie."""
         order_by = self.order_columns()
         if self.ties in ("first", "last") and not order_by:
             return ()
-        fixed = {own for name in compared for own in same_values(right, name)}
-        return tuple(name for name in dict.fromkeys((*order_by, *own_columns(right).names)) if name not in fixed)
+        fixed = {equal for name in compared for equal in columns.value("right", name).equal_names}
+        names = dict.fromkeys((*order_by, *columns.own("right").names))
+        return tuple(name for name in names if name not in fixed)
 
 
-def _compared(columns: ComputedColumns, pair: tuple[str, str], *, fills: bool) -> tuple[str, str]:
+def _compared(columns: ComparedColumns, pair: tuple[str, str], *, fills: bool) -> tuple[str, str]:
     """Return a comparable pair of columns; with ``fills``, of one type, since right values fill the left column."""
     left_name, right_name = ordered(columns, [("left", pair[0]), ("right", pair[1])], exact=True)
     return filled(columns, left_name, right_name) if fills else (left_name, right_name)
 
 
-def _available_at(left: pa.Schema, right: pa.Schema, pair: tuple[str, str]) -> AvailableAt:
+def _domain(columns: ComparedColumns, on: tuple[str, str], default: pa.DataType | None) -> Domain:
+    """Return the domain in which ``on`` is compared: tuples part by part."""
+    parts = zip(columns.parts("left", on[0]), columns.parts("right", on[1]), strict=True)
+    domain, *others = [common_domain(*pair, default=default, mixed=True) for pair in parts]
+    return Domain("tuple", parts=(domain, *others)) if others else domain
+
+
+def _available_at(columns: ComparedColumns, pair: tuple[str, str]) -> AvailableAt:
     """Validate the columns of ``available_at``."""
-    sides: list[tuple[Side, pa.Field]] = [("left", left.field(pair[0])), ("right", right.field(pair[1]))]
+    sides: list[tuple[Side, pa.Field]] = [
+        ("left", columns.field("left", pair[0])),
+        ("right", columns.field("right", pair[1])),
+    ]
     return AvailableAt(*pair, shared_domain(sides, role="available_at", mixed=True))
-
-
-def _shown_once(left: pa.Schema, right: pa.Schema, left_on: str, right_on: str) -> list[tuple[str, str]]:
-    """Return the pairs of ``on`` columns for which the output shows the left column only."""
-    left_field, right_field = left.field(left_on), right.field(right_on)
-    if not parts_of(left_field):
-        return [(left_on, right_on)]
-    # In a task, a tuple may lack its parts, or the columns that its parts stand for.
-    pairs = list[tuple[str, str]]()
-    fields = left_field, right_field
-    parts = zip(*map(parts_of, fields), *map(parts_stand_for, fields), strict=True)
-    for one, other, own, other_own in parts:
-        if one in left.names and other in right.names:
-            pairs.append((one, other))
-        elif own in left.names and other_own in right.names:
-            pairs.append((str(own), str(other_own)))
-    return pairs
-
-
-def _parsed(where: str, left: pa.Schema, right: pa.Schema) -> Node:
-    # The parser is slow to import, and not every join needs it.
-    from juncture.predicate.language.parse import parse
-
-    return parse(where, own_columns(left), own_columns(right))
 
 
 def _freeze_tolerance(value: object) -> Distance | None:

@@ -13,8 +13,9 @@ import pyarrow as pa
 from juncture.errors import SpecError, did_you_mean
 from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
-from juncture.spec.computed import Expr, Key, Keys
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.duration import duration_ns, format_duration
+from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
 from juncture.spec.values import TimeLength
@@ -55,8 +56,8 @@ class Spec(ABC):
         """Return the pairs of left and right columns or expressions that must be equal."""
 
     @abstractmethod
-    def _over(self, join: Any, left: pa.Schema, right: pa.Schema) -> Resolved:
-        """Return a join resolved by this spec for other schemas, which contain all columns that it compares."""
+    def _retyped(self, join: Any, columns: ComparedColumns) -> Resolved:
+        """Return a join resolved by this spec over columns of other types."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: its kind, and the arguments that differ from their defaults."""

@@ -93,7 +93,7 @@ class OwnInterval:
     """The columns of an interval in the rows of one side; null ends match nothing.
 
     A None end is unbounded. A start after its end is an error. ``may_be_empty`` is whether an interval whose start
-    equals its end contains that point; otherwise such a row matches nothing.
+    equals its end contains that point; otherwise such a row matches nothing. ``labels`` name the columns in messages.
     """
 
     start: str | None
@@ -101,6 +101,7 @@ class OwnInterval:
     domain: Domain
     unsigned: bool
     may_be_empty: bool
+    labels: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,12 +200,8 @@ class JoinCondition:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedInequality(Resolved, ABC):
-    """A validated join by inequalities.
+    """A validated join by inequalities. ``tie_columns`` follow ``order_column``."""
 
-    ``tie_columns`` are the right columns that order right rows for ``first`` and ``last``, after ``order_column``.
-    """
-
-    tie_columns: tuple[str, ...] = ()
     nulls_equal: bool = False
 
     @property

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError
-from juncture.spec.computed import ComputedColumns, display_name
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.schema import TIME_UNITS, Side, is_null_type, key_kind, plain_type
 
 _EXACT_BITS = 32
@@ -25,7 +25,7 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def matched_keys(
-    columns: ComputedColumns, pairs: Sequence[tuple[str, str]], *, fills: bool, nulls_equal: bool = False
+    columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, fills: bool, nulls_equal: bool = False
 ) -> list[tuple[str, str]]:
     """Return pairs of columns of one kind that are equal exactly where the given pairs are.
 
@@ -34,7 +34,10 @@ def matched_keys(
     """
     result: list[tuple[str, str]] = []
     for left, right in pairs:
-        types = columns.left.field(left).type, columns.right.field(right).type
+        types = columns.type("left", left), columns.type("right", right)
+        if types[0] == types[1]:
+            result.append((left, right))
+            continue
         kinds = key_kind(types[0]), key_kind(types[1])
         if kinds[0] == kinds[1]:
             shared = _common_type(*types) if fills and plain_type(types[0]) != plain_type(types[1]) else None
@@ -45,10 +48,10 @@ def matched_keys(
             shared = pa.float64() if "float" in kinds else _common_decimal(*types)
             result.append((left, right) if shared is None else _both(columns, left, right, shared))
         elif fills:
+            labels = columns.value("left", left).label, columns.value("right", right).label
             raise SchemaError(
-                f"{display_name(columns.left, left)!r} ({types[0]}) and {display_name(columns.right, right)!r} "
-                f"({types[1]}) have no common type, but how='right' and 'full' write right keys into the left column. "
-                "Cast one of them first.",
+                f"{labels[0]!r} ({types[0]}) and {labels[1]!r} ({types[1]}) have no common type, but "
+                "how='right' and 'full' write right keys into the left column. Cast one of them first.",
                 name="JN-FILL-TYPE",
             )
         else:
@@ -56,13 +59,15 @@ def matched_keys(
     return result
 
 
-def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exact: bool = False) -> list[str]:
+def ordered(columns: ComparedColumns, sides: Sequence[tuple[Side, str]], *, exact: bool = False) -> list[str]:
     """Return columns of one kind with the order of the given ones, converting numbers of several kinds.
 
     ``exact`` keeps 64-bit integers beside floats, for the join to compare them exactly. Otherwise they become the
     nearest float.
     """
-    types = [columns.schema(side).field(name).type for side, name in sides]
+    types = [columns.type(side, name) for side, name in sides]
+    if all(each == types[0] for each in types):
+        return [name for _, name in sides]
     kinds = {key_kind(each) for each in types} - {"null"}
     if len(kinds) < 2 or not kinds <= {"integer", "float", "decimal"}:
         return [name for _, name in sides]
@@ -78,21 +83,21 @@ def ordered(columns: ComputedColumns, sides: Sequence[tuple[Side, str]], *, exac
     ]
 
 
-def filled(columns: ComputedColumns, left: str, right: str) -> tuple[str, str]:
+def filled(columns: ComparedColumns, left: str, right: str) -> tuple[str, str]:
     """Return a pair of columns of one type, if they have one kind but different types."""
-    types = columns.left.field(left).type, columns.right.field(right).type
+    types = columns.type("left", left), columns.type("right", right)
     if key_kind(types[0]) != key_kind(types[1]) or plain_type(types[0]) == plain_type(types[1]):
         return left, right
     shared = _common_type(*types)
     return (left, right) if shared is None else _both(columns, left, right, shared)
 
 
-def _both(columns: ComputedColumns, left: str, right: str, data_type: pa.DataType) -> tuple[str, str]:
+def _both(columns: ComparedColumns, left: str, right: str, data_type: pa.DataType) -> tuple[str, str]:
     return columns.converted(left, data_type, "left"), columns.converted(right, data_type, "right")
 
 
 def _with_floats(
-    columns: ComputedColumns, pair: tuple[str, str], kinds: tuple[str, str], *, nulls_equal: bool
+    columns: ComparedColumns, pair: tuple[str, str], kinds: tuple[str, str], *, nulls_equal: bool
 ) -> list[tuple[str, str]]:
     """Return the pairs to compare for equality of floats with wide integers or decimals."""
     place = kinds.index("float")
@@ -104,8 +109,8 @@ def _with_floats(
             f"CAST({columns.sql(other, sides[1 - place])} AS DOUBLE)", sides[1 - place], of=other
         )
         return [(result[0], result[1])]
-    if pat.is_uint64(plain_type(columns.schema(sides[1 - place]).field(other).type)):
-        left, right = display_name(columns.left, pair[0]), display_name(columns.right, pair[1])
+    if pat.is_uint64(plain_type(columns.type(sides[1 - place], other))):
+        left, right = columns.value("left", pair[0]).label, columns.value("right", pair[1]).label
         raise SchemaError(
             f"{left!r} and {right!r} are 64-bit unsigned integers and floats, which do not compare exactly. Cast one "
             "of them to the type of the other.",

@@ -12,12 +12,13 @@ from juncture.errors import SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
 from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
 from juncture.spec.base import Spec, check_answer
-from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.conversions import matched_keys
+from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
-from juncture.spec.nulls import typed_pairs
+from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, Side, check_pairs, output_columns
+from juncture.spec.schema import How, Side, check_pairs
 from juncture.spec.where import ResolvedWhere, Where, resolved_where
 
 if TYPE_CHECKING:
@@ -137,55 +138,41 @@ class Equi(Spec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
-        columns = ComputedColumns(left, right)
+        columns = ComparedColumns(left, right)
         pairs = columns.pairs(self.on_pairs(), "on")
         check_pairs(columns.left, columns.right, pairs, argument="on", shared=self.on is not None)
         fills = self.how in ("right", "full") and self.coalesce
         pairs = matched_keys(columns, pairs, fills=fills, nulls_equal=self.nulls_equal)
-        return self._resolved(columns.left, columns.right, pairs)
+        return self._resolved(columns, pairs)
 
-    def _over(
-        self, join: ResolvedEqui | ResolvedWhere, left: pa.Schema, right: pa.Schema
-    ) -> ResolvedEqui | ResolvedWhere:
-        return self._resolved(left, right, join.by_pairs)
+    def _retyped(self, join: ResolvedEqui | ResolvedWhere, columns: ComparedColumns) -> ResolvedEqui | ResolvedWhere:
+        return self._resolved(columns, join.by_pairs)
 
-    def _resolved(
-        self, left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]]
-    ) -> ResolvedEqui | ResolvedWhere:
+    def _resolved(self, columns: ComparedColumns, pairs: Sequence[tuple[str, str]]) -> ResolvedEqui | ResolvedWhere:
         """Return the join of tables that contain all columns that it compares."""
-        left_on, right_on = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
-        check_keys(left, right, left_on, right_on, role="on")
-        left, right = typed_pairs(left, right, pairs)
+        check_keys(columns, pairs, role="on")
+        columns.type_nulls(pairs)
         how = aggregate_how(self.how, self.agg)
         if self.agg is not None:
-            return self._aggregated(left, right, (left_on, right_on))
+            return self._aggregated(columns, pairs)
         return ResolvedEqui(
             spec=self,
             how=how,
-            left_schema=left,
-            right_schema=right,
-            left_by=left_on,
-            right_by=right_on,
-            predicate=self._predicate(left, right),
+            left_schema=columns.left,
+            right_schema=columns.right,
+            left_computed=columns.left_computed,
+            right_computed=columns.right_computed,
+            left_by=tuple(pair[0] for pair in pairs),
+            right_by=tuple(pair[1] for pair in pairs),
+            predicate=None if self.where is None else columns.predicate(self.where),
             nulls_equal=self.nulls_equal,
-            output=output_columns(left, right, how=how, equal=pairs if self.coalesce else (), suffix=self.suffix),
+            output=output_columns(columns, how=how, equal=pairs if self.coalesce else (), suffix=self.suffix),
         )
 
-    def _aggregated(
-        self, left: pa.Schema, right: pa.Schema, on: tuple[tuple[str, ...], tuple[str, ...]]
-    ) -> ResolvedWhere:
+    def _aggregated(self, columns: ComparedColumns, pairs: Sequence[tuple[str, str]]) -> ResolvedWhere:
         """Return the predicate join whose matches are aggregated."""
         from juncture.predicate.decompose.shape import shape
-        from juncture.predicate.language.parse import parse
 
-        predicate = parse("TRUE" if self.where is None else self.where, own_columns(left), own_columns(right))
-        right = typed_aggregated(self.agg, right)
-        return resolved_where(self, left, right, on, predicate, shape(predicate), nulls_equal=self.nulls_equal)
-
-    def _predicate(self, left: pa.Schema, right: pa.Schema) -> Node | None:
-        if self.where is None:
-            return None
-        # The parser is slow to import, and not every join needs it.
-        from juncture.predicate.language.parse import parse
-
-        return parse(self.where, own_columns(left), own_columns(right))
+        predicate = columns.predicate("TRUE" if self.where is None else self.where)
+        columns.right = typed_aggregated(self.agg, columns.right)
+        return resolved_where(self, columns, pairs, predicate, shape(predicate), nulls_equal=self.nulls_equal)

@@ -13,6 +13,7 @@ import pyarrow.types as pat
 
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_name, check_sequence
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.distance import Distance, freeze_distance, in_steps
 from juncture.spec.keys import check_keys
 from juncture.spec.schema import Domain, check_columns, shared_domain
@@ -75,7 +76,7 @@ class Grid:
     def resolve(self, schema: pa.Schema) -> ResolvedGrid:
         """Return the grid for data with this schema. Raises SpecError or SchemaError."""
         check_columns(schema, self.by, argument="by", side="left")
-        check_keys(schema, schema, self.by, self.by)
+        check_keys(ComparedColumns(schema, schema), [(name, name) for name in self.by])
         ends = {name: self._end(name, schema) for name in ("start", "end")}
         columns = [each for each in ends.values() if isinstance(each, str)]
         if self.on in schema.names:

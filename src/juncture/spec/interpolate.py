@@ -11,8 +11,8 @@ import pyarrow.types as pat
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_name, check_suffix
 from juncture.spec.asof import Asof
-from juncture.spec.computed import Expr
 from juncture.spec.distance import Distance
+from juncture.spec.expression import Expr
 from juncture.spec.many import Right
 from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
 

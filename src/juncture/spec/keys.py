@@ -7,33 +7,31 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from juncture.errors import SchemaError
-from juncture.spec.computed import label
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.schema import key_kind
 
 
-def check_keys(
-    left: pa.Schema, right: pa.Schema, left_by: Sequence[str], right_by: Sequence[str], *, role: str = "by"
-) -> None:
+def check_keys(columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, role: str = "by") -> None:
     """Raise SchemaError for pairs of columns whose types have no equality or no common values. Null matches all."""
-    for left_name, right_name in zip(left_by, right_by, strict=True):
-        left_field, right_field = left.field(left_name), right.field(right_name)
+    for left_name, right_name in pairs:
+        left_field, right_field = columns.field("left", left_name), columns.field("right", right_name)
         kinds = key_kind(left_field.type), key_kind(right_field.type)
         for field, kind, side in ((left_field, kinds[0], "left"), (right_field, kinds[1], "right")):
             if "map" in kind:
                 raise SchemaError(
-                    f"The {side} {role} column {label(field)!r} is of type {field.type}, and maps have no equality. "
+                    f"The {side} {role} column {field.name!r} is of type {field.type}, and maps have no equality. "
                     "Join by its sorted entries, or by a string made from them.",
                     name="JN-TYPE-UNSUPPORTED",
                 )
             if "interval" in kind or "union" in kind:
                 raise SchemaError(
-                    f"The {side} {role} column {label(field)!r} is of type {field.type}, which has no equality. Cast "
+                    f"The {side} {role} column {field.name!r} is of type {field.type}, which has no equality. Cast "
                     "it first, for example to string.",
                     name="JN-TYPE-UNSUPPORTED",
                 )
         if kinds[0] != kinds[1] and "null" not in kinds:
             pair = (
-                f"{role}= compares left {label(left_field)!r} ({left_field.type}) with right {label(right_field)!r} "
+                f"{role}= compares left {left_field.name!r} ({left_field.type}) with right {right_field.name!r} "
                 f"({right_field.type})"
             )
             if all(kind.startswith("timestamp") for kind in kinds):

@@ -7,7 +7,7 @@ of the other side fill it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
@@ -21,23 +21,6 @@ def typed(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
         if position >= 0 and is_null_type(schema.field(position).type):
             schema = schema.set(position, schema.field(position).with_type(data_type))
     return schema
-
-
-def typed_pairs(
-    left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]], *, default: pa.DataType | None = None
-) -> tuple[pa.Schema, pa.Schema]:
-    """Return both schemas with columns of the null type typed as their partners; ``default`` if both are null.
-
-    Examples
-    --------
-    >>> left, right = pa.schema([("k", pa.null())]), pa.schema([("id", pa.string())])
-    >>> typed_pairs(left, right, [("k", "id")])[0].field("k").type
-    DataType(string)
-    """
-    for one, other in pairs:
-        data_type = first_type([left.field(one), right.field(other)], default)
-        left, right = typed(left, {one: data_type}), typed(right, {other: data_type})
-    return left, right
 
 
 def first_type(fields: Iterable[pa.Field], default: pa.DataType | None = None) -> pa.DataType:

@@ -18,7 +18,7 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.base import AggregatingSpec
-from juncture.spec.computed import ComputedColumns, Expr, Key, Keys, own_columns
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.condition import (
     BoundedValue,
     JoinCondition,
@@ -29,8 +29,10 @@ from juncture.spec.condition import (
     is_unsigned,
 )
 from juncture.spec.conversions import matched_keys, ordered
+from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.keys import check_keys
-from juncture.spec.nulls import first_type, typed, typed_pairs
+from juncture.spec.nulls import first_type, typed
+from juncture.spec.output import output_columns
 from juncture.spec.schema import (
     Closed,
     Domain,
@@ -39,7 +41,6 @@ from juncture.spec.schema import (
     check_columns,
     check_pairs,
     left_columns,
-    output_columns,
     shared_domain,
 )
 
@@ -83,11 +84,15 @@ class ResolvedOverlap(ResolvedInequality):
                 None if end is None else Limit(end, upper=True),
             )
 
+        def interval(side: Side, names: Interval) -> OwnInterval:
+            labels = tuple(self.value(side, name).label for name in names if name is not None)
+            return OwnInterval(*names, self.domain, unsigned, not is_strict, labels)
+
         return JoinCondition(
             first=bounded(right_start, left_end, upper=True),
             second=None if left_start is None else bounded(right_end, left_start, upper=False),
-            left_interval=OwnInterval(left_start, left_end, self.domain, unsigned, not is_strict),
-            right_interval=OwnInterval(right_start, right_end, self.domain, unsigned, not is_strict),
+            left_interval=interval("left", self.left_interval),
+            right_interval=interval("right", self.right_interval),
             interval=MatchInterval(ends(self.left_interval), ends(self.right_interval), self.domain),
         )
 
@@ -197,7 +202,7 @@ class Overlap(AggregatingSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
-        columns = ComputedColumns(left, right)
+        columns = ComparedColumns(left, right)
         by = columns.pairs(self.by_pairs(), "by")
         ends: list[tuple[Side, str]] = []
         keys_by_side: dict[Side, KeyInterval] = {"left": self.left_interval, "right": self.right_interval}
@@ -209,49 +214,49 @@ class Overlap(AggregatingSpec):
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         compared = iter(ordered(columns, ends))
         intervals = _called(self.left_interval, compared), _called(self.right_interval, compared)
-        return self._resolved(columns.left, columns.right, intervals, by)
+        return self._resolved(columns, intervals, by)
 
-    def _over(self, join: ResolvedOverlap, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
-        return self._resolved(left, right, (join.left_interval, join.right_interval), join.by_pairs)
+    def _retyped(self, join: ResolvedOverlap, columns: ComparedColumns) -> ResolvedOverlap:
+        return self._resolved(columns, (join.left_interval, join.right_interval), join.by_pairs)
 
     def _resolved(
-        self,
-        left: pa.Schema,
-        right: pa.Schema,
-        intervals: tuple[Interval, Interval],
-        equal: Sequence[tuple[str, str]],
+        self, columns: ComparedColumns, intervals: tuple[Interval, Interval], equal: Sequence[tuple[str, str]]
     ) -> ResolvedOverlap:
         """Return the join of tables that contain all columns that it compares."""
-        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
+        right_by = tuple(pair[1] for pair in equal)
         left_interval, right_interval = intervals
         lefts = [name for name in left_interval if name is not None]
         rights = [name for name in right_interval if name is not None]
-        ends: list[tuple[Side, pa.Field]] = [("left", left.field(name)) for name in lefts]
-        ends += [("right", right.field(name)) for name in rights]
+        ends: list[tuple[Side, pa.Field]] = [("left", columns.field("left", name)) for name in lefts]
+        ends += [("right", columns.field("right", name)) for name in rights]
         domain = shared_domain(ends, role="interval")
         end_type = first_type(field for _, field in ends)
-        left, right = typed(left, dict.fromkeys(lefts, end_type)), typed(right, dict.fromkeys(rights, end_type))
-        check_keys(left, right, left_by, right_by)
-        left, right = typed_pairs(left, right, equal)
-        right = typed_aggregated(self.agg, right)
-        tie_columns = tuple(name for name in own_columns(right).names if name not in {right_interval[0], *right_by})
+        columns.left = typed(columns.left, dict.fromkeys(lefts, end_type))
+        columns.right = typed(columns.right, dict.fromkeys(rights, end_type))
+        check_keys(columns, equal)
+        columns.type_nulls(equal)
+        left, right = columns.left, typed_aggregated(self.agg, columns.right)
+        columns.right = right
+        tie_columns = tuple(name for name in columns.own("right").names if name not in {right_interval[0], *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedOverlap(
             spec=self,
             how=how,
             left_schema=left,
             right_schema=right,
+            left_computed=columns.left_computed,
+            right_computed=columns.right_computed,
             left_interval=left_interval,
             right_interval=right_interval,
-            left_by=left_by,
+            left_by=tuple(pair[0] for pair in equal),
             right_by=right_by,
             domain=domain,
             closed=self.closed,
             aggregates=resolve_aggregates(self.agg, left, right, tie_columns, self.suffix),
             tie_columns=tie_columns,
-            output=left_columns(left)
+            output=left_columns(columns.own("left"))
             if self.agg
-            else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
+            else output_columns(columns, how=how, equal=equal, suffix=self.suffix),
         )
 
 

@@ -20,7 +20,7 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import AggregatingSpec, OrderedSpec
-from juncture.spec.computed import ComputedColumns, Key, Keys, own_columns
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
 from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.distance import (
@@ -32,9 +32,10 @@ from juncture.spec.distance import (
     value_type,
 )
 from juncture.spec.duration import duration_ns
+from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
-from juncture.spec.nulls import typed_pairs
-from juncture.spec.schema import Closed, Domain, How, Side, check_pairs, common_domain, left_columns, output_columns
+from juncture.spec.output import output_columns
+from juncture.spec.schema import Closed, Domain, How, Side, check_pairs, common_domain, left_columns
 from juncture.spec.values import TimeLength
 from juncture.spec.window import Ends, Windows, freeze_windows
 
@@ -225,43 +226,46 @@ class Range(OrderedSpec, AggregatingSpec):
 
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
-        columns = ComputedColumns(left, right)
+        columns = ComparedColumns(left, right)
         on, by = columns.pairs([self.on_pair()], "on"), columns.pairs(self.by_pairs(), "by")
         check_pairs(columns.left, columns.right, on, argument="on", shared=self.on is not None)
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         left_on, right_on = ordered(columns, [("left", on[0][0]), ("right", on[0][1])])
-        return self._resolved(columns.left, columns.right, (left_on, right_on), by)
+        return self._resolved(columns, (left_on, right_on), by)
 
-    def _over(self, join: ResolvedRange, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
-        return self._resolved(left, right, (join.left_on, join.right_on), join.by_pairs)
+    def _retyped(self, join: ResolvedRange, columns: ComparedColumns) -> ResolvedRange:
+        return self._resolved(columns, (join.left_on, join.right_on), join.by_pairs)
 
     def _resolved(
-        self, left: pa.Schema, right: pa.Schema, on: tuple[str, str], equal: Sequence[tuple[str, str]]
+        self, columns: ComparedColumns, on: tuple[str, str], equal: Sequence[tuple[str, str]]
     ) -> ResolvedRange:
         """Return the join of tables that contain all columns that it compares."""
         left_on, right_on = on
-        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
+        right_by = tuple(pair[1] for pair in equal)
         named = freeze_windows(self.windows) or {"": (self.lower, self.upper)}
         ends = tuple(end for pair in named.values() for end in pair)
-        default = value_type(ends, left)
-        domain = common_domain(left.field(left_on), right.field(right_on), default=default)
-        left, right = typed_pairs(left, right, [(left_on, right_on)], default=default)
-        check_keys(left, right, left_by, right_by)
-        left, right = typed_pairs(left, right, equal)
-        left, right = typed_distances(ends, domain, left), typed_aggregated(self.agg, right)
+        default = value_type(ends, columns.left) if columns.is_null(on) else None
+        domain = common_domain(columns.field("left", left_on), columns.field("right", right_on), default=default)
+        columns.type_nulls([on], default)
+        check_keys(columns, equal)
+        columns.type_nulls(equal)
+        columns.left = left = typed_distances(ends, domain, columns.left)
+        columns.right = right = typed_aggregated(self.agg, columns.right)
         bounds = {name: self._bounds(domain, left, pair) for name, pair in named.items()}
         lower, upper = bounds[""] if self.windows is None else _around(list(bounds.values()))
-        tie_columns = tuple(name for name in own_columns(right).names if name not in {right_on, *right_by})
+        tie_columns = tuple(name for name in columns.own("right").names if name not in {right_on, *right_by})
         how = aggregate_how(self.how, self.agg)
         return ResolvedRange(
             spec=self,
             how=how,
             left_schema=left,
             right_schema=right,
+            left_computed=columns.left_computed,
+            right_computed=columns.right_computed,
             left_on=left_on,
             right_on=right_on,
-            left_by=left_by,
+            left_by=tuple(pair[0] for pair in equal),
             right_by=right_by,
             domain=domain,
             lower=lower,
@@ -271,9 +275,9 @@ class Range(OrderedSpec, AggregatingSpec):
                 self.agg, left, right, tie_columns, self.suffix, [None] if self.windows is None else list(named)
             ),
             tie_columns=tie_columns,
-            output=left_columns(left)
+            output=left_columns(columns.own("left"))
             if self.agg
-            else output_columns(left, right, how=how, equal=equal, suffix=self.suffix),
+            else output_columns(columns, how=how, equal=equal, suffix=self.suffix),
         )
 
     def _bounds(self, domain: Domain, left: pa.Schema, ends: Ends) -> tuple[Bound | None, Bound | None]:

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.spec.aggregate import CHOSEN, Aggregate
-from juncture.spec.computed import computed_columns, display_name, stands_for
+from juncture.spec.compared import Column, Compared, ComparedColumns, Expression, value_named
+from juncture.spec.expression import Expr, Key
 from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side, is_null_type
 
 # Names that cannot clash with those of users.
@@ -21,11 +22,12 @@ ROW_NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:righ
 class Resolved:
     """A spec that has been validated against two schemas.
 
-    Columns named by ``spec`` are in the fields below under the names of the columns that are compared in their place:
-    an expression, a conversion or a tuple. In ``left_schema`` and ``right_schema``, compared and aggregated columns of
-    the null type have the type that the join uses. ``output`` has the columns of the inputs, in order. Row numbers of
-    the sides in ``numbered`` follow, null for a missing row; ``semi`` and ``anti`` joins number the left side only.
-    ``aggregates`` are last, in place of right columns; they are empty for a join that returns matches.
+    Columns named by ``spec`` are in the fields below under the names of the values that are compared in their place:
+    an expression, a conversion or a tuple. In ``left_schema`` and ``right_schema``, these values follow the columns of
+    the inputs, and compared and aggregated columns of the null type have the type that the join uses. ``tie_columns``
+    are right columns that order the matches of a left row. ``output`` has the columns of the inputs, in order. Row
+    numbers of the sides in ``numbered`` follow, null for a missing row; ``semi`` and ``anti`` joins number the left
+    side only. ``aggregates`` are last, in place of right columns; they are empty for a join that returns matches.
     """
 
     spec: Any
@@ -37,6 +39,31 @@ class Resolved:
     output: tuple[OutputColumn, ...]
     aggregates: tuple[Aggregate, ...] = ()
     numbered: tuple[Side, ...] = ()
+    tie_columns: tuple[str, ...] = ()
+    left_computed: tuple[Compared, ...] = ()
+    right_computed: tuple[Compared, ...] = ()
+
+    def schema(self, side: Side) -> pa.Schema:
+        """Return the schema of a side."""
+        return self.left_schema if side == "left" else self.right_schema
+
+    def computed(self, side: Side) -> list[Compared]:
+        """Return the values that are computed from the columns of a side, in the order of its schema."""
+        values, schema = (
+            (self.left_computed, self.left_schema) if side == "left" else (self.right_computed, self.right_schema)
+        )
+        return [value for value in values if value.name in schema.names]
+
+    def value(self, side: Side, name: str) -> Compared:
+        """Return the value of a side with a name."""
+        return value_named(self.left_computed if side == "left" else self.right_computed, name)
+
+    def name_of(self, side: Side, key: Key) -> str | None:
+        """Return the name of the value that is a column or an expression of the spec; None if there is none."""
+        if not isinstance(key, Expr):
+            return key
+        values = self.computed(side)
+        return next((each.name for each in values if isinstance(each, Expression) and each.text == key.text), None)
 
     @property
     def output_schema(self) -> pa.Schema:
@@ -79,17 +106,29 @@ class Resolved:
 
     def _given(self, side: Side, name: str, left: pa.Schema, right: pa.Schema) -> pa.Field:
         """Return the input field of a column; of a conversion, in its target type."""
-        schema, own = (left, self.left_schema) if side == "left" else (right, self.right_schema)
-        # Listing all names for each of them would take longer than the join of wide tables.
-        if own.get_field_index(name) < 0 or (plain := stands_for(own.field(name))) in (None, name):
+        schema, value = left if side == "left" else right, self.value(side, name)
+        if isinstance(value, Column) or value.own is None:
             return schema.field(name)
+        data_type = self.schema(side).field(name).type
         # In a task, a conversion may lack its source.
-        field = schema.field(plain) if plain in schema.names else pa.field(plain, own.field(name).type)
-        return field.with_type(own.field(name).type)
+        field = schema.field(value.own) if value.own in schema.names else pa.field(value.own, data_type)
+        return field.with_type(data_type)
 
     def over(self, left: pa.Schema, right: pa.Schema) -> Self:
-        """Return the same join for other schemas, which contain all columns that it compares."""
-        join: Self = self.spec._over(self, left, right)
+        """Return the same join over fewer columns or other encodings of them; both have all that it compares."""
+        names = {"left": set(left.names), "right": set(right.names)}
+        return replace(
+            self,
+            left_schema=left,
+            right_schema=right,
+            output=tuple(column for column in self.output if column.source in names[column.side]),
+            tie_columns=tuple(name for name in self.tie_columns if name in names["right"]),
+        )
+
+    def retyped(self, left: pa.Schema, right: pa.Schema) -> Self:
+        """Return the same join over the same columns in other types."""
+        columns = ComparedColumns(left, right, self.left_computed, self.right_computed)
+        join: Self = self.spec._retyped(self, columns)
         return join
 
     def row_pairs(self) -> Self:
@@ -105,7 +144,7 @@ class Resolved:
     @property
     def is_computed(self) -> bool:
         """Whether the join compares columns computed from those of the inputs."""
-        return bool(computed_columns(self.left_schema) or computed_columns(self.right_schema))
+        return bool(self.computed("left") or self.computed("right"))
 
     @property
     def right_payload(self) -> tuple[str, ...]:
@@ -137,9 +176,9 @@ def refuse_computed(join: Resolved, what: str) -> None:
             "both tables that orders the rows in the same way.",
             name="JN-ON-UNSUPPORTED",
         )
-    for side, schema in zip(SIDES, (join.left_schema, join.right_schema), strict=True):
-        for field in computed_columns(schema):
-            _refuse(field, schema, side, what)
+    for side in SIDES:
+        for value in join.computed(side):
+            _refuse(value, join.schema(side).field(value.name).type, side, what)
     if domain is not None and domain.has_integers:
         raise PlanError(
             f"on= compares 64-bit integers with floats, which {what} cannot do exactly. Cast one of them to the type "
@@ -154,16 +193,15 @@ def refuse_computed(join: Resolved, what: str) -> None:
         )
 
 
-def _refuse(field: pa.Field, schema: pa.Schema, side: Side, what: str) -> NoReturn:
-    name, own = display_name(schema, field.name), stands_for(field)
-    if own is None:
+def _refuse(value: Compared, data_type: pa.DataType, side: Side, what: str) -> NoReturn:
+    if value.own is None:
         raise PlanError(
-            f"{name!r} is an expression over the {side} table, but {what} can compare columns only. Add it to the "
-            "table as a column first.",
+            f"{value.label!r} is an expression over the {side} table, but {what} can compare columns only. Add it "
+            "to the table as a column first.",
             name="JN-KEY-EXPRESSION",
         )
     raise PlanError(
-        f"{name!r} of the {side} table would be converted to {field.type} to compare with the other table, but {what} "
-        "can compare columns of equal types only. Cast both columns to one type first.",
+        f"{value.label!r} of the {side} table would be converted to {data_type} to compare with the other table, but "
+        f"{what} can compare columns of equal types only. Cast both columns to one type first.",
         name="JN-KEY-CONVERSION",
     )

@@ -13,12 +13,13 @@ from juncture.errors import PlanError, SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, resolve_aggregates, typed_aggregated
 from juncture.spec.arguments import freeze_flags, freeze_names
 from juncture.spec.base import AggregatingSpec
-from juncture.spec.computed import ComputedColumns, Keys, own_columns
+from juncture.spec.compared import ComparedColumns
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.conversions import matched_keys
+from juncture.spec.expression import Keys
 from juncture.spec.keys import check_keys
-from juncture.spec.nulls import typed_pairs
-from juncture.spec.schema import How, Side, check_pairs, left_columns, output_columns
+from juncture.spec.output import output_columns
+from juncture.spec.schema import How, Side, check_pairs, left_columns
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
@@ -144,50 +145,40 @@ class Where(AggregatingSpec):
         PlanError
             If no condition has columns of both tables, and ``allow_cross`` is false.
         """
-        columns = ComputedColumns(left, right)
+        columns = ComparedColumns(left, right)
         by = columns.pairs(self.by_pairs(), "by")
         check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
         # In unmatched right rows, the left key columns are filled with the right keys.
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
-        return self._resolved(columns.left, columns.right, by)
+        return self._resolved(columns, by)
 
-    def _over(self, join: ResolvedWhere, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
-        """Return the same join for other schemas, such as those of the columns that a task reads."""
-        return self._resolved(left, right, join.by_pairs)
+    def _retyped(self, join: ResolvedWhere, columns: ComparedColumns) -> ResolvedWhere:
+        return self._resolved(columns, join.by_pairs)
 
-    def _resolved(self, left: pa.Schema, right: pa.Schema, equal: Sequence[tuple[str, str]]) -> ResolvedWhere:
+    def _resolved(self, columns: ComparedColumns, equal: Sequence[tuple[str, str]]) -> ResolvedWhere:
         """Return the join of tables that contain all columns that it compares."""
         # The parser is slow to import, and not every user of specs needs it.
         from juncture.predicate.decompose.shape import shape
-        from juncture.predicate.language.parse import parse
 
-        left_by, right_by = tuple(pair[0] for pair in equal), tuple(pair[1] for pair in equal)
-        check_keys(left, right, left_by, right_by)
-        left, right = typed_pairs(left, right, equal)
-        predicate = parse(self.predicate, own_columns(left), own_columns(right), names=self.names)
+        check_keys(columns, equal)
+        columns.type_nulls(equal)
+        predicate = columns.predicate(self.predicate, self.names)
         parts = shape(predicate)
-        if not (parts.links or left_by or self.allow_cross):
+        if not (parts.links or equal or self.allow_cross):
             raise PlanError(
                 f"predicate={self.predicate!r} has no condition with columns of both tables ({self.names[0]}. and "
                 f"{self.names[1]}.), so it would join every left row with every right row. Add such a condition or "
                 "by=, or pass allow_cross=True.",
                 name="JN-CROSS-JOIN",
             )
-        return resolved_where(
-            self,
-            left,
-            typed_aggregated(self.agg, right),
-            (left_by, right_by),
-            predicate,
-            parts,
-        )
+        columns.right = typed_aggregated(self.agg, columns.right)
+        return resolved_where(self, columns, equal, predicate, parts)
 
 
 def resolved_where(
     spec: Where | Equi,
-    left: pa.Schema,
-    right: pa.Schema,
-    by: tuple[tuple[str, ...], tuple[str, ...]],
+    columns: ComparedColumns,
+    equal: Sequence[tuple[str, str]],
     predicate: Node,
     shape: Shape,
     *,
@@ -195,26 +186,26 @@ def resolved_where(
 ) -> ResolvedWhere:
     """Return a join by equal columns and a predicate, all of them validated.
 
-    ``by`` has the left and the right columns that must be equal. In the schemas, compared columns of the null type have
-    the type of the other side.
+    In the schemas, compared columns of the null type have the type of the other side.
     """
-    how = aggregate_how(spec.how, spec.agg)
+    right_by, how = tuple(pair[1] for pair in equal), aggregate_how(spec.how, spec.agg)
     # They order the matches of a left row for aggregates such as "first" and "list".
-    tie_columns = tuple(name for name in own_columns(right).names if name not in by[1])
-    pairs = list(zip(*by, strict=True))
+    tie_columns = tuple(name for name in columns.own("right").names if name not in right_by)
     return ResolvedWhere(
         spec=spec,
         how=how,
-        left_schema=left,
-        right_schema=right,
-        left_by=by[0],
-        right_by=by[1],
+        left_schema=columns.left,
+        right_schema=columns.right,
+        left_computed=columns.left_computed,
+        right_computed=columns.right_computed,
+        left_by=tuple(pair[0] for pair in equal),
+        right_by=right_by,
         predicate=predicate,
         shape=shape,
-        aggregates=resolve_aggregates(spec.agg, left, right, tie_columns, spec.suffix),
+        aggregates=resolve_aggregates(spec.agg, columns.left, columns.right, tie_columns, spec.suffix),
         tie_columns=tie_columns,
         nulls_equal=nulls_equal,
-        output=left_columns(left)
+        output=left_columns(columns.own("left"))
         if spec.agg
-        else output_columns(left, right, how=how, equal=pairs, suffix=spec.suffix),
+        else output_columns(columns, how=how, equal=equal, suffix=spec.suffix),
     )

@@ -7,7 +7,7 @@ import pyarrow.types as pat
 
 from juncture.errors import DataError
 from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.spec.computed import computed_columns, expression_of, parsed, parts_of, stands_for
+from juncture.spec.compared import Conversion, Expression
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, plain_type
 from juncture.testing.output import encoded
@@ -16,20 +16,20 @@ from juncture.testing.rows import cell, values
 
 def with_computed(join: Resolved, left: pa.Table, right: pa.Table) -> tuple[pa.Table, pa.Table]:
     """Return both tables with all columns that a join compares."""
-    return _with_computed(left, join.left_schema, "left"), _with_computed(right, join.right_schema, "right")
+    return _with_computed(join, left, "left"), _with_computed(join, right, "right")
 
 
-def _with_computed(table: pa.Table, schema: pa.Schema, side: Side) -> pa.Table:
-    for field in computed_columns(schema):
-        text, own = expression_of(field), stands_for(field)
-        if text is not None:
-            node = parsed(text, table.schema, side)
-            column = pa.chunked_array([evaluate(node, **{side: table})], field.type)
-        elif parts := parts_of(field):
-            arrays = [_values(table, name, part.type) for name, part in zip(parts, field.type, strict=True)]
-            column = pa.chunked_array([pa.StructArray.from_arrays(arrays, fields=list(field.type))])
+def _with_computed(join: Resolved, table: pa.Table, side: Side) -> pa.Table:
+    for value in join.computed(side):
+        field = join.schema(side).field(value.name)
+        if isinstance(value, Expression):
+            column = pa.chunked_array([evaluate(value.node, **{side: table})], field.type)
+        elif isinstance(value, Conversion):
+            column = pa.chunked_array([_values(table, value.of.name, field.type)])
         else:
-            column = pa.chunked_array([_values(table, str(own), field.type)])
+            parts = zip(value.parts, field.type, strict=True)
+            arrays = [_values(table, part.name, each.type) for part, each in parts]
+            column = pa.chunked_array([pa.StructArray.from_arrays(arrays, fields=list(field.type))])
         table = table.append_column(field, column)
     return table
 

@@ -395,7 +395,8 @@ class Search:
 
     def _tie_error(self, row: int) -> DataError:
         spec = self._join.spec
-        cells = row_text(self._left, (ours for ours, _ in (*spec.by_pairs(), *spec.on_pairs())), row, self._context)
+        keys = (ours for ours, _ in (*spec.by_pairs(), *spec.on_pairs()))
+        cells = row_text(self._left, self._join, keys, row, self._context)
         return DataError(
             f"Several right rows with the same {spec.on_names()[1]!r} tie for the left row with {cells} "
             f"(row {row + self._first_row:,}), and ties='error'. Remove the duplicates, or pass ties='greatest' with "

@@ -91,6 +91,8 @@ def _stream(join: ResolvedEqui, left: Source, right: Source, context: JoinContex
         how=_TURNED[join.how],
         left_schema=join.right_schema,
         right_schema=join.left_schema,
+        left_computed=join.right_computed,
+        right_computed=join.left_computed,
         left_by=join.right_by,
         right_by=join.left_by,
         output=tuple(replace(column, side=_OTHER[column.side]) for column in join.output),

@@ -14,7 +14,6 @@ from juncture.kernels.array_types import Mask
 from juncture.local.inequality.limits import both, floats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.spec.computed import display_name
 from juncture.spec.condition import OwnInterval
 from juncture.spec.schema import Side
 
@@ -74,7 +73,8 @@ def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row:
     if len(rows) == 0:
         return
     ends = " and ".join(
-        f"{display_name(batch.schema, name)}={shown(batch.column(name), int(rows[0]))}" for name in interval.names
+        f"{label}={shown(batch.column(name), int(rows[0]))}"
+        for label, name in zip(interval.labels, interval.names, strict=True)
     )
     which = f"A {side} interval" if first_row is None else f"The {side} interval in row {first_row + int(rows[0]):,}"
     raise DataError(

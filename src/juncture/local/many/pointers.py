@@ -172,7 +172,7 @@ def _greatest(rows: Ints, owners: Ints, join: ResolvedEqui, right: Source, conte
 
 
 def _several(join: ResolvedEqui, left: Source, row: int, context: JoinContext) -> DataError:
-    cells = row_text(left, (ours for ours, _ in join.spec.on_pairs()), row, context)
+    cells = row_text(left, join, (ours for ours, _ in join.spec.on_pairs()), row, context)
     return DataError(
         f"Several rows match the row of the spine with {cells} (row {row:,}), but at most one is allowed. Remove the "
         "duplicates, or pass duplicates='greatest' for the row that is greatest by its columns in schema order.",

@@ -15,7 +15,6 @@ from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.computed import parts_of
 from juncture.spec.schema import Side
 
 _COUNTED = (*REASONS, "matched")
@@ -81,8 +80,8 @@ def _keys(join: ResolvedAsof, side: str) -> list[str]:
 
 def _ordered_by(join: ResolvedAsof, side: Side) -> dict[str, str]:
     """Return the columns that order a side, under names that cannot clash."""
-    schema, on = (join.left_schema, join.left_on) if side == "left" else (join.right_schema, join.right_on)
-    first, *others = parts_of(schema.field(on)) or (on,)
+    on = join.value(side, join.left_on if side == "left" else join.right_on)
+    first, *others = (part.name for part in on.parts)
     return {f"{side}_on": first, **{f"{side}_on{place}": part for place, part in enumerate(others, 1)}}
 
 

@@ -70,6 +70,7 @@ def asof_stages(
     carryover = Carryover(
         join.right_by,
         join.right_on,
+        join.domain,
         in_packets.tie_columns,
         count,
         _SEEN[spec.direction],

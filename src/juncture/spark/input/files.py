@@ -185,7 +185,7 @@ def as_frames(join: _Join, left: SparkSide, right: SparkSide) -> tuple[_Join, Fr
     check_intervals(join, left.session)
     frames = in_jvm(left, "left"), in_jvm(right, "right")
     if isinstance(left, FileSide) or isinstance(right, FileSide):
-        join = join.over(frames[0].schema, frames[1].schema)
+        join = join.retyped(frames[0].schema, frames[1].schema)
     return join, *frames
 
 

@@ -74,6 +74,8 @@ def swapped(join: ResolvedOverlap) -> ResolvedOverlap:
         join,
         left_schema=join.right_schema,
         right_schema=join.left_schema,
+        left_computed=join.right_computed,
+        right_computed=join.left_computed,
         left_by=join.right_by,
         right_by=join.left_by,
         left_interval=join.right_interval,

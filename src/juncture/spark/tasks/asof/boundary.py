@@ -26,7 +26,8 @@ from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import dense_keys, one_chunk
 from juncture.spark.tasks.scatter import Scatter
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.schema import Domain
 
 Seen = Literal["backward", "forward"]
 
@@ -84,6 +85,8 @@ class Carryover:
     ----------
     by, on, ties
         Right columns: key, order, and tie-breaking columns, the most significant first.
+    domain
+        The domain of the order.
     count
         Most rows that a left row needs from beyond its partition.
     sides
@@ -94,6 +97,7 @@ class Carryover:
 
     by: tuple[str, ...]
     on: str
+    domain: Domain
     ties: tuple[str, ...]
     count: int
     sides: tuple[Seen, ...]
@@ -129,8 +133,21 @@ class Carryover:
         spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
         if self.least_wins:
             spec = replace(spec, ties="first", order_by="on")
+        join = ResolvedAsof(
+            spec=spec,
+            how="inner",
+            left_schema=left.schema,
+            right_schema=right.schema,
+            left_on="far",
+            right_on="on",
+            left_by=("segment",),
+            right_by=("segment",),
+            domain=self.domain,
+            tie_columns=(*ties, "row"),
+            output=(),
+        )
         with join_context(threads=1) as context:
-            found, rows = engine.match(spec.resolve(left.schema, right.schema), left, right, context)
+            found, rows = engine.match(join, left, right, context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
     def packets(self, parts: Sequence[BoundaryRows], cuts: Cuts) -> Iterator[Packet]:

@@ -37,7 +37,8 @@ class ProbeLeft(PacketStage):
         right = self.feed.source(batches, context)
         left = self.left.table(self.left_columns)
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
-        probing = replace(self.join, spec=self._probe_spec).over(left.schema, right.schema)
+        spec = self._probe_spec
+        probing = replace(self.join, spec=spec, how=spec.how).over(left.schema, right.schema)
         found, rows = engine.match(probing, left, right, joining)
         schema = candidates(self.feed.schema, self.join)
         kept = engine.take(right, schema.names[:-1], rows, context)

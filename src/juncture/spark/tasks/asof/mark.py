@@ -8,7 +8,7 @@ columns are interchangeable, so a rank identifies a row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.schema import OutputColumn
 
 # Names that cannot clash with the user's columns.
 _RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
@@ -48,7 +49,8 @@ class JoinAndMark(PacketStage):
         ranks = self._ranks(owned)
         shared = np.concatenate([rows for rows, _ in ranks.values()])
         unmatched, matched = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        numbered = self.join.over(left.schema, right.schema)
+        output = (*self.join.output, *(OutputColumn(name, side, name) for side, name in NUMBERS.items()))
+        numbered = replace(self.join, output=output).over(left.schema, right.schema)
         for joined in engine.execute(numbered, left, right, partition.joining):
             numbers = np.asarray(joined[NUMBERS["right"]].fill_null(-1))
             is_unmatched = np.asarray(joined[NUMBERS["left"]].is_null())

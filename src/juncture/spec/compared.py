@@ -1,0 +1,314 @@
+"""Values that a join compares: columns of a table, and expressions, conversions and tuples computed from them.
+
+In the schemas of a resolved join, computed values follow the table's own columns. They never appear in the output: a
+conversion is shown as its source column, or fills it from right rows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from juncture.errors import JunctureError
+from juncture.spec.expression import Expr, Key
+from juncture.spec.nulls import first_type, typed
+from juncture.spec.schema import Side, is_null_type, plain_type
+
+if TYPE_CHECKING:
+    from juncture.predicate.language.nodes import Node
+
+
+@dataclass(frozen=True)
+class Compared(ABC):
+    """A value per row of a table. ``name`` is that of its column in the schema of the resolved join."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The name in messages."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The table's own columns from which the value is computed."""
+
+    @property
+    def own(self) -> str | None:
+        """The table's own column with the same value, possibly in another type; None for expressions and tuples."""
+        return None
+
+    @property
+    def parts(self) -> tuple[Compared, ...]:
+        """The values that are compared one after the other, the most significant first."""
+        return (self,)
+
+    @property
+    def equal_names(self) -> tuple[str, ...]:
+        """The names of all values that are equal in two rows if this one is."""
+        return (self.name,)
+
+
+@dataclass(frozen=True)
+class Column(Compared):
+    """A table's own column."""
+
+    @property
+    def label(self) -> str:
+        """The name in messages."""
+        return self.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's own columns from which the value is computed."""
+        return (self.name,)
+
+    @property
+    def own(self) -> str | None:
+        """The column itself."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class Expression(Compared):
+    """An expression over a table's own columns; ``of`` is the value that it converts, if any."""
+
+    text: str
+    node: Node = field(compare=False, repr=False)
+    of: Compared | None = None
+
+    @property
+    def label(self) -> str:
+        """The name in messages."""
+        return self.text if self.of is None else self.of.label
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's own columns from which the value is computed."""
+        from juncture.predicate.language.nodes import columns
+
+        return tuple(column.name for column in columns(self.node))
+
+    @property
+    def own(self) -> str | None:
+        """The column that the expression converts."""
+        return None if self.of is None else self.of.own
+
+
+@dataclass(frozen=True)
+class Conversion(Compared):
+    """A value in a type that represents all of its values."""
+
+    of: Compared
+
+    @property
+    def label(self) -> str:
+        """The name in messages."""
+        return self.of.label
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's own columns from which the value is computed."""
+        return self.of.columns
+
+    @property
+    def own(self) -> str | None:
+        """The column that is converted."""
+        return self.of.own
+
+    @property
+    def equal_names(self) -> tuple[str, ...]:
+        """The names of all values that are equal in two rows if this one is."""
+        return (self.name, *self.of.equal_names)
+
+
+@dataclass(frozen=True)
+class TupleOf(Compared):
+    """A struct of several values."""
+
+    values: tuple[Compared, ...]
+
+    @property
+    def label(self) -> str:
+        """The name in messages."""
+        return f"({', '.join(value.label for value in self.values)})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The table's own columns from which the value is computed."""
+        return tuple(name for value in self.values for name in value.columns)
+
+    @property
+    def parts(self) -> tuple[Compared, ...]:
+        """The values that are compared one after the other, the most significant first."""
+        return self.values
+
+    @property
+    def equal_names(self) -> tuple[str, ...]:
+        """The names of all values that are equal in two rows if this one is."""
+        return (self.name, *(name for value in self.values for name in value.equal_names))
+
+
+def value_named(computed: Iterable[Compared], name: str) -> Compared:
+    """Return the computed value of a name, or the table's own column."""
+    for value in computed:
+        if value.name == name:
+            return value
+    return Column(name)
+
+
+def parsed(text: str, schema: pa.Schema, side: Side) -> Node:
+    """Return a typed expression over the columns of a table. Raises SpecError or SchemaError."""
+    # The parser is slow to import, and few joins have expressions.
+    from juncture.predicate.language.parse import parse_expression
+
+    none = pa.schema([])
+    return parse_expression(text, *((schema, none) if side == "left" else (none, schema)))
+
+
+class ComparedColumns:
+    """The schemas of two tables, to which a join appends the values that it computes.
+
+    Parameters
+    ----------
+    left, right
+        The schemas. They include values that were computed before.
+    left_computed, right_computed
+        These values.
+    """
+
+    def __init__(
+        self,
+        left: pa.Schema,
+        right: pa.Schema,
+        left_computed: tuple[Compared, ...] = (),
+        right_computed: tuple[Compared, ...] = (),
+    ) -> None:
+        self.left, self.right = left, right
+        self.left_computed, self.right_computed = left_computed, right_computed
+
+    def schema(self, side: Side) -> pa.Schema:
+        """Return the schema of a side."""
+        return self.left if side == "left" else self.right
+
+    def computed(self, side: Side) -> tuple[Compared, ...]:
+        """Return the computed values of a side."""
+        return self.left_computed if side == "left" else self.right_computed
+
+    def own(self, side: Side) -> pa.Schema:
+        """Return the schema of a side without computed values."""
+        schema, computed = self.schema(side), self.computed(side)
+        if not computed:
+            return schema
+        names = {value.name for value in computed}
+        return pa.schema([field for field in schema if field.name not in names], schema.metadata)
+
+    def value(self, side: Side, name: str) -> Compared:
+        """Return the value of a name."""
+        return value_named(self.left_computed if side == "left" else self.right_computed, name)
+
+    def type(self, side: Side, name: str) -> pa.DataType:
+        """Return the type of a value."""
+        return (self.left if side == "left" else self.right).field(name).type
+
+    def parts(self, side: Side, name: str) -> list[pa.Field]:
+        """Return the parts of a value, as they are named in messages."""
+        parts = self.value(side, name).parts
+        if len(parts) == 1:
+            return [self.field(side, name)]
+        types = self.type(side, name)
+        return [pa.field(part.label, each.type) for part, each in zip(parts, types, strict=True)]
+
+    def field(self, side: Side, name: str) -> pa.Field:
+        """Return a value as it is named in messages."""
+        schema, computed = (self.left, self.left_computed) if side == "left" else (self.right, self.right_computed)
+        own = schema.field(name)
+        return own.with_name(value_named(computed, name).label) if computed else own
+
+    def is_null(self, pair: tuple[str, str]) -> bool:
+        """Return whether both values of a pair have the null type."""
+        return is_null_type(self.left.field(pair[0]).type) and is_null_type(self.right.field(pair[1]).type)
+
+    def type_nulls(self, pairs: Sequence[tuple[str, str]], default: pa.DataType | None = None) -> None:
+        """Give values of the null type the type of their partner, or the default if both have it.
+
+        Examples
+        --------
+        >>> columns = ComparedColumns(pa.schema([("k", pa.null())]), pa.schema([("id", pa.string())]))
+        >>> columns.type_nulls([("k", "id")])
+        >>> columns.left.field("k").type
+        DataType(string)
+        """
+        for left, right in pairs:
+            fields = self.left.field(left), self.right.field(right)
+            if not any(is_null_type(each.type) for each in fields):
+                continue
+            data_type = first_type(fields, default)
+            self.left, self.right = typed(self.left, {left: data_type}), typed(self.right, {right: data_type})
+
+    def predicate(self, text: str, names: tuple[str, str] = ("l", "r")) -> Node:
+        """Return a typed condition over the own columns of both tables. Raises SpecError or SchemaError."""
+        from juncture.predicate.language.parse import parse
+
+        return parse(text, self.own("left"), self.own("right"), names=names)
+
+    def name(self, key: Key, side: Side, argument: str) -> str:
+        """Return the name of a column; an expression is appended first."""
+        if not isinstance(key, Expr):
+            return key
+        try:
+            return self.expression(key.text, side)
+        except JunctureError as error:
+            raise error.within(f"{argument}=, in an expression over the {side} table") from None
+
+    def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str) -> list[tuple[str, str]]:
+        """Return pairs of names; expressions are appended first."""
+        return [(self.name(left, "left", argument), self.name(right, "right", argument)) for left, right in keys]
+
+    def expression(self, text: str, side: Side, of: str | None = None) -> str:
+        """Append an expression, and return its name. ``of`` is the value that it converts."""
+        from juncture.predicate.language.types import arrow_type
+
+        node = parsed(text, self.own(side), side)
+        source = None if of is None else self.value(side, of)
+        return self._add(side, text, arrow_type(node.type), lambda name: Expression(name, text, node, source))
+
+    def sql(self, name: str, side: Side) -> str:
+        """Return a value as a part of an expression."""
+        value = self.value(side, name)
+        return f"({value.text})" if isinstance(value, Expression) else "`" + name.replace("`", "``") + "`"
+
+    def converted(self, name: str, data_type: pa.DataType, side: Side) -> str:
+        """Append a value converted to a type that represents all of its values, and return its name."""
+        source = self.value(side, name)
+        return self._add(side, f"{name} as {data_type}", data_type, lambda free: Conversion(free, source))
+
+    def tuple_of(self, names: Sequence[str], side: Side) -> str:
+        """Append a tuple of several values, and return its name."""
+        parts = [(f"part{place}", plain_type(self.type(side, each))) for place, each in enumerate(names)]
+        values = tuple(self.value(side, each) for each in names)
+        return self._add(side, f"({', '.join(names)})", pa.struct(parts), lambda name: TupleOf(name, values))
+
+    def _add(self, side: Side, name: str, data_type: pa.DataType, value_of: Callable[[str], Compared]) -> str:
+        """Append a value unless it exists, under a name that neither table uses for anything else."""
+        sides: tuple[Side, Side] = ("left", "right")
+        while any(
+            name in self.schema(each).names
+            and (self.value(each, name), self.type(each, name)) != (value_of(name), data_type)
+            for each in sides
+        ):
+            name += "_"
+        schema, value = self.schema(side), value_of(name)
+        if name in schema.names:
+            return name
+        schema = schema.append(pa.field(name, data_type))
+        if side == "left":
+            self.left, self.left_computed = schema, (*self.left_computed, value)
+        else:
+            self.right, self.right_computed = schema, (*self.right_computed, value)
+        return name
