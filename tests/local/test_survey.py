@@ -35,7 +35,7 @@ def test_a_table_is_looked_at_here_and_there():
     assert side.on_range[0] < 100
     assert side.on_range[1] > ROWS - 100
     assert side.is_sorted
-    assert side.provenance["is_sorted"] == f"sample of {SAMPLE_ROWS:,} rows"
+    assert side.provenance["is_sorted"] == f"all {ROWS:,} rows"
     assert side.provenance["rows"] == side.provenance["null_rows"] == "Arrow table"
     assert side.provenance["distinct_keys"] == f"sample of {SAMPLE_ROWS:,} rows"
     assert side.provenance["hottest_key_share"] == f"sample of {SAMPLE_ROWS:,} rows, ± 0.6%"

@@ -54,6 +54,8 @@ class Given:
 
 def read_table(table: Any, side: Side) -> Given:
     """Return an in-process input as Arrow. Of an iterable, the first batch is read for its schema."""
+    if isinstance(table, pa.Table):
+        return _of_table(table)
     if is_from(table, "pandas", "DataFrame"):
         from juncture.inputs.pandas import PandasFrame
 
@@ -65,12 +67,10 @@ def read_table(table: Any, side: Side) -> Given:
 
         return _of_frame(PolarsFrame(table, side))
     if isinstance(table, pa.RecordBatch):
-        table = pa.Table.from_batches([table])
+        return _of_table(pa.Table.from_batches([table]))
     if is_from(table, "duckdb", "DuckDBPyRelation"):
         # Streaming would block the connection, which the other table may use, too.
         return replace(_of_table(table.to_arrow_table()), as_given=AsRelation(table))
-    if isinstance(table, pa.Table):
-        return _of_table(table)
     if is_from(table, "pyarrow.dataset", "Dataset"):
         return _of_batches(table.schema, lambda: _scanned(table, side), is_stream=False)
     if is_from(table, "pyarrow.dataset", "Scanner"):

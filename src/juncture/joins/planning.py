@@ -55,12 +55,12 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
     {'ts': [1, 2]}
     """
     check_execution(plan, execution)
-    return _planned(left, right, spec, samples_few=True, **execution)
+    return _planned(left, right, spec, brief=False, **execution)
 
 
 def joined(left: Any, right: Any, spec: Spec, execution: Execution) -> Any:
-    """Return the joined table. Small tables in memory are joined without looking at their rows first."""
-    return _planned(left, right, spec, samples_few=False, **execution).execute()
+    """Return the joined table. Planning looks at few rows of tables in memory."""
+    return _planned(left, right, spec, brief=True, **execution).execute()
 
 
 def _planned(
@@ -68,7 +68,7 @@ def _planned(
     right: Any,
     spec: Spec,
     *,
-    samples_few: bool,
+    brief: bool,
     algorithm: str = "auto",
     spark: SparkSession | None = None,
     lazy: bool = False,
@@ -76,7 +76,7 @@ def _planned(
     maintain_order: Literal["left"] | None = "left",
     stats: Stats | None = None,
 ) -> Plan:
-    """Plan a join. Without ``samples_few``, small tables in memory are not sampled."""
+    """Plan a join. With ``brief``, planning looks at few rows of tables in memory."""
     check_spec(spec)
     if stats is not None and not isinstance(stats, Stats):
         raise SpecError(
@@ -94,9 +94,7 @@ def _planned(
         from juncture.local.resources import resources_here
 
         resources = resources_here(memory, in_order=maintain_order is not None)
-        return plan_in_process(
-            spec, left, right, algorithm=algorithm, stats=stats, resources=resources, samples_few=samples_few
-        )
+        return plan_in_process(spec, left, right, algorithm=algorithm, stats=stats, resources=resources, brief=brief)
     if is_stream(left) and is_stream(right):
         raise PlanError(
             "Both tables are streaming DataFrames, and this function runs in batch. Use jn.stream(left, right, spec, "

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut, Words
+from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut, IntTableOut, Words
 from juncture.kernels.asof import BEYOND, FIRST_TIED, MATCHED, NOTHING, NOWHERE, TIED, distance_between
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.hash_table import EMPTY
@@ -28,7 +28,6 @@ DISORDER, REPEAT = 1, 2
 """What `order_of_values` finds: values that descend, and equal ones."""
 
 _BLOCK = 4096
-_SHORT = 32
 _NO_LIMIT = np.uint64(2**64 - 1)
 
 
@@ -47,21 +46,23 @@ def order_of_values(on: Ints, first: int, end: int) -> int:
     -----
     One pass, vectorized in blocks, which ends at the first block that descends.
     """
-    found = 0
+    order = 0
     start = max(first, 1)
     while start < end:
         stop = min(start + _BLOCK, end)
+        # Indices of slices are never negative, which lets the compiler vectorize the loop.
+        values, previous = on[start:stop], on[start - 1 : stop - 1]
         descents = 0
         repeats = 0
-        for i in range(start, stop):
-            descents += on[i] < on[i - 1]
-            repeats += on[i] == on[i - 1]
+        for i in range(len(values)):
+            descents += values[i] < previous[i]
+            repeats += values[i] == previous[i]
         if descents > 0:
             return DISORDER | REPEAT
         if repeats > 0:
-            found = REPEAT
+            order = REPEAT
         start = stop
-    return found
+    return order
 
 
 @compiled
@@ -75,7 +76,7 @@ def nearest_positions(
     forward: bool,
     strict: bool,
     latest: CodesOut,
-    positions: CodesOut,
+    positions: IntsOut,
 ) -> None:
     """Find the position of the nearest right row of each left row, in one direction.
 
@@ -142,7 +143,7 @@ def nearest_positions(
 
 @compiled
 def nearest_without_keys(
-    on: Ints, first: int, end: int, right_on: Ints, forward: bool, strict: bool, positions: CodesOut
+    on: Ints, first: int, end: int, right_on: Ints, forward: bool, strict: bool, positions: IntsOut
 ) -> None:
     """Find the position of the nearest right row of each left row, in one direction, where all rows have one key.
 
@@ -274,104 +275,18 @@ def link(keys: Codes, latest: CodesOut, before: CodesOut, after: CodesOut) -> No
 
 
 @compiled
-def list_ties(keys: Codes, on: Ints, latest: CodesOut, positions: CodesOut, heads: CodesOut) -> int:
-    """List the positions of rows that are equal by key and ``on``, and return how many there are.
-
-    Parameters
-    ----------
-    keys, on
-        Key code and ``on`` code of the right row at each position.
-    latest
-        Scratch: a place for each key code, filled with `NOWHERE`.
-    positions, heads
-        Out: each such position, and the first one that it is equal to; those of one head ascend. There has to be room
-        for all positions.
-
-    Notes
-    -----
-    Only rows whose ``on`` is that of a neighbour are looked at: one comparison for each of the others.
-    """
-    count = 0
-    start = 0
-    while start + 1 < len(on):
-        if on[start + 1] != on[start]:
-            start += 1
-            continue
-        position = start
-        while position < len(on) and on[position] == on[start]:
-            key = keys[position]
-            if key != EMPTY:
-                # The first position of the key in this run; below -1 once it is listed.
-                entry = np.int64(latest[key])
-                head = entry if entry >= NOWHERE else -2 - entry
-                if head < start:
-                    latest[key] = position
-                else:
-                    if entry == head:
-                        positions[count] = head
-                        heads[count] = head
-                        latest[key] = -2 - head
-                        count += 1
-                    positions[count] = position
-                    heads[count] = head
-                    count += 1
-            position += 1
-        start = position
-    return count
-
-
-@compiled
-def order_short_runs(starts: Ints, keys: IntTable, order: IntsOut) -> bool:
-    """Order the rows within runs by several keys each, and return whether all runs are short enough for that.
-
-    Parameters
-    ----------
-    starts
-        The first row of each run, and the number of rows at the end.
-    keys
-        ``[key, row]``, the most significant key first.
-    order
-        Out: the rows, those of each run ascending by their keys.
-
-    Notes
-    -----
-    Insertion sort: most runs of tied rows have two rows.
-    """
-    for run in range(len(starts) - 1):
-        first, end = starts[run], starts[run + 1]
-        if end - first > _SHORT:
-            return False
-        for row in range(first, end):
-            place = row
-            while place > first:
-                other = order[place - 1]
-                is_less = False
-                for key in range(len(keys)):
-                    if keys[key, row] != keys[key, other]:
-                        is_less = keys[key, row] < keys[key, other]
-                        break
-                if not is_less:
-                    break
-                order[place] = other
-                place -= 1
-            order[place] = row
-    return True
-
-
-@compiled
 def choose_single(
     keys: Codes,
     on: Ints,
     rows: Codes,
     first: int,
     end: int,
-    nearest: Codes,
+    nearest: Ints,
     right_on: Ints,
     right_rows: Codes,
     tolerance: Words,
     floating: bool,
     pointers: IntsOut,
-    counts: IntsOut,
 ) -> None:
     """Write the one match of each left row, in one direction, where no tie is counted and no row is barred.
 
@@ -380,39 +295,26 @@ def choose_single(
     keys, on, rows, first, end
         As for `choose_positions`.
     nearest
-        The nearest position of each left row.
+        The nearest position of each left row. May be `pointers`, if `rows` has no items.
     right_on, right_rows
         The right rows by position, and their numbers; without items if positions are row numbers.
     tolerance, floating
         As for `choose_positions`.
     pointers
         Out: the right row of each left row.
-    counts
-        Out: the counters of `juncture.kernels.asof`, added to.
     """
     is_unlimited = len(tolerance) == 1 and tolerance[0] == _NO_LIMIT
     own_limit, numbered = len(tolerance) > 1, len(right_rows) > 0
-    matched: Any = 0
-    candidates: Any = 0
-    usable: Any = 0
     for i in range(first, end):
         row = np.int64(rows[i]) if len(rows) > 0 else np.int64(i)
-        position = np.int64(nearest[i])
-        is_usable = keys[i] != EMPTY
-        is_candidate = is_usable and position >= 0
-        is_match = is_candidate
-        if is_candidate and not is_unlimited:
+        position = nearest[i]
+        is_match = position >= 0 and (len(keys) == 0 or keys[i] != EMPTY)
+        if is_match and not is_unlimited:
             low, high = min(on[i], right_on[position]), max(on[i], right_on[position])
             is_match = distance_between(low, high, floating) <= tolerance[row if own_limit else 0]
         if numbered and is_match:
             position = np.int64(right_rows[position])
         pointers[row] = position if is_match else NOWHERE
-        usable += is_usable
-        candidates += is_candidate
-        matched += is_match
-    counts[MATCHED] += matched
-    counts[BEYOND] += candidates - matched
-    counts[NOTHING] += usable - candidates
 
 
 @compiled
@@ -423,8 +325,8 @@ def choose_positions(
     barred: Bytes,
     first: int,
     end: int,
-    behind: Codes,
-    ahead: Codes,
+    behind: Ints,
+    ahead: Ints,
     right_on: Ints,
     before: Codes,
     after: Codes,
@@ -443,7 +345,8 @@ def choose_positions(
     Parameters
     ----------
     keys, on, rows
-        The left rows in ascending order, and their numbers; without items if these are the rows in their order.
+        The left rows in ascending order, and their numbers. No keys if all rows have one key; no numbers if the rows
+        are in their order.
     barred
         By row number, 1 where no distance is small enough; without items if there are no such rows.
     first, end
@@ -467,11 +370,11 @@ def choose_positions(
     """
     own_limit = len(tolerance) > 1
     for i in range(first, end):
-        if keys[i] == EMPTY:
+        if len(keys) > 0 and keys[i] == EMPTY:
             continue
         row = np.int64(rows[i]) if len(rows) > 0 else np.int64(i)
-        back = np.int64(behind[i]) if len(behind) > 0 else np.int64(NOWHERE)
-        front = np.int64(ahead[i]) if len(ahead) > 0 else np.int64(NOWHERE)
+        back = behind[i] if len(behind) > 0 else np.int64(NOWHERE)
+        front = ahead[i] if len(ahead) > 0 else np.int64(NOWHERE)
         limit = tolerance[row if own_limit else 0]
         is_barred = len(barred) > 0 and barred[row] != 0
         has_candidate = back >= 0 or front >= 0

@@ -45,11 +45,11 @@ class Input:
             if self.given.table is not None:
                 self._source = TableSource(self.given.table)
 
-    def look(self, join: Resolved, side: Side, given: SideStats, *, samples_few: bool = True) -> Looked:
+    def look(self, join: Resolved, side: Side, given: SideStats, *, brief: bool = False) -> Looked:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
             return Looked(combined(given, SideStats()))
-        return look(join, side, with_computed(self._source, join, side), given, samples_few=samples_few)
+        return look(join, side, with_computed(self._source, join, side), given, brief=brief)
 
     def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
         """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""

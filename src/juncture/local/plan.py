@@ -119,7 +119,7 @@ def plan(
     algorithm: str,
     stats: Stats | None,
     resources: Resources,
-    samples_few: bool = True,
+    brief: bool = False,
 ) -> Plan:
     """Plan a join of Arrow tables, streams and Parquet files.
 
@@ -129,8 +129,8 @@ def plan(
         As for `juncture.plan`.
     resources
         What the join may use.
-    samples_few
-        Whether to sample small tables, too, as `explain()` shows them.
+    brief
+        As for `juncture.local.statistics.look`.
 
     Raises
     ------
@@ -147,8 +147,8 @@ def plan(
     join = answer.run
     given = stats or Stats()
     looked = (
-        ours.look(join, "left", given.left, samples_few=samples_few),
-        theirs.look(join, "right", given.right, samples_few=samples_few),
+        ours.look(join, "left", given.left, brief=brief),
+        theirs.look(join, "right", given.right, brief=brief),
     )
     stats = Stats(left=looked[0].stats, right=looked[1].stats)
     choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.columnar.arrays import array_of, plain
+from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.batches import taken
@@ -33,14 +34,20 @@ from juncture.spec.schema import Side, is_fixed
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, at most."""
 
-_FEW_ROWS = 10_000
-"""Rows of a table that any algorithm joins in about the time that a look at some of them takes."""
+_ROWS_PER_SAMPLED = 100
+"""Rows of a table in memory for each that a brief look samples, so that the look takes a small part of the join."""
+
+_SAMPLE_ROWS_LEAST = 200
+"""Rows of a sample below which it is not worth the calls. Any algorithm joins so small a table in little time."""
 
 _PARTS_MOST = 16
 """In how many parts of a side."""
 
 _SAMPLE_BYTES = 4 << 20
 """About how much is read of columns that are measured: few wide rows suffice for an estimate."""
+
+
+_INTEGER_TYPES = {each.id for each in (pa.int64(), pa.timestamp("s"), pa.duration("s"))}
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Looked:
     rows: pa.Table | None = None
 
 
-def look(join: Resolved, side: Side, source: Source, given: SideStats, *, samples_few: bool = True) -> Looked:
+def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief: bool = False) -> Looked:
     """Return what is known of a side: what it declares, what a sample shows, and what the caller states.
 
     Parameters
@@ -68,8 +75,8 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, sample
         The join, which side it is, and its rows.
     given
         What the caller says. It is not gathered again, but does not stand against what the side declares.
-    samples_few
-        Whether to look at rows of a small table, too.
+    brief
+        Whether to look at no more than a hundredth of the rows of a table in memory, and at none of a small one.
 
     Raises
     ------
@@ -84,8 +91,13 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, sample
     source = working_source(source, join.left_schema if side == "left" else join.right_schema)
     found = _Look(join, side, source)
     found.declared()
-    if samples_few or source.num_rows > _FEW_ROWS or isinstance(source, ParquetSource):
-        found.sampled(given)
+    most = SAMPLE_ROWS
+    if brief and not isinstance(source, ParquetSource):
+        found.look_at_order_of_all()
+        # Nothing else decides how an as-of join of tables in memory runs.
+        most = 0 if isinstance(join, ResolvedAsof) else min(SAMPLE_ROWS, source.num_rows // _ROWS_PER_SAMPLED)
+    if most >= _SAMPLE_ROWS_LEAST:
+        found.sampled(given, most)
     return Looked(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
 
 
@@ -127,8 +139,18 @@ class _Look:
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
 
-    def sampled(self, given: SideStats) -> None:
-        """Estimate missing figures from a few rows."""
+    def look_at_order_of_all(self) -> None:
+        """Learn whether the rows of a table ascend, where that takes a pass over 64-bit values, or a part of one."""
+        if len(set(self._on)) != 1 or "is_sorted" in self.figures or not isinstance(self._source, TableSource):
+            return
+        values = self._source.column(self._on[0])
+        if values is not None and values.type.id in _INTEGER_TYPES and values.null_count == 0:
+            order = order_of_values(raw_values(values, np.int64), 0, len(values))
+            self._learn(sampled_from(len(values), len(values)), is_sorted=not order & DISORDER)
+
+    def sampled(self, given: SideStats, most: int) -> None:
+        """Estimate missing figures from a number of rows at most."""
+        self.look_at_order_of_all()
         wants_keys = bool(self._by or self._equalities) and None in (given.distinct_keys, given.hottest_key_share)
         unknown = [
             name for name in ("on_range", "is_sorted") if name not in self.figures and getattr(given, name) is None
@@ -141,7 +163,7 @@ class _Look:
         columns = list(dict.fromkeys((*match_spans, *reach_columns(self._join, self._side))))
         if not columns or not self._source.num_rows:
             return
-        self.rows = rows = self._some(columns, SAMPLE_ROWS)
+        self.rows = rows = self._some(columns, most)
         name = self._name(rows)
         is_even = not isinstance(self._source, ParquetSource)
         if wants_keys and (counts := _counts(self._keys(rows))) is not None:

@@ -149,6 +149,7 @@ class Stats:
         return self.left if side == "left" else self.right
 
 
+_NO_FIGURES = SideStats()
 _FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "provenance")
 
 
@@ -164,6 +165,8 @@ def combined(given: SideStats, found: SideStats) -> SideStats:
     >>> side.distinct_keys, side.provenance["distinct_keys"]
     (10, 'given')
     """
+    if given == _NO_FIGURES:
+        return found
     figures: dict[str, Any] = {}
     provenance: dict[str, str] = {}
     for name in _FIGURES:

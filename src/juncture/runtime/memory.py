@@ -9,7 +9,10 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 LEAST_MEMORY_BYTES = 64 * 10**6
@@ -79,6 +82,15 @@ class MemoryBudget:
         self._shares.clear()
 
 
+def pooled_array(length: int, data_type: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return an array without values, in memory of Arrow's allocator, which reuses pages.
+
+    NumPy has the system clear each page of a large array, which takes as long as a pass of a kernel over it.
+    """
+    item = np.dtype(data_type)
+    return np.frombuffer(pa.allocate_buffer(length * item.itemsize), item)
+
+
 def release_unused() -> None:
     """Return freed memory to the system: of the C library, and of Arrow's allocator for this thread."""
     pa.default_memory_pool().release_unused()
@@ -98,7 +110,7 @@ def _trim() -> Callable[[int], int] | None:
 
 @cache
 def memory_limit_bytes() -> int:
-    """Return the memory of this machine, or the limit of its container."""
+    """Return the memory of this machine, or the limit of its container at the first call."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _LIMITS:
         try:

@@ -109,7 +109,7 @@ def search_batches(
     advance, done = context.progress.of("right"), 0
     for parts in _parts_of_batches(right, most):
         codes, on, known, unavailable = load(right, parts, context)
-        loaded = Loaded(codes, on, known, parts)
+        loaded = Loaded(codes if len(codes) else np.zeros(len(on), np.int32), on, known, parts)
         # Rows that are never known match nothing, but their keys are there.
         keys[unavailable] = 1
         done += len(loaded.keys)

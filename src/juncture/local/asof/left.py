@@ -29,7 +29,8 @@ class LeftCodes:
     Attributes
     ----------
     codes, on
-        Key code and ``on`` code of each row. The key is `EMPTY` where a row cannot match.
+        Key code and ``on`` code of each row. The key is `EMPTY` where a row cannot match. No keys if all rows can, and
+        have one key.
     keys
         What their keys are coded by.
     limits
@@ -119,8 +120,9 @@ def read_codes(
     for read in context.threads.map(reading.read, parts):
         done += read
         advance(done, total)
+    has_one_key = not join.left_by and not any((*reading.null_on, *map(len, reading.blind)))
     return LeftCodes(
-        codes=reading.codes,
+        codes=reading.codes[:0] if has_one_key else reading.codes,
         on=reading.on,
         keys=keys,
         limits=reading.all_limits(),
@@ -139,16 +141,17 @@ def sorted_left(left: LeftCodes, context: JoinContext) -> Left:
     -----
     The peak is 48 bytes a row.
     """
-    rows = _present(left.codes)
+    codes = left.codes if len(left.codes) else np.zeros(len(left.on), np.int32)
+    rows = _present(codes)
     if len(left.seen):
         rows = rows[order_of([left.seen[rows]], context)]
-    slots = sort_slots(left.codes, left.on, rows, max(left.keys.count, 1), context)
+    slots = sort_slots(codes, left.on, rows, max(left.keys.count, 1), context)
     return Left(
         slots=slots,
         keys=left.keys,
         limits=left.limits,
         barred=left.barred,
-        rows=len(left.codes),
+        rows=len(left.on),
         null_on=left.null_on,
         null_key=left.null_key,
         blind=left.blind,

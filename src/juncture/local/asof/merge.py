@@ -8,25 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
 from juncture.errors import PlanError
-from juncture.kernels import asof
+from juncture.kernels import asof, ties
 from juncture.kernels import merge as kernels
-from juncture.kernels.array_types import Codes, Ints, Rows
+from juncture.kernels.array_types import Codes, Ints, IntTable, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.left import LeftCodes
 from juncture.local.asof.right import Direction, RightRows, load, pointers_of
 from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of
 from juncture.runtime.threads import slices
 from juncture.runtime.tie_keys import tie_keys
 
 _SLICE_LEAST = 1 << 16
 _NO_ROWS = np.zeros(0, np.int32)
+_NO_POSITIONS = np.zeros(0, np.int64)
 _NO_BYTES = np.zeros(0, np.uint8)
+_NO_LIMIT = 2**64 - 1
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Ascending:
     Attributes
     ----------
     keys, on
-        Key code and ``on`` code of each row.
+        Key code and ``on`` code of each row. No keys if all rows have one key.
     rows
         The number of each row; without items if the side is in this order.
     repeats
@@ -49,18 +54,20 @@ class Ascending:
     repeats: bool
 
     @classmethod
-    def of(cls, keys: Codes, on: Ints, context: JoinContext) -> Ascending:
-        """Return rows in this order, given their codes."""
+    def of(cls, keys: Codes, on: Ints, context: JoinContext, *, one_key: bool) -> Ascending:
+        """Return rows in this order, given their codes. With one key, rows whose key is `EMPTY` are left out."""
         rows, order = _NO_ROWS, _order_of(on, context)
-        if order & kernels.DISORDER:
+        if len(keys) and (one_key or order & kernels.DISORDER):
             # Rows that match nothing may have no value, so that the others are in order without them.
             rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
-            if len(rows) < len(keys):
+            if len(rows) < len(on):
                 keys, on = keys[rows], on[rows]
                 order = _order_of(on, context)
+            keys = _NO_ROWS if one_key else keys
         if order & kernels.DISORDER:
             ascending = order_of([on], context)
-            keys, on, rows = keys[ascending], on[ascending], rows[ascending]
+            on, rows = on[ascending], rows[ascending] if len(rows) else ascending
+            keys = keys[ascending] if len(keys) else keys
             order = _order_of(on, context)
         return cls(keys, on, rows, bool(order & kernels.REPEAT))
 
@@ -75,7 +82,7 @@ def merge(
     pointers: Ints,
     context: JoinContext,
 ) -> Ints:
-    """Write the right rows of each left row, best first, and return the counters of `juncture.kernels.asof`.
+    """Write the right rows of each left row, best first, and return the counters of `juncture.kernels.asof` for ties.
 
     Parameters
     ----------
@@ -88,7 +95,7 @@ def merge(
     later
         Whether of two rows at the same distance the later one comes first.
     pointers
-        Out: ``[left row, match]``, filled with -1 where a row has no more.
+        Out: ``[left row, match]``, -1 where a row has no more.
     context
         What the join may use.
 
@@ -99,8 +106,8 @@ def merge(
 
     Notes
     -----
-    Linear where both sides ascend; else a sort of 3 ns a row for each byte in which ``on`` differs. 12 bytes a row of
-    either side, 8 more of the right side if rows repeat, and 40 while it is sorted.
+    Linear where both sides ascend; else a sort of 3 ns a row for each byte in which ``on`` differs. 8 bytes a row of
+    either side, 16 more of the right side if rows repeat, and 40 while it is sorted.
     """
     if right.rows > ROWS_MOST:
         raise PlanError(
@@ -109,31 +116,31 @@ def merge(
             name="JN-ROWS-LIMIT",
         )
     keys, on, _, _ = load(right, right.parts, context)
-    key_count = max(left.keys.count, 1)
-    ascending, other = Ascending.of(left.codes, left.on, context), Ascending.of(keys, on, context)
+    one_key, key_count = not right.by, max(left.keys.count, 1)
+    ascending = Ascending.of(left.codes, left.on, context, one_key=one_key)
+    other = Ascending.of(keys, on, context, one_key=one_key)
+    counters = np.zeros(asof.COUNTERS, np.int64)
+    counters[asof.FIRST_TIED] = -1
+    if len(directions) == places == 1 and left.barred is None:
+        _match_once(ascending, other, left, right, directions[0], key_count, pointers[:, 0], context)
+        return counters
     linked = _Linked.of(other, right, directions, key_count, places, context)
-    nearest = [_nearest(ascending, other, direction, key_count, context) for direction in directions]
-    sides = {direction.forward: positions for direction, positions in zip(directions, nearest, strict=True)}
+    sides = {
+        direction.forward: _nearest(ascending, other, direction, key_count, context, _positions_of(ascending))
+        for direction in directions
+    }
     barred = _NO_BYTES if left.barred is None else left.barred.view(np.uint8)
     floating = right.coder.domain.kind == "float"
     limits = np.asarray(left.limits, np.uint64)
-    counters = np.zeros(asof.COUNTERS, np.int64)
-    counters[asof.FIRST_TIED] = -1
+    pointers[:] = NOWHERE
 
     def choose(part: tuple[int, int]) -> Ints:
         counts = np.zeros(asof.COUNTERS, np.int64)
         counts[asof.FIRST_TIED] = -1
-        if len(directions) == places == 1 and left.barred is None:
-            right_rows = linked.ahead_rows if directions[0].forward else linked.behind_rows
-            kernels.choose_single(
-                ascending.keys, ascending.on, ascending.rows, *part, nearest[0], other.on, right_rows, limits, floating,
-                pointers[:, 0], counts,
-            )  # fmt: skip
-            return counts
         kernels.choose_positions(
-            ascending.keys, ascending.on, ascending.rows, barred, *part, sides.get(False, _NO_ROWS),
-            sides.get(True, _NO_ROWS), other.on, linked.before, linked.after, linked.behind_rows, linked.ahead_rows,
-            wanted, places, limits, floating, later, pointers, counts,
+            ascending.keys, ascending.on, ascending.rows, barred, *part, sides.get(False, _NO_POSITIONS),
+            sides.get(True, _NO_POSITIONS), other.on, linked.before, linked.after, linked.behind_rows,
+            linked.ahead_rows, wanted, places, limits, floating, later, pointers, counts,
         )  # fmt: skip
         return counts
 
@@ -142,6 +149,68 @@ def merge(
         counters += counts
         counters[asof.FIRST_TIED] = min((first for first in firsts if first >= 0), default=-1)
     return counters
+
+
+def _match_once(
+    rows: Ascending,
+    other: Ascending,
+    left: LeftCodes,
+    right: RightRows,
+    direction: Direction,
+    key_count: int,
+    pointers: Ints,
+    context: JoinContext,
+) -> None:
+    """Write the one match of each left row in one direction."""
+    if len(rows.on) < len(pointers):
+        pointers[:] = NOWHERE
+    is_in_order = len(rows.on) == len(pointers) and not len(rows.rows)
+    positions = pointers if is_in_order else _positions_of(rows)
+    _nearest(rows, other, direction, key_count, context, positions)
+    if right.by:
+        linked = _Linked.of(other, right, [direction], key_count, 1, context)
+        numbers = linked.ahead_rows if direction.forward else linked.behind_rows
+    else:
+        numbers = _numbers(other, right)
+        # The nearest row behind is the last of its ties, which wins if no column decides.
+        if other.repeats and (right.ties != "ignore" or right.first or direction.forward):
+            _decide_matches(positions, other, right, numbers, context)
+    limits = np.asarray(left.limits, np.uint64)
+    is_unlimited = len(limits) == 1 and limits[0] == _NO_LIMIT
+    if is_in_order and is_unlimited and not len(numbers) and not len(rows.keys):
+        return
+    floating = right.coder.domain.kind == "float"
+
+    def choose(part: tuple[int, int]) -> None:
+        kernels.choose_single(
+            rows.keys, rows.on, rows.rows, *part, positions, other.on, numbers, limits, floating, pointers
+        )
+
+    context.threads.run(choose, slices(len(rows.on), context.threads.count, least=_SLICE_LEAST))
+
+
+def _decide_matches(positions: Ints, other: Ascending, right: RightRows, numbers: Codes, context: JoinContext) -> None:
+    """Replace matches that tie with other right rows by the winners, where all rows have one key."""
+    room = len(other.on) // 2 + 1
+    tied, starts = np.empty(len(other.on), np.int64), np.empty(room + 1, np.int64)
+    firsts = np.empty(room, np.int64)
+    count = ties.list_tied_matches(positions, other.on, tied, starts, firsts)
+    starts, firsts = starts[: count + 1], firsts[:count]
+    tied = tied[: starts[-1]]
+    if not count:
+        return
+    rows = numbers[tied].astype(np.int64) if len(numbers) else tied
+    keys = [rows] if right.ties == "ignore" else tie_keys(right.source, right.tie_columns, rows, context)
+    ties.decide_matches(starts, tied, _table_of(keys), right.first, firsts, positions)
+
+
+def _table_of(keys: list[Ints]) -> IntTable:
+    return keys[0].reshape(1, -1) if len(keys) == 1 else np.stack(keys)
+
+
+def _positions_of(rows: Ascending) -> Ints:
+    """Return room for a position of each row."""
+    return pooled_array(len(rows.on), np.int64)
 
 
 @dataclass(frozen=True)
@@ -174,16 +243,17 @@ class _Linked:
     ) -> _Linked:
         """Return the links, and the rows with ties broken."""
         before, after = _NO_ROWS, _NO_ROWS
+        keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
         if places > 1:
             before, after = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
-            kernels.link(rows.keys, _latest(key_count), before, after)
+            kernels.link(keys, _latest(key_count), before, after)
         numbers = _numbers(rows, right)
         looks_ahead = any(direction.forward for direction in directions)
         # From the end, the last row of a run is met first in table order, which is all that such a join needs.
         if not rows.repeats or (right.ties == "ignore" and not right.first and not looks_ahead):
             return cls(before, after, numbers, numbers)
         positions, heads = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
-        count = kernels.list_ties(rows.keys, rows.on, _latest(key_count), positions, heads)
+        count = ties.list_ties(keys, rows.on, _latest(key_count), positions, heads)
         if count == 0:
             return cls(before, after, numbers, numbers)
         positions, heads = positions[:count], heads[:count]
@@ -194,8 +264,8 @@ class _Linked:
         numbers = numbers if len(numbers) else np.arange(len(rows.on), dtype=np.int32)
         tied = numbers[positions]
         if right.ties != "ignore":
-            keys = tie_keys(right.source, right.tie_columns, tied.astype(np.int64), context)
-            tied = tied[_order_of_runs(starts, [~key for key in keys] if right.first else keys, heads, context)]
+            by = tie_keys(right.source, right.tie_columns, tied.astype(np.int64), context)
+            tied = tied[_order_of_runs(starts, [~key for key in by] if right.first else by, heads, context)]
         winner_last = right.ties != "ignore" or not right.first
         # Of each run the winner stands last where rows are looked at from the end, and first where from the start.
         behind = _placed(numbers, positions, starts, tied, turned=not winner_last)
@@ -216,7 +286,7 @@ def _placed(numbers: Codes, positions: Codes, starts: Ints, tied: Codes, *, turn
 def _order_of_runs(starts: Ints, keys: list[Ints], heads: Codes, context: JoinContext) -> Ints:
     """Return the order of rows by their run, and within it by their keys."""
     order = np.empty(len(heads), np.int64)
-    if kernels.order_short_runs(starts, np.stack(keys), order):
+    if ties.order_short_runs(starts, _table_of(keys), order):
         return order
     return order_of([heads.astype(np.int64), *keys], context).astype(np.int64)
 
@@ -229,19 +299,19 @@ def _numbers(rows: Ascending, right: RightRows) -> Codes:
     return numbers[rows.rows] if len(rows.rows) else numbers
 
 
-def _nearest(left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext) -> Codes:
-    """Return the nearest position of each left row in a direction."""
-    positions = np.empty(len(left.on), np.int32)
-    one_key = key_count == 1 and not (right.keys == EMPTY).any()
+def _nearest(
+    left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext, positions: Ints
+) -> Ints:
+    """Write the nearest position of each left row in a direction, and return the positions."""
 
     def find(part: tuple[int, int]) -> None:
-        if one_key:
-            kernels.nearest_without_keys(left.on, *part, right.on, direction.forward, direction.strict, positions)
+        if len(right.keys):
+            kernels.nearest_positions(
+                left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict,
+                _latest(key_count + 1), positions,
+            )  # fmt: skip
             return
-        kernels.nearest_positions(
-            left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict,
-            _latest(key_count + 1), positions,
-        )  # fmt: skip
+        kernels.nearest_without_keys(left.on, *part, right.on, direction.forward, direction.strict, positions)
 
     context.threads.run(find, slices(len(left.on), context.threads.count, least=_SLICE_LEAST))
     return positions
@@ -254,7 +324,4 @@ def _latest(places: int) -> Codes:
 def _order_of(on: Ints, context: JoinContext) -> int:
     """Return whether values descend or repeat, as the kernel does."""
     parts = slices(len(on), context.threads.count, least=_SLICE_LEAST)
-    order = 0
-    for found in context.threads.map(lambda part: kernels.order_of_values(on, *part), parts):
-        order |= found
-    return order
+    return reduce(or_, context.threads.map(lambda part: kernels.order_of_values(on, *part), parts), 0)

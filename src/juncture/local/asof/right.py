@@ -123,7 +123,7 @@ class RightRows:
 def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Rows]:
     """Return key code, ``on`` code, and known code if that matters, of the rows of some parts.
 
-    Rows that are never known have no key; their keys are returned last.
+    Rows that are never known have no key; their keys are returned last. No codes are returned if all rows have one key.
     """
     sizes = [right.source.part_rows[part] for part in parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -133,15 +133,18 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     on = np.empty(total, np.int64) if whole is None else whole[0]
     known = np.empty(total * (right.available_at is not None), np.int64)
     unavailable = [np.zeros(0, np.int32)]
+    has_one_key = [not right.by and right.available_at is None] * len(parts)
 
     def load_part(number: int) -> int:
         part, first = parts[number], int(starts[number])
         for batch in right.batches(part):
             rows = slice(first, first + batch.num_rows)
             if whole is None:
-                right.encode(batch, keys[rows], on[rows])
+                on[rows], valid = right.coder.encode(batch.column(right.on))
             else:
-                right.find_keys(batch, keys[rows], None if whole[1] is None else whole[1][rows])
+                valid = None if whole[1] is None else whole[1][rows]
+            right.find_keys(batch, keys[rows], valid)
+            has_one_key[number] = has_one_key[number] and valid is None
             if right.available_at is not None:
                 unavailable.append(right.encode_known(batch, keys[rows], known[rows]))
             first = rows.stop
@@ -151,7 +154,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     for rows in context.threads.map(load_part, range(len(sizes))):
         done += rows
         advance(done, total)
-    return keys, on, known, np.concatenate(unavailable)
+    return keys[:0] if all(has_one_key) else keys, on, known, np.concatenate(unavailable)
 
 
 def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:

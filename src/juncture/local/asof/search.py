@@ -29,6 +29,7 @@ from juncture.local.asof.prune import useful_parts
 from juncture.local.asof.right import Direction, RightRows
 from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
 from juncture.spec.asof import ResolvedAsof
@@ -214,7 +215,7 @@ class Search:
         DataError
             If a file cannot be read, or ``ties="error"`` and a tie has to be decided.
         """
-        pointers = np.full((self._left.num_rows, self._wanted), kernels.NOWHERE, np.int64)
+        pointers = pooled_array(self._left.num_rows * self._wanted, np.int64).reshape(-1, self._wanted)
         codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
         counts: Counter[str] = Counter()
         for piece in pieces(self._left, self.row_bytes, room_bytes):
@@ -284,11 +285,13 @@ class Search:
         with self._context.progress.during("left"):
             left = read_codes(self._join, self._left, piece, self._coder, self._context)
         with self._context.progress.during("right"):
-            right = self._prepare(left.keys, lambda: left.on[left.codes != EMPTY], left.limits)
+            right = self._prepare(
+                left.keys, lambda: left.on[left.codes != EMPTY] if len(left.codes) else left.on, left.limits
+            )
             later = self._join.spec.prefer == "later"
             counts = merge(left, right, self._directions, self._wanted, self._places, later, pointers, self._context)
         self._check_ties(piece, counts)
-        return {"matched": int(counts[kernels.MATCHED]), "tied": int(counts[kernels.TIED])}
+        return {"tied": int(counts[kernels.TIED])}
 
     def _values(self, left: str, right: str) -> Iterator[pa.Array]:
         for source, column in ((self._left, left), (self._right, right)):
@@ -363,6 +366,7 @@ class Search:
         none = np.empty((0, self._places, 2), np.int64)
         sides = {direction.forward: found for direction, found in zip(self._directions, best, strict=True)}
         behind, ahead = sides.get(False, none), sides.get(True, none)
+        pointers[:] = kernels.NOWHERE
         counters = np.zeros(kernels.COUNTERS, np.int64)
         counters[kernels.FIRST_TIED] = -1
         if len(left.slots) == 0:

@@ -1,0 +1,181 @@
+"""Ties: right rows that are equal by key and ``on``, found in their ascending order and decided by further keys.
+
+Right rows at 1, 4, 4, 9 of one key, and left rows that match those at positions 0, 2, 2, 3::
+
+    list_tied_matches  runs start at [0, 2] of the tied positions [1, 2], and the first left row of the run is 1
+    decide_matches     with keys [7, 5] the run's winner is position 1, so the matches become 0, 1, 1, 3
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, IntTable
+from juncture.kernels.asof import NOWHERE
+from juncture.kernels.compiled import compiled
+from juncture.kernels.hash_table import EMPTY
+
+_SHORT = 32
+
+
+@compiled
+def list_tied_matches(positions: Ints, on: Ints, tied: IntsOut, starts: IntsOut, rows: IntsOut) -> int:
+    """List the right rows that tie for a match where all rows have one key, and return how many runs they form.
+
+    Parameters
+    ----------
+    positions
+        The match of each left row, in the order of the left ``on``; negative where there is none. All matches in a run
+        of equal right rows are the same row.
+    on
+        The ``on`` code of the right row at each position.
+    tied
+        Out: the positions of tied rows, run by run, ascending.
+    starts
+        Out: the place in `tied` of each run's first row, and after the last run their number.
+    rows
+        Out: for each run, the first left row that matches it.
+
+    Notes
+    -----
+    Linear in the left rows; the right rows are read in order, around matches only.
+    """
+    count, total = 0, 0
+    previous = np.int64(NOWHERE)
+    last = np.int64(len(on) - 1)
+    for row in range(len(positions)):
+        position = max(positions[row], np.int64(0))
+        # Both neighbours are looked at before anything else, since most matches have no tie. An index without a sign
+        # need not be checked for one.
+        value = on[np.uint64(position)]
+        is_tied = np.uint8(on[np.uint64(max(position - 1, 0))] == value) & np.uint8(position > 0)
+        is_tied |= np.uint8(on[np.uint64(min(position + 1, last))] == value) & np.uint8(position < last)
+        if is_tied == 0 or positions[row] < 0 or position == previous:
+            continue
+        previous = position
+        first, end = position, position
+        while first > 0 and on[first - 1] == value:
+            first -= 1
+        while end < last and on[end + 1] == value:
+            end += 1
+        starts[count] = total
+        rows[count] = row
+        count += 1
+        for other in range(first, end + 1):
+            tied[total] = other
+            total += 1
+    starts[count] = total
+    return count
+
+
+@compiled
+def decide_matches(starts: Ints, tied: Ints, keys: IntTable, least: bool, rows: Ints, positions: IntsOut) -> None:
+    """Replace the matches that tie by the winners of their runs.
+
+    Parameters
+    ----------
+    starts, tied, rows, positions
+        As from `list_tied_matches`.
+    keys
+        ``[key, place in tied]``, the most significant key first.
+    least
+        Whether the row with the least keys wins, rather than the greatest.
+    """
+    for run in range(len(rows)):
+        winner = starts[run]
+        for place in range(starts[run] + 1, starts[run + 1]):
+            for key in range(len(keys)):
+                if keys[key, place] != keys[key, winner]:
+                    if (keys[key, place] < keys[key, winner]) == least:
+                        winner = place
+                    break
+        row = rows[run]
+        position = positions[row]
+        while row < len(positions) and positions[row] == position:
+            positions[row] = tied[winner]
+            row += 1
+
+
+@compiled
+def list_ties(keys: Codes, on: Ints, latest: CodesOut, positions: CodesOut, heads: CodesOut) -> int:
+    """List the positions of rows that are equal by key and ``on``, and return how many there are.
+
+    Parameters
+    ----------
+    keys, on
+        Key code and ``on`` code of the right row at each position.
+    latest
+        Scratch: a place for each key code, filled with `NOWHERE`.
+    positions, heads
+        Out: each such position, and the first one that it is equal to; those of one head ascend. There has to be room
+        for all positions.
+
+    Notes
+    -----
+    Only rows whose ``on`` is that of a neighbour are looked at: one comparison for each of the others.
+    """
+    count = 0
+    start = 0
+    while start + 1 < len(on):
+        if on[start + 1] != on[start]:
+            start += 1
+            continue
+        position = start
+        while position < len(on) and on[position] == on[start]:
+            key = keys[position]
+            if key != EMPTY:
+                # The first position of the key in this run; below -1 once it is listed.
+                entry = np.int64(latest[key])
+                head = entry if entry >= NOWHERE else -2 - entry
+                if head < start:
+                    latest[key] = position
+                else:
+                    if entry == head:
+                        positions[count] = head
+                        heads[count] = head
+                        latest[key] = -2 - head
+                        count += 1
+                    positions[count] = position
+                    heads[count] = head
+                    count += 1
+            position += 1
+        start = position
+    return count
+
+
+@compiled
+def order_short_runs(starts: Ints, keys: IntTable, order: IntsOut) -> bool:
+    """Order the rows within runs by several keys each, and return whether all runs are short enough for that.
+
+    Parameters
+    ----------
+    starts
+        The first row of each run, and the number of rows at the end.
+    keys
+        ``[key, row]``, the most significant key first.
+    order
+        Out: the rows, those of each run ascending by their keys.
+
+    Notes
+    -----
+    Insertion sort: most runs of tied rows have two rows.
+    """
+    for run in range(len(starts) - 1):
+        first, end = starts[run], starts[run + 1]
+        if end - first > _SHORT:
+            return False
+        for row in range(first, end):
+            place = row
+            while place > first:
+                other = order[place - 1]
+                is_less = False
+                for key in range(len(keys)):
+                    if keys[key, row] != keys[key, other]:
+                        is_less = keys[key, row] < keys[key, other]
+                        break
+                if not is_less:
+                    break
+                order[place] = other
+                place -= 1
+            order[place] = row
+    return True

@@ -1,0 +1,68 @@
+"""Ties among right rows, against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from juncture.kernels import asof, ties
+from juncture.kernels.hash_table import EMPTY
+
+KEYS = 3
+VALUES = st.integers(-4, 4)
+ROWS = st.lists(st.tuples(VALUES, st.sampled_from([EMPTY, *range(KEYS)])), max_size=14).map(sorted)
+
+
+@given(rows=ROWS)
+def test_ties_of_each_key(rows):
+    keys, on = np.array([key for _, key in rows], np.int32), np.array([value for value, _ in rows], np.int64)
+    positions, heads = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    count = ties.list_ties(keys, on, np.full(KEYS, asof.NOWHERE, np.int32), positions, heads)
+    runs = {row: [i for i, other in enumerate(rows) if other == row] for row in rows if row[1] != EMPTY}
+    expected = {run[0]: run for run in runs.values() if len(run) > 1}
+    listed: dict[int, list[int]] = {}
+    for position, head in zip(positions[:count].tolist(), heads[:count].tolist(), strict=True):
+        listed.setdefault(head, []).append(position)
+    assert listed == expected
+
+
+@given(
+    rows=st.lists(st.tuples(VALUES, VALUES, VALUES), min_size=1, max_size=14).map(sorted),
+    matches=st.lists(st.integers(-1, 13), max_size=20).map(sorted),
+    forward=st.booleans(),
+    least=st.booleans(),
+)
+def test_matches_are_decided_among_ties(rows, matches, forward, least):
+    on = np.array([value for value, *_ in rows], np.int64)
+    # As from a search: of equal rows all left rows match the last one, or the first one.
+    edge = "left" if forward else "right"
+    values = [rows[min(match, len(rows) - 1)][0] for match in matches if match >= 0]
+    found = [np.searchsorted(on, value, edge) - (not forward) for value in values]
+    positions = np.array([-1] * matches.count(-1) + found, np.int64)
+    tied, starts, firsts = (
+        np.empty(len(rows), np.int64),
+        np.empty(len(rows) + 1, np.int64),
+        np.empty(len(rows), np.int64),
+    )
+    count = ties.list_tied_matches(positions, on, tied, starts, firsts)
+    total = starts[count]
+    keys = np.array([[*rows[position][1:], position] for position in tied[:total]], np.int64).reshape(-1, 3).T.copy()
+    decided = positions.copy()
+    ties.decide_matches(starts[: count + 1], tied[:total], keys, least, firsts[:count], decided)
+    for position, winner in zip(positions.tolist(), decided.tolist(), strict=True):
+        equal = [(*rows[i][1:], i) for i in range(len(rows)) if position >= 0 and rows[i][0] == rows[position][0]]
+        assert winner == ((min if least else max)(equal)[-1] if equal else position)
+
+
+@given(runs=st.lists(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5), max_size=5))
+@example(runs=[[(0, 0)] * 33])
+def test_rows_are_ordered_within_short_runs(runs):
+    starts = np.cumsum([0, *map(len, runs)]).astype(np.int64)
+    rows = [row for run in runs for row in run]
+    keys = np.array(rows, np.int64).reshape(-1, 2).T.copy()
+    order = np.empty(len(rows), np.int64)
+    assert ties.order_short_runs(starts, keys, order) == all(len(run) <= 32 for run in runs)
+    if all(len(run) <= 32 for run in runs):
+        assert [rows[i] for i in order] == [row for run in runs for row in sorted(run)]
+        assert sorted(order.tolist()) == list(range(len(rows)))
