@@ -157,19 +157,18 @@ def test_a_mark_may_name_columns_that_the_result_has_not_and_rows_may_lack_a_val
     assert [row[-2:] for row in resolved("right", [unmatched, *marks])] == [(2, 20)]
 
 
-def test_rows_of_a_partition_are_numbered_across_contents_and_read_by_mask():
+def test_rows_of_a_partition_are_in_order_across_contents_and_read_by_mask():
     tables = [read_table(f"k: string | t: int64\na | {first}\nb | {first + 1}") for first in (0, 10, 20)]
     contents = (Content.OWNED, Content.COPY, Content.OWNED)
     sent = write_packets(Packet(5, content, table, "left") for content, table in zip(contents, tables, strict=True))
     with join_context(threads=1, memory_bytes=100_000) as context:
         partition = PartitionRows.of(RESOLVED, sent, context)
-        rows = partition.rows("left", Content.OWNED, Content.COPY, numbered=True)
+        rows = partition.rows("left", Content.OWNED, Content.COPY)
         assert partition.target == 5
         assert partition.count("left", Content.COPY) == 2
         assert partition.count("right", Content.OWNED) == 0
         read = pa.concat_tables(rows.tables())
         assert read["t"].to_pylist() == [0, 1, 20, 21, 10, 11]
-        assert read[rows.schema.names[-1]].to_pylist() == list(range(6))
         wanted = read["t"].to_numpy() % 10 == 1
         assert [table.column_names for table in rows.filter(wanted)] == [["k", "t"]] * 2
         assert [row for table in rows.filter(wanted) for row in table["t"].to_pylist()] == [1, 21, 11]

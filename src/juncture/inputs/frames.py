@@ -6,7 +6,7 @@ without an Arrow type are returned unchanged. Results for Arrow tables need no c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -16,7 +16,7 @@ import pyarrow.types as pat
 
 from juncture.kernels.array_types import Ints
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import OutputColumn, Side
+from juncture.spec.schema import SIDES, Side
 
 Schemas = tuple[pa.Schema, pa.Schema]
 
@@ -43,7 +43,7 @@ class Joined:
 
 
 class Frame(Protocol):
-    """A library's table that selects its own rows. The last column of `table` is the row number."""
+    """A library's table that selects its own rows."""
 
     table: pa.Table
 
@@ -77,13 +77,6 @@ def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, data_type)
 
 
-def free_name(taken: Collection[str], name: str) -> str:
-    """Return a name that is not taken."""
-    while name in taken:
-        name += "_"
-    return name
-
-
 def with_numbers(join: Resolved, left: str | None, right: str | None) -> Resolved:
     """Return a join whose schemas end with row number columns of these names; None adds none."""
     schemas = {"left_schema": (join.left_schema, left), "right_schema": (join.right_schema, right)}
@@ -109,7 +102,7 @@ class ArrowAnswer:
         run = with_numbers(join, left_number, right_number)
         if not schema.names:
             # Without columns, rows cannot be counted.
-            run = replace(run, output=(OutputColumn("row number", "left", run.left_schema.names[-1]),))
+            run = replace(run, numbered=("left",))
         return cls(run, schema)
 
     def table(self, batches: Iterable[pa.RecordBatch]) -> pa.Table:
@@ -129,8 +122,8 @@ class ArrowAnswer:
 class FrameAnswer:
     """The result as a table of the left input's library.
 
-    `join` is the requested join; `run` returns row numbers. `right` is None if it is of another library. `schema` is
-    that of `run`; `fields` are the columns without row numbers.
+    `join` is the requested join; `run` returns row numbers after the columns that frames do not select. `right` is None
+    if it is of another library. `schema` is that of `run`; `fields` are the columns without row numbers.
     """
 
     join: Resolved
@@ -141,25 +134,30 @@ class FrameAnswer:
     fields: pa.Schema
 
     @classmethod
-    def of(cls, join: Resolved, given: Schemas, left: Frame, right: Frame | None, right_number: str | None) -> Self:
-        """Return the result of a join of a frame and another table, whose rows may have numbers."""
+    def of(
+        cls,
+        join: Resolved,
+        given: Schemas,
+        left: Frame,
+        right: Frame | None,
+        left_number: str | None,
+        right_number: str | None,
+    ) -> Self:
+        """Return the result of a join of a frame and another table; those without columns have a row number column."""
         right_frame = right if type(right) is type(left) else None
-        numbered = with_numbers(join, left.table.schema.names[-1], right_number)
-        numbers = [_number(numbered, "left")]
+        numbered: tuple[Side, ...] = ("left",)
         if right_frame is not None and any(column.side == "right" for column in join.output):
-            numbers.append(_number(numbered, "right"))
-        others = [
+            numbered = SIDES
+        others = tuple(
             column
             for column in join.output
             if (column.filled_from is not None if column.side == "left" else right_frame is None)
-        ]
+        )
         names = [column.name for column in others] + [each.name for each in join.aggregates]
         described = join.given_back(*given)
         fields = pa.schema([described.field(name) for name in names])
-        run = replace(numbered, output=(*numbers, *others))
-        left_schema = given[0].append(_number_field(left.table.schema.names[-1]))
-        right_schema = given[1] if right_number is None else given[1].append(_number_field(right_number))
-        answer = cls(join, run, left, right_frame, run.given_back(left_schema, right_schema), fields)
+        run = replace(with_numbers(join, left_number, right_number), output=others, numbered=numbered)
+        answer = cls(join, run, left, right_frame, run.given_back(*given), fields)
         # Unsupported types raise before any row is read.
         answer.table([])
         return answer
@@ -167,25 +165,20 @@ class FrameAnswer:
     def table(self, batches: Iterable[pa.RecordBatch]) -> Any:
         """Return the rows of the join."""
         rows = pa.Table.from_batches(batches, self.schema)
-        numbers = len(self.schema) - len(self.fields)
-        left, *right = (_numbers(rows.column(place)) for place in range(numbers))
+        first = len(self.run.output)
+        end = first + len(self.run.numbered)
+        left, *right = (_numbers(column) for column in rows.columns[first:end])
         joined = Joined(
             join=self.join,
             left=left,
             right=right[0] if right else None,
-            columns=pa.Table.from_arrays(rows.columns[numbers:], schema=self.fields),
+            columns=pa.Table.from_arrays(rows.columns[:first] + rows.columns[end:], schema=self.fields),
         )
         return self.left.joined(self.right, joined)
 
 
 def _number_field(name: str) -> pa.Field:
     return pa.field(name, pa.int64())
-
-
-def _number(join: Resolved, side: Side) -> OutputColumn:
-    """Return the output column with a side's row number."""
-    schema = join.left_schema if side == "left" else join.right_schema
-    return OutputColumn(free_name(join.output_schema.names, f"{side} row"), side, schema.names[-1])
 
 
 def _numbers(column: pa.ChunkedArray) -> Ints:

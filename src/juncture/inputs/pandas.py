@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import rows_of
 from juncture.columnar.conversion import converted
 from juncture.errors import DataError, SchemaError
-from juncture.inputs.frames import Joined, free_name, without_runs
+from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
 from juncture.runtime.working_types import given_back, working_type
 from juncture.spec.aggregate import CHOSEN
@@ -62,9 +62,10 @@ class PandasFrame:
                 pass
             if name not in arrays:
                 left_out.append(name)
-        arrays[free_name(arrays, "row number")] = pa.array(np.arange(len(frame)))
         metadata = {LEFT_OUT: json.dumps(left_out)} if left_out else None
-        self.table = pa.table(arrays).replace_schema_metadata(metadata)
+        # A table without columns has rows only if it had columns.
+        table = pa.table(arrays or {"row": np.arange(len(frame))}).select(list(arrays))
+        self.table = table.replace_schema_metadata(metadata)
 
     def joined(self, right: PandasFrame | None, rows: Joined) -> pd.DataFrame:
         """Return the rows of a join as a DataFrame."""

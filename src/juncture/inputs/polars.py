@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import DataError, SchemaError
-from juncture.inputs.frames import Joined, free_name, without_runs
+from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
 from juncture.spec.aggregate import CHOSEN
 from juncture.spec.schema import Side
@@ -32,9 +32,7 @@ class PolarsFrame:
         self._frame = frame
         for name, dtype in frame.schema.items():
             _check_type(name, dtype, side)
-        self.table = frame.to_arrow().append_column(
-            free_name(frame.columns, "row number"), pa.array(np.arange(frame.height))
-        )
+        self.table = frame.to_arrow()
 
     def joined(self, right: PolarsFrame | None, rows: Joined) -> pl.DataFrame:
         """Return the rows of a join as a DataFrame."""

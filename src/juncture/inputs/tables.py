@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.inputs.duckdb import AsRelation
-from juncture.inputs.frames import Frame, free_name
+from juncture.inputs.frames import Frame
 from juncture.inputs.kinds import ACCEPTED, is_from, type_name
 from juncture.spec.schema import Side
 
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 """Batches of a dataset that are read ahead: fewer than Arrow's default, because memory is limited."""
+
+_NUMBER = "row number"
 
 
 def unchanged(answer: Any) -> Any:
@@ -32,7 +34,7 @@ class Given:
     Attributes
     ----------
     number
-        The column with row numbers, last in the table and not in `schema`; None if there is none.
+        The column with row numbers of a table without other columns, not in `schema`; None if there are others.
     table, batches
         The rows: in memory, or a function that yields them.
     is_stream
@@ -93,31 +95,27 @@ def _stream(table: Any, side: Side) -> pa.RecordBatchReader:
 
 
 def _of_frame(frame: Frame) -> Given:
-    number = frame.table.schema.names[-1]
-    schema = frame.table.schema
-    return Given(schema=schema.remove(len(schema) - 1), number=number, table=frame.table, frame=frame)
+    return replace(_of_table(frame.table), frame=frame)
 
 
 def _of_table(table: pa.Table) -> Given:
     """Return a table. Without columns, it gets row numbers, because its slices would lose their number of rows."""
     if table.schema.names:
         return Given(schema=table.schema, table=table)
-    number = free_name((), "row number")
-    numbered = table.append_column(number, pa.array(np.arange(table.num_rows)))
-    return Given(schema=table.schema, number=number, table=numbered)
+    numbered = table.append_column(_NUMBER, pa.array(np.arange(table.num_rows)))
+    return Given(schema=table.schema, number=_NUMBER, table=numbered)
 
 
 def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> Given:
     """Return a stream. Without columns, it gets row numbers."""
     if schema.names:
         return Given(schema=schema, batches=batches, is_stream=is_stream)
-    number = free_name((), "row number")
 
     def numbered() -> Iterator[pa.RecordBatch]:
         for batch in batches():
-            yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[number])
+            yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[_NUMBER])
 
-    return Given(schema=schema, number=number, batches=numbered, is_stream=is_stream)
+    return Given(schema=schema, number=_NUMBER, batches=numbered, is_stream=is_stream)
 
 
 def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:

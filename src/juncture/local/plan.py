@@ -143,7 +143,8 @@ def plan(
     as_arrow = ArrowAnswer.of(resolved, schemas, ours.given.number, theirs.given.number)
     answer: ArrowAnswer | FrameAnswer = as_arrow
     if ours.given.frame is not None:
-        answer = FrameAnswer.of(resolved, schemas, ours.given.frame, theirs.given.frame, theirs.given.number)
+        frames, numbers = (ours.given.frame, theirs.given.frame), (ours.given.number, theirs.given.number)
+        answer = FrameAnswer.of(resolved, schemas, *frames, *numbers)
     join = answer.run
     given = stats or Stats()
     looked = (

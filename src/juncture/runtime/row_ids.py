@@ -14,7 +14,7 @@ from juncture.columnar.arrays import array_of, plain, raw_values
 from juncture.kernels.array_types import Ints
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, nulls
-from juncture.spec.resolved import Resolved
+from juncture.spec.resolved import ROW_NUMBERS, Resolved
 from juncture.spec.schema import OutputColumn, Side
 
 Join = TypeVar("Join", bound=Resolved)
@@ -124,10 +124,14 @@ class NumberedJoin(Generic[Join]):
 
     def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield output rows without their number, in the output types."""
+        numbers = {ROW_NUMBERS[side]: side for side in self.numbered}
         try:
-            shown = list(self.output)[: len(self.output) - len(self.numbered)]
-            arrays = [encoded(batch.column(field.name), field.type) for field in shown]
-            arrays += [self._row_numbers(batch, side) for side in self.numbered]
+            arrays = [
+                self._row_numbers(batch, numbers[field.name])
+                if field.name in numbers
+                else encoded(batch.column(field.name), field.type)
+                for field in self.output
+            ]
         except pa.ArrowInvalid:
             # Small dictionary indices limit the number of values, so the batch is split.
             middle = batch.num_rows // 2

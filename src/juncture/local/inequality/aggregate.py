@@ -19,6 +19,7 @@ from juncture.local.output.batches import taken
 from juncture.local.output.pairs import PAIRS_MOST, BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
+from juncture.runtime.row_ids import number_column
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
@@ -102,7 +103,7 @@ def stream_aggregates(
     shown = [column.source for column in join.output]
     columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
 
-    def folded(batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+    def folded(first: int, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
         states = [fold.start(batch.num_rows) for fold in (counter, *folds)]
         for each, places in probers:
             _add([(counter, *folds)[place] for place in places], [states[place] for place in places], batch, each)
@@ -110,16 +111,17 @@ def stream_aggregates(
         if join.how == "inner":
             rows = np.flatnonzero(states[0] > 0).astype(np.int32)
         results = [fold.finish(state, rows) for state, fold in zip(states[1:], folds, strict=True)]
-        table = pa.table([*taken(batch, shown, rows), *results], schema=join.output_schema)
+        numbers = [number_column(left.row_numbers(first + rows.astype(np.int64))) for _ in join.numbered]
+        table = pa.table([*taken(batch, shown, rows), *numbers, *results], schema=join.output_schema)
         batches: list[pa.RecordBatch] = table.to_batches()
         return batches
 
-    def piece_by_piece(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        for piece in _pieces(batch, prober):
-            yield from folded(piece)
+    def piece_by_piece(first: int, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        for start, piece in _pieces(batch, prober):
+            yield from folded(first + start, piece)
 
     made = piece_by_piece if any(fold.grows for fold in folds) else folded
-    reading = read_through(left, lambda _, batch: made(batch), context, "left", columns=columns, coded=prober.coded)
+    reading = read_through(left, made, context, "left", columns=columns, coded=prober.coded)
     for batches in reading:
         yield from batches
 
@@ -136,7 +138,7 @@ def _probers(aggregates: tuple[Aggregate, ...], prober: Prober) -> list[tuple[Pr
     return [(prober, whole), *((windows[name], places) for name, places in named.items())]
 
 
-def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[pa.RecordBatch]:
+def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Cut a batch where its rows have as many matches, at most, as are made at once."""
     spans = spans_of(batch, prober.find(batch), prober.right)
     assert spans.match_spans.rows is not None
@@ -144,7 +146,7 @@ def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[pa.RecordBatch]:
     parts = (np.cumsum(counts) // _LISTED_MOST).astype(np.int64)
     edges = [0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), batch.num_rows]
     for first, end in pairwise(edges):
-        yield batch.slice(first, end - first)
+        yield first, batch.slice(first, end - first)
 
 
 def folds_of(

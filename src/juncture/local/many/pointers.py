@@ -17,14 +17,12 @@ from juncture.local.equi.join import EquiAlgorithm
 from juncture.local.many.spine import Spine
 from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.many import Duplicates
-from juncture.spec.schema import OutputColumn
 
 NOWHERE = -1
 """The right row of a row of the spine without a match."""
@@ -143,13 +141,9 @@ def equal_pointers(
     DataError
         As `lookup_pointers` does.
     """
-    numbered = NumberedJoin.of(replace(join, how="inner", output=()), left, right)
-    number = numbered.number
-    pair = OutputColumn(number, "left", number), OutputColumn(f"right {number}", "right", number)
-    by_number = replace(numbered.join, output=pair)
-    batches = list(equi.execute(by_number, numbered.left, numbered.right, algorithm, context))
-    pairs = pa.Table.from_batches(batches, by_number.output_schema)
-    ours, theirs = pairs.column(0).to_numpy(), pairs.column(1).to_numpy() - left.num_rows
+    pairs = replace(join, how="inner").row_pairs()
+    rows = pa.Table.from_batches(list(equi.execute(pairs, left, right, algorithm, context)), pairs.output_schema)
+    ours, theirs = rows.column(0).to_numpy(), rows.column(1).to_numpy()
     times = np.bincount(ours, minlength=left.num_rows)
     repeated = times > 1
     pointers = np.full(left.num_rows, NOWHERE, np.int64)
@@ -158,8 +152,8 @@ def equal_pointers(
         if duplicates == "error":
             raise _several(join, left, int(np.flatnonzero(repeated)[0]), context)
         here = repeated[ours]
-        rows, owners = _greatest(theirs[here], ours[here], join, right, context)
-        pointers[owners] = rows
+        greatest, owners = _greatest(theirs[here], ours[here], join, right, context)
+        pointers[owners] = greatest
     return pointers
 
 

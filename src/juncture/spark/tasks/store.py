@@ -17,10 +17,6 @@ from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
-# A name that cannot clash with the user's columns.
-NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}
-"""The column with the row numbers of a partition."""
-
 _PART_ROWS = 1 << 18
 
 _PART_SHARE = 1 / 8
@@ -94,16 +90,13 @@ class PacketStore:
 
 
 class ChainedRows(Source):
-    """The rows of some stores in sequence, with a column `number` of row numbers unless it is empty."""
+    """The rows of some stores in sequence."""
 
-    def __init__(self, stores: Sequence[PacketStore], number: str = "") -> None:
-        schema = stores[0].schema
-        self.schema = schema.append(pa.field(number, pa.int64())) if number else schema
+    def __init__(self, stores: Sequence[PacketStore]) -> None:
+        self.schema = stores[0].schema
         self._parts = [(store, part) for store in stores for part in range(len(store.part_rows))]
         self.part_rows = [store.part_rows[part] for store, part in self._parts]
         self._stores = stores
-        self._stored = schema.names
-        self._number = number
 
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
@@ -111,7 +104,7 @@ class ChainedRows(Source):
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the approximate bytes of some columns."""
-        return sum(store.bytes_of([name for name in columns if name != self._number]) for store in self._stores)
+        return sum(store.bytes_of(columns) for store in self._stores)
 
     def tables(self) -> Iterator[pa.Table]:
         """Yield all rows, part by part."""
@@ -119,25 +112,21 @@ class ChainedRows(Source):
             yield self._part(part, self.schema.names)
 
     def take(self, rows: Ints) -> Iterator[pa.Table]:
-        """Yield the rows of ascending numbers, part by part and without their numbers."""
+        """Yield the rows of ascending numbers, part by part."""
         for part in range(len(self.part_rows)):
             start, end = self.bounds[part], self.bounds[part + 1]
             wanted = rows[np.searchsorted(rows, start) : np.searchsorted(rows, end)]
             if len(wanted):
-                yield self._part(part, self._stored).take(wanted - start)
+                yield self._part(part, self.schema.names).take(wanted - start)
 
     def filter(self, wanted: Mask) -> Iterator[pa.Table]:
-        """Yield the rows of a mask, part by part and without their numbers."""
+        """Yield the rows of a mask, part by part."""
         return self.take(np.flatnonzero(wanted))
 
     def _part(self, part: int, columns: Sequence[str]) -> pa.Table:
         store, inner = self._parts[part]
         # A table without columns has no rows.
-        table = store.part(inner, [name for name in columns if name != self._number] or self._stored[:1])
-        if self._number in columns:
-            numbers = np.arange(self.bounds[part], self.bounds[part + 1])
-            table = table.append_column(self._number, pa.array(numbers, pa.int64()))
-        return table.select(list(columns))
+        return store.part(inner, list(columns) or self.schema.names[:1]).select(list(columns))
 
 
 class PartitionRows:
@@ -175,9 +164,9 @@ class PartitionRows:
         for store in self._stores.values():
             store.finish()
 
-    def rows(self, side: Side, *contents: Content, numbered: bool = False) -> ChainedRows:
-        """Return rows of a side by content, with a column of row numbers if `numbered`."""
-        return ChainedRows([self._stores[side, content] for content in contents], NUMBERS[side] if numbered else "")
+    def rows(self, side: Side, *contents: Content) -> ChainedRows:
+        """Return rows of a side by content."""
+        return ChainedRows([self._stores[side, content] for content in contents])
 
     def count(self, side: Side, *contents: Content) -> int:
         """Return the number of rows of a side with some contents."""

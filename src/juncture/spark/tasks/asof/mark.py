@@ -23,9 +23,10 @@ from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
-from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
+from juncture.spark.tasks.store import ChainedRows, PartitionRows
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.schema import OutputColumn
+from juncture.spec.resolved import ROW_NUMBERS
+from juncture.spec.schema import SIDES
 
 # Names that cannot clash with the user's columns.
 _RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
@@ -43,21 +44,20 @@ class JoinAndMark(PacketStage):
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
         """Yield joined rows, locally unmatched right rows that another partition may have matched, and match marks."""
         partition = PartitionRows.of(self.join, batches, context)
-        left = partition.rows("left", Content.OWNED, numbered=True)
-        right = partition.rows("right", Content.OWNED, Content.COPY, numbered=True)
-        owned = partition.rows("right", Content.OWNED, numbered=True)
+        left = partition.rows("left", Content.OWNED)
+        right = partition.rows("right", Content.OWNED, Content.COPY)
+        owned = partition.rows("right", Content.OWNED)
         ranks = self._ranks(owned)
         shared = np.concatenate([rows for rows, _ in ranks.values()])
         unmatched, matched = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        output = (*self.join.output, *(OutputColumn(name, side, name) for side, name in NUMBERS.items()))
-        numbered = replace(self.join, output=output).over(left.schema, right.schema)
+        numbered = replace(self.join, numbered=SIDES)
         for joined in engine.execute(numbered, left, right, partition.joining):
-            numbers = np.asarray(joined[NUMBERS["right"]].fill_null(-1))
-            is_unmatched = np.asarray(joined[NUMBERS["left"]].is_null())
+            numbers = np.asarray(joined[ROW_NUMBERS["right"]].fill_null(-1))
+            is_unmatched = np.asarray(joined[ROW_NUMBERS["left"]].is_null())
             is_copy = numbers >= owned.num_rows
             waits = is_unmatched & np.isin(numbers, shared)
             ready = joined.filter(pa.array(~waits & ~(is_copy & is_unmatched)))
-            yield Packet(partition.target, Content.OUTPUT, ready.drop_columns(list(NUMBERS.values())))
+            yield Packet(partition.target, Content.OUTPUT, ready.select(range(len(self.join.output))))
             unmatched.append(numbers[waits])
             matched.append(numbers[is_copy & ~is_unmatched])
         for rows in _with_ranks(owned, np.unique(np.concatenate(unmatched)), ranks):
@@ -66,9 +66,9 @@ class JoinAndMark(PacketStage):
 
     def _boundary(self, rows: ChainedRows) -> BoundaryRows:
         """Return the boundary rows among numbered rows."""
-        parts = []
+        parts, first = [], 0
         for table in (rows.schema.empty_table(), *rows.tables()):
-            numbers = np.asarray(table[NUMBERS["right"]])
+            numbers = np.arange(first, first := first + table.num_rows)
             part = BoundaryRows.of(table, self.placement.place(table), self.cuts, numbers)
             parts.append(self.carryover.boundary(part))
         return BoundaryRows.concat(parts)
@@ -81,7 +81,7 @@ class JoinAndMark(PacketStage):
 
     def _marks(self, partition: PartitionRows, matched: Ints) -> Iterator[Packet]:
         """Yield match marks for copies that matched here, to the partitions that own the rows."""
-        copies = self._boundary(partition.rows("right", Content.COPY, numbered=True))
+        copies = self._boundary(partition.rows("right", Content.COPY))
         for seen in self.carryover.sides:
             is_seen = copies.owners < partition.target if seen == "backward" else copies.owners > partition.target
             there = copies.take(np.flatnonzero(is_seen))

@@ -22,10 +22,10 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import row_codes
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
-from juncture.spark.tasks.store import NUMBERS, ChainedRows, PartitionRows
+from juncture.spark.tasks.store import ChainedRows, PartitionRows
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, OutputColumn, Side
+from juncture.spec.schema import Side
 
 
 @dataclass(frozen=True)
@@ -49,34 +49,36 @@ class MarkMatches(PacketStage):
     def _of_side(self, partition: PartitionRows, side: Side) -> Iterator[Packet]:
         how = self.join.how
         if how in ("semi", "anti"):
-            single = partition.rows(side, Content.OWNED, numbered=True)
+            single = partition.rows(side, Content.OWNED)
             matched = self._matched(partition, side, single)
             for rows in single.filter(matched == (how == "semi")):
                 yield Packet(partition.target, Content.OUTPUT, rows)
-        split = partition.rows(side, Content.SPLIT, numbered=True)
+        split = partition.rows(side, Content.SPLIT)
         matched = self._matched(partition, side, split)
         for rows in split.filter(matched) if how == "semi" else ():
             yield Packet(partition.target, Content.OUTPUT, rows)
         for rows in split.filter(~matched):
             yield Packet(partition.target, Content.UNMATCHED, rows, side)
-        copies = partition.rows(side, Content.COPY, numbered=True)
+        copies = partition.rows(side, Content.COPY)
         for rows in copies.filter(self._matched(partition, side, copies)):
             yield from self._marks(side, rows)
 
     def _matched(self, partition: PartitionRows, side: Side, rows: ChainedRows) -> Mask:
         """Return which rows of a side match here."""
         matched = np.zeros(rows.num_rows, np.bool_)
-        other = partition.rows(
-            "right" if side == "left" else "left", Content.OWNED, Content.SPLIT, Content.COPY, numbered=True
-        )
+        other = partition.rows("right" if side == "left" else "left", Content.OWNED, Content.SPLIT, Content.COPY)
         if not len(matched) or not other.num_rows:
             return matched
-        join, left, right = self.join, rows, other
-        if side == "right" and isinstance(join, ResolvedOverlap):
-            join = engine.swapped(join)
-        elif side == "right":
+        if side == "left" or isinstance(self.join, ResolvedOverlap):
+            join = (
+                engine.swapped(self.join) if isinstance(self.join, ResolvedOverlap) and side == "right" else self.join
+            )
+            pairs = replace(join, how="semi", output=(), numbered=("left",))
+            left, right = rows, other
+        else:
+            pairs = replace(self.join, how="inner", output=(), numbered=("right",))
             left, right = other, rows
-        for table in engine.execute(_only_numbers(join, side, left, right), left, right, partition.joining):
+        for table in engine.execute(pairs, left, right, partition.joining):
             matched[np.asarray(table[0])] = True
         return matched
 
@@ -87,12 +89,3 @@ class MarkMatches(PacketStage):
         owners, _ = placement.place(marks).partitions(self.cuts)
         _, once = np.unique(row_codes(marks), return_index=True)
         yield from apart(marks.take(once), owners[once], self.cuts.partitions, Content.MARK, side)
-
-
-def _only_numbers(join: Resolved, side: Side, left: ChainedRows, right: ChainedRows) -> Resolved:
-    """Return a join that returns the row numbers of a side's matched rows, of left rows once each."""
-    number = NUMBERS[side]
-    is_left = number in left.schema.names
-    output = (OutputColumn(number, "left" if is_left else "right", number),)
-    how: How = "semi" if is_left else "inner"
-    return replace(join, how=how, left_schema=left.schema, right_schema=right.schema, output=output)
