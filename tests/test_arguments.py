@@ -155,6 +155,11 @@ WORDS = [
     (jn.join, {"right_keys": "k"}, "right_on="),
     (jn.join_asof, {"leftAsOfColumn": "ts"}, "left_on="),
     (jn.join_asof, {"tolerence": 5}, "Did you mean 'tolerance'?"),
+    (jn.join_range, {"algoritm": "sorted"}, "Did you mean 'algorithm'?"),
+    (jn.join_asof, {"left_order": jn.Order("ts")}, "jn.stream(left, right, spec"),
+    (jn.join_where, {"right_order": jn.Order("ts")}, "jn.stream(left, right, spec"),
+    (jn.join, {"changes": True}, "jn.changes(left, right, spec)"),
+    (jn.join_overlap, {"unmatched_deletes": "count"}, "jn.changes(left, right, spec)"),
 ]  # fmt: skip
 
 
@@ -165,6 +170,11 @@ def test_words_of_other_libraries_get_a_pointer(join, arguments, said):
     message, (name, value) = str(raised.value), next(iter(arguments.items()))
     assert f"{name}={value!r}" in message
     assert said in message
+
+
+def test_plans_refuse_unknown_arguments():
+    with pytest.raises(jn.SpecError, match=r"plan\(\) has no argument algoritm='sorted'.*Did you mean 'algorithm'\?"):
+        jn.plan(LEFT, RIGHT, jn.Equi(on="ts"), algoritm="sorted")
 
 
 class Endless:

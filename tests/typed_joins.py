@@ -26,7 +26,7 @@ def known(
     assert_type(intervals, pd.DataFrame)
     assert_type(jn.join(other, other, on="id"), Any)
     assert_type(jn.stream(spark, spark, jn.Asof(on="ts"), left_order=jn.Order("ts")), pyspark.sql.DataFrame)
-    assert_type(jn.changes(spark, spark, jn.Equi(on="id"), output="debezium"), pyspark.sql.DataFrame)
+    assert_type(jn.changes("dimension", spark, jn.Equi(on="id"), output="debezium"), pyspark.sql.DataFrame)
 
 
 def passed_on(frame: pd.DataFrame, **execution: Unpack[jn.Execution]) -> pd.DataFrame:
@@ -42,3 +42,5 @@ def wrong(frame: pd.DataFrame) -> None:
     jn.join(frame, frame, on="id", memory=0.5)  # type: ignore[call-overload]
     jn.plan(frame, frame, jn.Equi(on="id"), algoritm="hash")  # type: ignore[call-arg]
     jn.plan(frame, frame, jn.Equi(on="id"), lazy="yes")  # type: ignore[arg-type]
+    jn.join_many(frame, {}, memmory="1GB")  # type: ignore[arg-type]
+    jn.interpolate(frame, frame, on="ts", columns="level", sufix="_r")  # type: ignore[arg-type]

@@ -25,6 +25,7 @@ SHORT = {
     "Keys": "str | Expr | list",
     "Prefer": "str",
     "Orders": "Order | list[Order]",
+    "SparkTable": "DataFrame | path",
     "Spec": "Asof | Range | Overlap | Where | Equi",
     "Ties": "str",
     "Windows": "dict",

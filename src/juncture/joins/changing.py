@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import pyarrow as pa
 
 from juncture.joins.planning import check_spec
-from juncture.joins.stream_inputs import are_schemas, check_streams, refuse_on_spark
+from juncture.joins.stream_inputs import SparkTable, are_schemas, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.arguments import check_choice
 from juncture.spec.kinds import Spec
@@ -23,17 +23,8 @@ if TYPE_CHECKING:
 
 @overload
 def changes(
-    left: DataFrame,
-    right: Any,
-    spec: Spec,
-    *,
-    output: ChangeFormat = "weight",
-    unmatched_deletes: Literal["error", "count"] = "error",
-) -> DataFrame: ...
-@overload
-def changes(
-    left: Any,
-    right: DataFrame,
+    left: SparkTable,
+    right: SparkTable,
     spec: Spec,
     *,
     output: ChangeFormat = "weight",
@@ -51,8 +42,8 @@ def changes(
     unmatched_deletes: Literal["error", "count"] = "error",
 ) -> ChangeJoin: ...
 def changes(
-    left: pa.Schema | DataFrame,
-    right: pa.Schema | DataFrame,
+    left: SparkTable | pa.Schema,
+    right: SparkTable | pa.Schema,
     spec: Spec,
     *,
     state: str | PathLike[str] | None = None,
@@ -129,8 +120,8 @@ def changes(
 
 
 def plan_changes(
-    left: Any,
-    right: Any,
+    left: SparkTable,
+    right: SparkTable,
     spec: Spec,
     *,
     output: ChangeFormat = "weight",

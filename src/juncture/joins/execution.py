@@ -56,13 +56,13 @@ class Execution(TypedDict, total=False):
     stats: Stats | None
 
 
-NAMES = Execution.__optional_keys__
+_NAMES = Execution.__optional_keys__
 
 
 def check_execution(function: Callable[..., Any], arguments: Mapping[str, object]) -> None:
     """Refuse unknown arguments of a function that takes `Execution`."""
-    if not arguments.keys() <= NAMES:
-        refuse_unknown(function, {name: arguments[name] for name in arguments if name not in NAMES})
+    if not arguments.keys() <= _NAMES:
+        refuse_unknown(function, {name: arguments[name] for name in arguments if name not in _NAMES})
 
 
 def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, object]) -> None:
@@ -71,6 +71,6 @@ def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, object]) 
         known = list(signature(function).parameters)
         # The last parameter collects the arguments that the function does not name itself.
         if known.pop() == "execution":
-            known += sorted(NAMES)
+            known += sorted(_NAMES)
         hint = argument_hint(name, known) or did_you_mean(name, known)
         raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}", name="JN-ARGUMENT-UNKNOWN")

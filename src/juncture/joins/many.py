@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Never
 
-from juncture.errors import PlanError, SpecError
+from juncture.errors import PlanError
 from juncture.inputs import choose_engine, is_stream
 from juncture.joins.execution import refuse_unknown
 from juncture.joins.planning import check_limits
 from juncture.planner.many import ManyPlan
-from juncture.spec.many import Right, named
+from juncture.spec.many import Right, check_tables, named
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def join_many(
-    spine: Any, tables: Mapping[str, Right], *, spark: Any = None, memory: str | int | None = None, **unknown: Any
+    spine: Any,
+    tables: Mapping[str, Right],
+    *,
+    spark: SparkSession | None = None,
+    memory: str | int | None = None,
+    **unknown: Never,
 ) -> Any:
     """Join several tables to the rows of one table, each with its own kind of join.
 
@@ -70,7 +78,7 @@ def join_many(
 
 
 def plan_many(
-    spine: Any, tables: Mapping[str, Right], *, spark: Any = None, memory: str | int | None = None
+    spine: Any, tables: Mapping[str, Right], *, spark: SparkSession | None = None, memory: str | int | None = None
 ) -> ManyPlan:
     """Plan joins of several tables to one spine without running them.
 
@@ -104,7 +112,7 @@ def plan_many(
     >>> plan.execute().to_pydict()
     {'ts': [5, 9], 'rate': [2.0, 2.5]}
     """
-    rights = _checked(tables)
+    rights = check_tables(tables)
     engines = {}
     for name, right in rights.items():
         if is_stream(spine) or is_stream(right.table):
@@ -126,25 +134,3 @@ def plan_many(
     from juncture.local.resources import resources_here
 
     return in_process.plan(spine, rights, resources_here(memory))
-
-
-def _checked(tables: Any) -> dict[str, Right]:
-    """Return the validated tables."""
-    if not isinstance(tables, Mapping) or not tables:
-        raise SpecError(
-            f"tables={tables!r} ({type(tables).__name__}) is not a mapping of names to tables, or is empty. Expected "
-            f'for example {{"weather": juncture.Right(weather, juncture.Asof(on="ts"))}}.',
-            name="JN-ARGUMENT-TYPE",
-        )
-    for name, right in tables.items():
-        if not isinstance(name, str):
-            raise SpecError(
-                f"tables has the name {name!r} ({type(name).__name__}). Expected a string.", name="JN-ARGUMENT-TYPE"
-            )
-        if not isinstance(right, Right):
-            raise SpecError(
-                f"tables[{name!r}] is a {type(right).__name__}. Expected juncture.Right(table, spec), where spec is "
-                'the join, such as juncture.Asof(on="ts").',
-                name="JN-ARGUMENT-TYPE",
-            )
-    return dict(tables)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Never
 
 from juncture.errors import SpecError
 from juncture.inputs import choose_engine
 from juncture.joins.execution import refuse_unknown
 from juncture.joins.planning import check_limits
 from juncture.spec.distance import Distance
-from juncture.spec.grid import Grid, constant_of
+from juncture.spec.grid import Grid, key_combinations
 from juncture.spec.interpolate import Interpolation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def grid(
@@ -25,8 +25,8 @@ def grid(
     by: str | Sequence[str] | Mapping[str, Sequence[Any]] = (),
     start: Any = None,
     end: Any = None,
-    spark: Any = None,
-    **unknown: Any,
+    spark: SparkSession | None = None,
+    **unknown: Never,
 ) -> Any:
     """Create a regular spine: one row per key and step, from the start to the end of the key.
 
@@ -79,7 +79,7 @@ def grid(
     """
     refuse_unknown(grid, unknown)
     if data is None:
-        data, by = _keys(by, start, end)
+        data, by = key_combinations(by, start, end)
         data = data if spark is None else spark.createDataFrame(data)
     elif isinstance(by, Mapping):
         raise SpecError(
@@ -110,9 +110,9 @@ def interpolate(
     right_by: str | Sequence[str] | None = None,
     tolerance: Distance | tuple[Distance | None, Distance | None] | None = None,
     suffix: str = "_right",
-    spark: Any = None,
+    spark: SparkSession | None = None,
     memory: str | int | None = None,
-    **unknown: Any,
+    **unknown: Never,
 ) -> Any:
     """Interpolate linearly between the right rows before and after each left row.
 
@@ -174,35 +174,3 @@ def interpolate(
     from juncture.local.resources import resources_here
 
     return in_process.interpolate(spec, left, right, resources_here(memory))
-
-
-def _keys(by: Any, start: Any, end: Any) -> tuple[pa.Table, list[str]]:
-    """Return every combination of the key values in ``by``, with a column per key."""
-    if by and not isinstance(by, Mapping):
-        raise SpecError(
-            f'by={by!r} names columns, but data is None. Pass data, or a mapping of values such as by={{"sensor": '
-            f'["a", "b"]}}.',
-            name="JN-ARGUMENT-CONFLICT",
-        )
-    for name, value in (("start", start), ("end", end)):
-        if value is None or isinstance(value, str):
-            raise SpecError(
-                f"{name}={value!r} is not a value, and data is None, so it cannot be read from a column. Pass a "
-                f"value, such as {name}=0 or a datetime.",
-                name="JN-ARGUMENT-CONFLICT",
-            )
-        constant_of(name, value, None)
-    names = list(by)
-    for name in names:
-        if isinstance(by[name], str) or not isinstance(by[name], Sequence):
-            raise SpecError(
-                f"by[{name!r}]={by[name]!r} ({type(by[name]).__name__}) is not a list of values. Expected for example "
-                '["a", "b"].',
-                name="JN-ARGUMENT-TYPE",
-            )
-    if not names:
-        return pa.table({"nothing": pa.array([0])}), []
-    rows = list(product(*by.values()))
-    types = [pa.array(list(values)).type for values in by.values()]
-    columns = [pa.array([row[place] for row in rows], data_type) for place, data_type in enumerate(types)]
-    return pa.table(columns, names=names), names

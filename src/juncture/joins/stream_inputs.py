@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, TypeAlias
+
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
 from juncture.inputs import choose_engine, is_spark_frame, is_stream
 from juncture.joins.planning import check_spec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from juncture.inputs.files import Files
+
+SparkTable: TypeAlias = "DataFrame | Files | str | PathLike[str] | Sequence[str | PathLike[str]]"
+"""A DataFrame, or paths to Parquet files."""
 
 
 def are_schemas(left: object, right: object) -> bool:

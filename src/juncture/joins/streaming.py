@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.joins.planning import check_spec
-from juncture.joins.stream_inputs import are_schemas, check_streams, refuse_on_spark
+from juncture.joins.stream_inputs import SparkTable, are_schemas, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.kinds import Spec
 
@@ -27,7 +27,7 @@ Orders: TypeAlias = "Order | Sequence[Order] | None"
 
 @overload
 def stream(
-    left: DataFrame, right: Any, spec: Spec, *, left_order: Orders = None, right_order: Orders = None
+    left: SparkTable, right: SparkTable, spec: Spec, *, left_order: Orders = None, right_order: Orders = None
 ) -> DataFrame: ...
 @overload
 def stream(
@@ -41,8 +41,8 @@ def stream(
     late: Literal["count", "collect", "error"] = "count",
 ) -> StreamJoin: ...
 def stream(
-    left: pa.Schema | DataFrame,
-    right: pa.Schema | DataFrame,
+    left: SparkTable | pa.Schema,
+    right: SparkTable | pa.Schema,
     spec: Spec,
     *,
     left_order: Orders = None,
@@ -107,7 +107,8 @@ def stream(
     """
     if not are_schemas(left, right):
         refuse_on_spark(allow_unbounded=allow_unbounded or None, late=None if late == "count" else late)
-        frame: DataFrame = plan_stream(left, right, spec, left_order=left_order, right_order=right_order).execute()
+        plan = plan_stream(left, right, spec, left_order=left_order, right_order=right_order)
+        frame: DataFrame = plan.execute()
         return frame
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import orders_of
@@ -120,7 +121,7 @@ def stream(
 
 
 def plan_stream(
-    left: DataFrame, right: Any, spec: Spec, *, left_order: Orders = None, right_order: Orders = None
+    left: SparkTable, right: SparkTable, spec: Spec, *, left_order: Orders = None, right_order: Orders = None
 ) -> Plan:
     """Plan a join of streaming DataFrames without running it.
 

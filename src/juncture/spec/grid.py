@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 from numbers import Number
 from typing import Any
 
@@ -147,3 +148,35 @@ def constant_of(argument: str, value: Any, data_type: pa.DataType | None) -> pa.
             f"{argument}={value!r} is null. Expected a value, or the name of a column.", name="JN-GRID-BOUND"
         )
     return constant
+
+
+def key_combinations(by: Any, start: Any, end: Any) -> tuple[pa.Table, list[str]]:
+    """Return every combination of the key values in ``by``, with a column per key."""
+    if by and not isinstance(by, Mapping):
+        raise SpecError(
+            f'by={by!r} names columns, but data is None. Pass data, or a mapping of values such as by={{"sensor": '
+            f'["a", "b"]}}.',
+            name="JN-ARGUMENT-CONFLICT",
+        )
+    for name, value in (("start", start), ("end", end)):
+        if value is None or isinstance(value, str):
+            raise SpecError(
+                f"{name}={value!r} is not a value, and data is None, so it cannot be read from a column. Pass a "
+                f"value, such as {name}=0 or a datetime.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
+        constant_of(name, value, None)
+    names = list(by)
+    for name in names:
+        if isinstance(by[name], str) or not isinstance(by[name], Sequence):
+            raise SpecError(
+                f"by[{name!r}]={by[name]!r} ({type(by[name]).__name__}) is not a list of values. Expected for example "
+                '["a", "b"].',
+                name="JN-ARGUMENT-TYPE",
+            )
+    if not names:
+        return pa.table({"nothing": pa.array([0])}), []
+    rows = list(product(*by.values()))
+    types = [pa.array(list(values)).type for values in by.values()]
+    columns = [pa.array([row[place] for row in rows], data_type) for place, data_type in enumerate(types)]
+    return pa.table(columns, names=names), names

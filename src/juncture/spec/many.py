@@ -168,6 +168,28 @@ class ResolvedTable:
         return replace(self.shown, how="left", spec=replace(self.join.spec, how="left"))
 
 
+def check_tables(tables: Any) -> dict[str, Right]:
+    """Return the tables of `juncture.join_many`, or raise SpecError."""
+    if not isinstance(tables, Mapping) or not tables:
+        raise SpecError(
+            f"tables={tables!r} ({type(tables).__name__}) is not a mapping of names to tables, or is empty. Expected "
+            f'for example {{"weather": juncture.Right(weather, juncture.Asof(on="ts"))}}.',
+            name="JN-ARGUMENT-TYPE",
+        )
+    for name, right in tables.items():
+        if not isinstance(name, str):
+            raise SpecError(
+                f"tables has the name {name!r} ({type(name).__name__}). Expected a string.", name="JN-ARGUMENT-TYPE"
+            )
+        if not isinstance(right, Right):
+            raise SpecError(
+                f"tables[{name!r}] is a {type(right).__name__}. Expected juncture.Right(table, spec), where spec is "
+                'the join, such as juncture.Asof(on="ts").',
+                name="JN-ARGUMENT-TYPE",
+            )
+    return dict(tables)
+
+
 def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, taken: set[str]) -> ResolvedTable:
     """Validate a right table against the spine, and name its columns.
 
