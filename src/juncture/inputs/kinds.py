@@ -84,18 +84,19 @@ def is_stream(table: object) -> bool:
 
 def choose_engine(left: object, right: object, spark: object | None) -> Engine:
     """Return the engine for two inputs. Paths run on either engine; with a Spark session, on Spark."""
-    kinds = {"left": kind_of(left, "left"), "right": kind_of(right, "right")}
-    in_spark = [side for side, kind in kinds.items() if kind == "spark"]
-    in_process = [side for side, kind in kinds.items() if kind == "arrow"]
-    if in_process and (in_spark or spark is not None):
-        other = f"the {in_spark[0]} table is a Spark DataFrame" if in_spark else "spark= is set"
-        table = left if in_process[0] == "left" else right
+    kinds = kind_of(left, "left"), kind_of(right, "right")
+    if spark is None and "spark" not in kinds:
+        return "local"
+    if "arrow" in kinds:
+        side, table = ("left", left) if kinds[0] == "arrow" else ("right", right)
+        frame = "right" if side == "left" else "left"
+        other = f"the {frame} table is a Spark DataFrame" if "spark" in kinds else "spark= is set"
         raise PlanError(
-            f"The {in_process[0]} table is a {type_name(table)} in this process, but {other}. Expected both inputs on "
-            "one engine. Convert it with spark.createDataFrame(…), or convert the Spark DataFrame with .toArrow().",
+            f"The {side} table is a {type_name(table)} in this process, but {other}. Expected both inputs on one "
+            "engine. Convert it with spark.createDataFrame(…), or convert the Spark DataFrame with .toArrow().",
             name="JN-INPUT-ENGINES",
         )
-    return "spark" if in_spark or spark is not None else "local"
+    return "spark"
 
 
 def is_from(table: object, package: str, name: str) -> bool:

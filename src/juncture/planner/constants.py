@@ -109,6 +109,10 @@ class Constants:
     source: str | None = None
 
 
+BUILT_IN = Constants()
+"""The constants without a file."""
+
+
 def constant_names() -> tuple[str, ...]:
     """Return the names of all constants."""
     return tuple(each.name for each in fields(Constants) if each.name != "source")
@@ -123,7 +127,7 @@ def constants_at_hand() -> Constants:
         If there is no such file, or it is not one of constants.
     """
     path = os.environ.get(CONSTANTS_VARIABLE)
-    return read_constants(path) if path else Constants()
+    return read_constants(path) if path else BUILT_IN
 
 
 _NAME = "JN-CONSTANTS-FILE"

@@ -67,7 +67,9 @@ def check_suffix(suffix: object) -> None:
 def freeze_flags(spec: Any, *arguments: str) -> None:
     """Validate booleans of a frozen spec, and convert NumPy's to Python's."""
     for argument in arguments:
-        object.__setattr__(spec, argument, flag(argument, getattr(spec, argument)))
+        value = getattr(spec, argument)
+        if not isinstance(value, bool):
+            object.__setattr__(spec, argument, flag(argument, value))
 
 
 def freeze_names(spec: Any, *arguments: str) -> None:
@@ -100,16 +102,17 @@ def pair_names(
                 f"tables use the same names, else left_{argument}= and right_{argument}=.",
                 name="JN-ARGUMENT-CONFLICT",
             )
-        left = right = both
-    if (left is None) != (right is None):
+        return [(name, name) for name in _names(argument, both)]
+    if left is None and right is None:
+        return []
+    if left is None or right is None:
         present, missing = ("left", "right") if right is None else ("right", "left")
         raise SpecError(
             f"{present}_{argument}={left if right is None else right!r} needs {missing}_{argument}=. Pass both, or "
             f"{argument}= if both tables use the same names.",
             name="JN-ARGUMENT-CONFLICT",
         )
-    lefts = _names(f"left_{argument}" if both is None else argument, left)
-    rights = _names(f"right_{argument}" if both is None else argument, right)
+    lefts, rights = _names(f"left_{argument}", left), _names(f"right_{argument}", right)
     if len(lefts) != len(rights):
         raise SpecError(
             f"left_{argument}= names {len(lefts)} columns, but right_{argument}= names {len(rights)}. Columns are "
@@ -119,9 +122,7 @@ def pair_names(
     return list(zip(lefts, rights, strict=True))
 
 
-def _names(argument: str, value: Keys | None) -> list[Key]:
-    if value is None:
-        return []
+def _names(argument: str, value: Keys) -> list[Key]:
     if isinstance(value, str | Expr):
         return [value]
     check_sequence(argument, value)

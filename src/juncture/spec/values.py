@@ -70,8 +70,6 @@ def _decimal(value: Fraction) -> Decimal | Fraction:
 
 def flag(argument: str, value: object) -> bool:
     """Return a boolean as Python's; raise SpecError for other values."""
-    if isinstance(value, bool):
-        return value
     converted = plain(value)
     if not isinstance(converted, bool):
         raise SpecError(
