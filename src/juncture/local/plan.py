@@ -11,15 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from juncture.errors import SpecError
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.asof.report import match_report
 from juncture.local.computed import with_computed
+from juncture.local.explain_row import explain_row, row_report
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.profile import Opened, measure
 from juncture.planner.choose import choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport
+from juncture.planner.row_explanation import RowExplanation
 from juncture.planner.run import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
@@ -85,6 +88,24 @@ class _Execution:
         with self._context(report) as context:
             inputs = self._opened(join, context)
             return match_report(join, inputs.left, inputs.right, context)
+
+    def row_report(self, report: Report | None) -> pa.Table:
+        """Return a row for each left row: its best match, or why there is none."""
+        with self._context(report) as context:
+            inputs = self._opened(self.as_arrow.run, context)
+            return row_report(inputs.join, inputs.left, inputs.right, inputs.algorithm, context).table()
+
+    def explain_row(self, row: int) -> RowExplanation:
+        """Return why a left row has the matches that it has, or none."""
+        with self._context(None) as context:
+            inputs = self._opened(self.as_arrow.run, context)
+            if not 0 <= row < inputs.left.num_rows:
+                raise SpecError(
+                    f"row={row} is not a row of the left table, which has {inputs.left.num_rows:,} rows. Expected a "
+                    "number from 0.",
+                    name="JN-ARGUMENT-VALUE",
+                )
+            return explain_row(inputs.join, inputs.left, inputs.right, row, inputs.algorithm, context)
 
     def _as_given(self, batches: Iterable[pa.RecordBatch]) -> Any:
         """Return rows as a table such as the left one is."""
@@ -173,6 +194,8 @@ def plan(
         _stream=execution.stream,
         _measure=execution.measure,
         _match=execution.match,
+        _row_report=execution.row_report,
+        _explain_row=execution.explain_row,
         _count_matches=execution.match_report if isinstance(resolved, ResolvedAsof) else None,
     )
 

@@ -15,6 +15,7 @@ from juncture.planner.decision import Decision
 from juncture.planner.explain.formats import explain
 from juncture.planner.explain.text import in_a_line, in_short
 from juncture.planner.report import MatchReport
+from juncture.planner.row_explanation import RowExplanation
 from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
 
@@ -66,6 +67,8 @@ class Plan(Decision):
     _stream: Callable[[Report | None], pa.RecordBatchReader] | None = field(default=None, repr=False)
     _match: Callable[[Report | None], pa.Table] | None = field(default=None, repr=False)
     _count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
+    _row_report: Callable[[Report | None], pa.Table] | None = field(default=None, repr=False)
+    _explain_row: Callable[[int], RowExplanation] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return in_short(self)
@@ -225,16 +228,8 @@ class Plan(Decision):
         {'left_row': [0, 1, 2], 'right_row': [None, 0, 0]}
         """
         if self._match is None:
-            raise PlanError(
-                "match() needs an in-process join, but this join runs on Spark, where rows have no numbers. Add a "
-                "column that identifies each row to both tables, and use execute().",
-                name="JN-PLAN-ENGINE",
-            )
-        if any(each.window is not None for each in self.join.aggregates):
-            raise PlanError(
-                "match() needs one set of matches per row, but windows= defines several. Plan one join per window.",
-                name="JN-MATCH-WINDOWS",
-            )
+            raise self._spark_error("match()")
+        self._refuse_windows("match()")
         self._announce()
         return self._match(progress)
 
@@ -285,6 +280,97 @@ class Plan(Decision):
                 name="JN-REPORT-KIND",
             )
         return self._count_matches(progress)
+
+    def row_report(self, *, progress: Report | None = None) -> pa.Table:
+        """Return for each left row of an in-process join whether it has a match, why not, and how far a match is.
+
+        Parameters
+        ----------
+        progress
+            As for `execute`.
+
+        Returns
+        -------
+        pyarrow.Table
+            A row for each left row, in order, whichever of them the join keeps: ``left_row``, ``right_row``,
+            ``reason`` (null with a match, else the name of a count of `MatchReport`) and ``distance``. As-of joins set
+            ``right_row`` to the best match, and ``distance`` to that of the best right row, whether it matches or is
+            beyond the tolerance: nanoseconds of dates and timestamps, else in the unit of ``on``.
+
+        Raises
+        ------
+        PlanError
+            As `match` does.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> trades = pa.table({"ts": [0, 5, 9]})
+        >>> quotes = pa.table({"ts": [1, 4]})
+        >>> report = jn.plan(trades, quotes, jn.Asof(on="ts", tolerance=3)).row_report()
+        >>> report["right_row"].to_pylist(), report["distance"].to_pylist()
+        ([None, 1, None], [None, 1.0, 5.0])
+        >>> report["reason"].to_pylist()
+        ['no_candidate', None, 'beyond_tolerance']
+        """
+        if self._row_report is None:
+            raise self._spark_error("row_report()")
+        self._refuse_windows("row_report()")
+        return self._row_report(progress)
+
+    def explain_row(self, row: int) -> RowExplanation:
+        """Explain why a left row of an in-process join has the matches that it has, or none.
+
+        Parameters
+        ----------
+        row
+            The number of the left row, from 0.
+
+        Returns
+        -------
+        RowExplanation
+            Prints as a text: the matches, or why there is none; and for as-of and range joins the nearest other right
+            rows, and why they are no matches.
+
+        Raises
+        ------
+        SpecError
+            If there is no such row.
+        PlanError
+            As `match` does.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> trades = pa.table({"ts": [0, 5, 9]})
+        >>> quotes = pa.table({"ts": [1, 4]})
+        >>> jn.plan(trades, quotes, jn.Asof(on="ts", tolerance=3)).explain_row(2)
+        left row 2 (ts=9): no match, beyond tolerance: more than 3 away
+          right row 1 (ts=4): 5 away: farther than the tolerance of 3
+          right row 0 (ts=1): 8 away: farther than the tolerance of 3
+        """
+        if self._explain_row is None:
+            raise self._spark_error("explain_row()")
+        self._refuse_windows("explain_row()")
+        return self._explain_row(row)
+
+    def _refuse_windows(self, method: str) -> None:
+        if any(each.window is not None for each in self.join.aggregates):
+            raise PlanError(
+                f"{method} needs one set of matches per row, but windows= defines several. Plan one join per window.",
+                name="JN-MATCH-WINDOWS",
+            )
+
+    @staticmethod
+    def _spark_error(method: str) -> PlanError:
+        return PlanError(
+            f"{method} needs an in-process join, but this join runs on Spark, where rows have no numbers. Add a "
+            "column that identifies each row to both tables, and use execute(), or join Arrow tables, for example a "
+            "sample.",
+            name="JN-PLAN-ENGINE",
+        )
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

@@ -28,10 +28,12 @@ class Distances:
     def words(self) -> str:
         """Say what they are in a line."""
         figures = {name: getattr(self, name) for name in ("min", "p50", "p90", "p99", "max")}
-        return ", ".join(f"{name} {self._figure(value)}" for name, value in figures.items())
+        return ", ".join(f"{name} {figure(value, is_time=self.is_time)}" for name, value in figures.items())
 
-    def _figure(self, value: float) -> str:
-        return format_duration(int(value)) if self.is_time else f"{value:,.12g}"
+
+def figure(distance: float, *, is_time: bool) -> str:
+    """Return a distance as texts show it."""
+    return format_duration(int(distance)) if is_time else f"{distance:,.12g}"
 
 
 REASONS = ("null_on", "null_key", "unknown_key", "no_candidate", "beyond_tolerance")

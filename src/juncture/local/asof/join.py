@@ -104,7 +104,7 @@ def find(
     context: JoinContext,
     *,
     count_ties: bool = False,
-    skip_parts: bool = True,
+    seek_nearest: bool = False,
     prepared: Prepared | None = None,
 ) -> Found:
     """Return the matches of each left row, and what happened.
@@ -116,8 +116,8 @@ def find(
         match, whichever.
     count_ties
         Whether to count the ties instead of breaking them.
-    skip_parts
-        Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
+    seek_nearest
+        Whether to return the best right rows at any distance, too.
     prepared
         Returns the left side as codes of ``on`` that it is given; by default it is read.
 
@@ -128,7 +128,7 @@ def find(
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     search = Search(
-        join, left, right, algorithm, context, count_ties=count_ties, skip_parts=skip_parts, prepared=prepared
+        join, left, right, algorithm, context, count_ties=count_ties, seek_nearest=seek_nearest, prepared=prepared
     )
     return search.run(room_bytes)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.kernels.array_types import Floats, Ints
 from juncture.local.asof.join import find
+from juncture.local.reasons import CodedKeys, Reasons, RowReport, counts_of, reasons_of
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.runtime.context import JoinContext
@@ -20,6 +22,46 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import working
 from juncture.spec.asof import ResolvedAsof
+
+
+@dataclass(frozen=True)
+class RowMatches:
+    """What an as-of search found for each left row.
+
+    Attributes
+    ----------
+    pointers
+        The best match; -1 without one.
+    nearest
+        The best right row at any distance; -1 without one.
+    reasons
+        Why there is no match.
+    tied
+        How many rows with a match have several best ones.
+    """
+
+    pointers: Ints
+    nearest: Ints
+    reasons: Reasons
+    tied: int
+
+    @classmethod
+    def of(
+        cls, join: ResolvedAsof, left: Source, right: Source, context: JoinContext, *, count_ties: bool
+    ) -> RowMatches:
+        """Return the matches of a join in working types; which rows it keeps, and how many, has no effect.
+
+        Where ties are counted, they are not broken: any of the best rows is a match.
+        """
+        ties = "greatest" if count_ties or join.spec.ties == "error" else join.spec.ties
+        plainest = replace(join, how="left", spec=replace(join.spec, how="left", matches=1, ties=ties))
+        found = find(plainest, left, right, "probe", context, count_ties=count_ties, seek_nearest=True)
+        assert found.nearest is not None
+        pointers = found.pointers[:, 0]
+        keys = CodedKeys.of(join, left, context)
+        is_beyond = found.nearest >= 0
+        reasons = reasons_of(join, pointers >= 0, keys, left, right, context, is_beyond=is_beyond)
+        return cls(pointers, found.nearest, reasons, found.tied)
 
 
 def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:
@@ -46,41 +88,57 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
     matched row beside the memory of the search.
     """
     join, left, right = working(join, left, right)
-    plainest = replace(join, spec=replace(join.spec, how="left", matches=1, ties="greatest"))
-    # Row groups that cannot match are read too: their keys are known all the same.
-    found = find(plainest, left, right, "probe", context, count_ties=True, skip_parts=False)
-    counts = found.report
-    assert counts is not None
-    pointers = found.pointers[:, 0]
-    rows = np.flatnonzero(pointers >= 0)
-    [left_on] = select(left, [join.left_on], rows, context)
-    [right_on] = gather(right, [join.right_on], pointers[rows], context)
-    # Without keys there is none to be unknown: the right side is just empty.
-    unknown = counts.unknown_key if join.left_by else 0
+    rows = RowMatches.of(join, left, right, context, count_ties=True)
+    matched = np.flatnonzero(rows.pointers >= 0)
     return MatchReport(
-        left_rows=counts.left_rows,
-        right_rows=counts.right_rows,
-        matched=counts.matched,
-        null_on=counts.null_on,
-        null_key=counts.null_key,
-        unknown_key=unknown,
-        no_candidate=counts.no_candidate + counts.unknown_key - unknown,
-        beyond_tolerance=counts.beyond_tolerance,
-        ties=found.tied,
-        distances=_distances(join, left_on, right_on) if len(rows) and not join.domain.is_ranked else None,
-        explanations=explanations_of(plainest),
+        left_rows=left.num_rows,
+        right_rows=right.num_rows,
+        matched=len(matched),
+        ties=rows.tied,
+        distances=_quantiles(join, distances_between(join, left, right, matched, rows.pointers[matched], context)),
+        explanations=explanations_of(join),
+        **counts_of(rows.reasons),
     )
 
 
-def _distances(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedArray) -> Distances:
-    """Measure how far pairs of values are apart, none of them null."""
-    steps = np.sort(_steps_between(join, left, right))
-    domain = join.domain
-    unit = float(domain.step_ns) if domain.is_time else 10.0**-domain.scale
+def row_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> RowReport:
+    """Return the best match of each left row, or why there is none, and how far its nearest right row is."""
+    join, left, right = working(join, left, right)
+    rows = RowMatches.of(join, left, right, context, count_ties=False)
+    near = np.flatnonzero(rows.nearest >= 0)
+    distances = np.full(left.num_rows, np.nan)
+    known = distances_between(join, left, right, near, rows.nearest[near], context)
+    if known is not None:
+        distances[near] = known
+    return RowReport(rows.pointers, rows.reasons, distances)
+
+
+def distances_between(
+    join: ResolvedAsof, left: Source, right: Source, left_rows: Ints, right_rows: Ints, context: JoinContext
+) -> Floats | None:
+    """Return how far the ``on`` of pairs of rows are apart, none of them null: nanoseconds of times, else in its unit.
+
+    None where values have an order and no distances.
+    """
+    if join.domain.is_ranked:
+        return None
+    if len(left_rows) == 0:
+        return np.zeros(0)
+    [left_on] = select(left, [join.left_on], left_rows, context)
+    [right_on] = gather(right, [join.right_on], right_rows, context)
+    unit = float(join.domain.step_ns) if join.domain.is_time else 10.0**-join.domain.scale
+    return _steps_between(join, left_on, right_on).astype(np.float64) * unit
+
+
+def _quantiles(join: ResolvedAsof, distances: Floats | None) -> Distances | None:
+    """Return the quantiles of distances; None if there are none."""
+    if distances is None or len(distances) == 0:
+        return None
+    distances = np.sort(distances)
     minimum, p50, p90, p99, maximum = (
-        float(steps[max(0, math.ceil(share * len(steps)) - 1)]) * unit for share in (0.0, 0.5, 0.9, 0.99, 1.0)
+        float(distances[max(0, math.ceil(share * len(distances)) - 1)]) for share in (0.0, 0.5, 0.9, 0.99, 1.0)
     )
-    return Distances(min=minimum, p50=p50, p90=p90, p99=p99, max=maximum, is_time=domain.is_time)
+    return Distances(min=minimum, p50=p50, p90=p90, p99=p99, max=maximum, is_time=join.domain.is_time)
 
 
 def _steps_between(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedArray) -> npt.NDArray[Any]:

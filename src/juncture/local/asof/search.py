@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
+from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError, no_limit
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.columnar.tuple_encoding import OrderCoder, TupleCoder
 from juncture.errors import DataError
@@ -96,12 +97,15 @@ class Found:
         Left rows with a tie between the last row that was taken and one that was not; counted only where match_spans.
     report
         What happened; None for `merge`, which does not count it.
+    nearest
+        The best right row of each left row at any distance, -1 where there is none; None unless sought.
     """
 
     pointers: Ints
     codes: Ints | None
     tied: int
     report: SearchReport | None
+    nearest: Ints | None = None
 
 
 def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
@@ -129,8 +133,8 @@ class Search:
         What the join may use.
     count_ties
         Whether to count ties instead of breaking them.
-    skip_parts
-        Whether to leave out row groups that cannot hold a match. Then their keys stay unknown.
+    seek_nearest
+        Whether to return the best right rows at any distance, too. Then no row groups may be skipped.
     keep_codes
         Whether to return the codes of the matches' ``on``.
     first_row
@@ -148,7 +152,7 @@ class Search:
         context: JoinContext,
         *,
         count_ties: bool = False,
-        skip_parts: bool = True,
+        seek_nearest: bool = False,
         keep_codes: bool = False,
         first_row: int = 0,
         prepared: Prepared | None = None,
@@ -158,7 +162,6 @@ class Search:
         self._right = right
         self._is_merge = algorithm == "merge"
         self._context = context
-        self._skip_parts = skip_parts
         self._first_row = first_row
         self._prepared = prepared
         spec = join.spec
@@ -166,6 +169,7 @@ class Search:
         self._wanted = 1 if any_match else max(1, min(spec.matches, right.num_rows))
         # What comes after the best match decides whether a tie has to be decided, and nothing else.
         self._kept = 1 if spec.how in ("semi", "anti") else self._wanted
+        self._seeks_nearest = seek_nearest
         self._refuses_ties = spec.ties == "error" and not count_ties
         # One place more than wanted shows whether a tie has to be decided.
         self._places = self._wanted + (self._refuses_ties or count_ties)
@@ -217,16 +221,18 @@ class Search:
         """
         pointers = pooled_array(self._left.num_rows * self._wanted, np.int64).reshape(-1, self._wanted)
         codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
+        nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)
         counts: Counter[str] = Counter()
         for piece in pieces(self._left, self.row_bytes, room_bytes):
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
-            counts.update(self._persist(piece, pointers[first:end], codes[first:end]))
+            counts.update(self._persist(piece, pointers[first:end], codes[first:end], nearest[first:end]))
         tied = counts.pop("tied", 0)
         rows = {"left_rows": self._left.num_rows, "right_rows": self._right.num_rows}
         report = None if self._merges else SearchReport(**rows, **counts)
-        return Found(pointers[:, : self._kept], codes if self._keep_codes else None, tied, report)
+        kept = codes if self._keep_codes else None
+        return Found(pointers[:, : self._kept], kept, tied, report, nearest[:, 0] if self._seeks_nearest else None)
 
-    def _persist(self, piece: range, pointers: Ints, codes: Ints) -> dict[str, int]:
+    def _persist(self, piece: range, pointers: Ints, codes: Ints, nearest: Ints) -> dict[str, int]:
         """Try, and try again with what was learnt."""
         left: Left | None = None
         while True:
@@ -234,7 +240,7 @@ class Search:
                 if self._merges:
                     return self._merge(piece, pointers)
                 left = left or self._read_left(piece)
-                return self._attempt(piece, left, pointers, codes)
+                return self._attempt(piece, left, pointers, codes, nearest)
             except TooWideError:
                 _log.debug("Starting again: values do not fit 64 bits, so that their ranks are compared")
                 self._rank()
@@ -299,7 +305,7 @@ class Search:
                 for batch in source.read(part, [column]):
                     yield batch.column(0)
 
-    def _attempt(self, piece: range, left: Left, pointers: Ints, codes: Ints) -> dict[str, int]:
+    def _attempt(self, piece: range, left: Left, pointers: Ints, codes: Ints, nearest: Ints) -> dict[str, int]:
         """Find the matches of a piece of the left side, and count what became of its rows."""
         with self._context.progress.during("right"):
             right = self._prepare(left.keys, lambda: left.slots.on[: len(left.slots)], left.limits)
@@ -309,13 +315,16 @@ class Search:
                 first_row = int(self._left.bounds[piece.start])
                 best, seen = search_where(
                     self._condition, self._join, left, self._left, first_row, right, *asked, at_once=at_once,
-                    within_tolerance=self._skip_parts,
+                    within_tolerance=not self._seeks_nearest,
                 )  # fmt: skip
             elif right.available_at is None:
                 best, seen = probe(left.slots, right, *asked)
             else:
                 best, seen = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
+        if self._seeks_nearest:
+            limits = [math.inf] if isinstance(left.limits, list) else no_limit()
+            self._choose(replace(left, limits=limits, barred=None), best, nearest, codes[:0])
         self._check_ties(piece, counts)
         alone = int(np.diff(left.slots.starts)[~seen].sum())
         strangers = left.rows - left.null_on - left.null_key - len(left.blind) - len(left.slots)
@@ -341,7 +350,7 @@ class Search:
         """Return what of the right side to read, and how, given the left rows that can match as codes."""
         join, columns = self._join, self._coded
         parts = list(range(len(self._right.part_rows)))
-        if self._skip_parts and isinstance(self._coder, StepCoder):
+        if not self._seeks_nearest and isinstance(self._coder, StepCoder):
             parts = useful_parts(join, on, np.asarray(limits, np.uint64), self._right, self._coder)
         possible = bool(code_columns(self._right.schema, join.tie_columns)[0])
         return RightRows(

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.kernels.array_types import Mask
-from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.report import match_report
 from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
-from juncture.planner.explain.counts import explanations_of, ordering_columns
+from juncture.local.reasons import counts_of, reasons_of
+from juncture.planner.explain.counts import explanations_of
 from juncture.planner.many_report import TableReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
@@ -28,7 +26,7 @@ from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import LeakCheck, ResolvedTable
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import common_domain, plain_type
+from juncture.spec.schema import common_domain
 
 
 def report_of(
@@ -74,42 +72,9 @@ def _reasons(
 ) -> dict[str, int]:
     """Count the rows of the spine without a match by the first reason that applies."""
     join, left, right = working(join, left, right)
-    rest, reasons = ~matched, {}
-    for name, mask in (
-        ("null_on", _lacking(ordering_columns(join), left, context)),
-        ("null_key", spine.keys(join, left).codes == EMPTY),
-        ("unknown_key", ~_key_is_known(join, spine, left, right, context)),
-    ):
-        reasons[name] = int(np.count_nonzero(rest & mask))
-        rest = rest & ~mask
-    return {**reasons, "no_candidate": int(np.count_nonzero(rest))}
-
-
-def _lacking(columns: Sequence[str], left: Source, context: JoinContext) -> Mask:
-    """Return a mask of the rows with null or NaN in one of some columns."""
-    lacking = np.zeros(left.num_rows, np.bool_)
-    for column in select(left, columns, None, context):
-        lacking |= pc.is_null(column, nan_is_null=pat.is_floating(plain_type(column.type))).to_numpy()
-    return lacking
-
-
-def _key_is_known(join: Resolved, spine: Spine, left: Source, right: Source, context: JoinContext) -> Mask:
-    """Return a mask of the rows of the spine whose key occurs in the table."""
-    coded, names = spine.keys(join, left), list(dict.fromkeys(join.right_by))
-    if not names:
-        return np.ones(left.num_rows, np.bool_)
-    # The last is for rows whose key is null, whose code is -1.
-    seen = np.zeros(max(coded.keys.count, 1) + 1, np.bool_)
-
-    def read(part: int) -> None:
-        for batch in right.read(part, names, names):
-            codes = np.empty(batch.num_rows, np.int32)
-            coded.keys.find([batch.column(name) for name in join.right_by], codes)
-            seen[codes[codes != EMPTY]] = True
-
-    context.threads.run(read, range(len(right.part_rows)))
-    known: Mask = seen[coded.codes]
-    return known
+    counts = counts_of(reasons_of(join, matched, spine.keys(join, left), left, right, context))
+    del counts["beyond_tolerance"]
+    return counts
 
 
 def _leaked(check: LeakCheck, found: Answer, left: Source, context: JoinContext) -> int:

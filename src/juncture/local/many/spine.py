@@ -9,32 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import StepCoder
-from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.left import Left
+from juncture.local.reasons import CodedKeys
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import plain_type
-
-
-@dataclass(frozen=True)
-class CodedKeys:
-    """A list of keys of the spine in codes.
-
-    Attributes
-    ----------
-    keys
-        What they are coded by, which looks up right rows, too.
-    codes
-        The code of each row; `EMPTY` where a key is null.
-    """
-
-    keys: KeyCodes
-    codes: Codes
 
 
 @dataclass(frozen=True)
@@ -85,21 +69,7 @@ class Spine:
         """
         name = _name_of_keys(join)
         if name not in self._keys:
-            types = [
-                [schema.field(column).type for column in by]
-                for schema, by in ((join.left_schema, join.left_by), (join.right_schema, join.right_by))
-            ]
-            keys = KeyCodes(*types, nulls_equal=getattr(join, "nulls_equal", False))
-            codes = np.empty(self.rows, np.int32)
-
-            def code(batch: pa.RecordBatch, rows: slice) -> None:
-                keys.add([batch.column(column) for column in join.left_by], codes[rows])
-
-            if join.left_by:
-                self._read(left, list(dict.fromkeys(join.left_by)), code)
-            else:
-                keys.add([], codes)
-            self._keys[name] = CodedKeys(keys, codes)
+            self._keys[name] = CodedKeys.of(join, left, self._context)
         return self._keys[name]
 
     def order(self, join: Any, left: Source, coder: StepCoder) -> SpineOrder:

@@ -1,0 +1,191 @@
+"""Why left rows have no match: the first reason that applies to each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.key_table import KeyCodes
+from juncture.kernels.array_types import Codes, Floats, Ints, Mask
+from juncture.kernels.hash_table import EMPTY
+from juncture.planner.explain.counts import ordering_columns
+from juncture.planner.report import REASONS
+from juncture.runtime.context import JoinContext
+from juncture.runtime.row_ids import number_column
+from juncture.runtime.sources import Source
+from juncture.runtime.take import select
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import plain_type
+
+Reasons = npt.NDArray[np.int8]
+"""The place of each left row's reason in `REASONS`; -1 for rows with a match."""
+
+_NULL_ON, _NULL_KEY, _UNKNOWN_KEY, _NO_CANDIDATE, _BEYOND_TOLERANCE = range(len(REASONS))
+
+
+@dataclass(frozen=True)
+class RowReport:
+    """What becomes of each left row.
+
+    Attributes
+    ----------
+    right_rows
+        The best match of an as-of join, or the first of another; -1 without one.
+    reasons
+        Why there is none.
+    distances
+        How far the best right row is, whether it matches or is beyond the tolerance; NaN if unknown.
+    """
+
+    right_rows: Ints
+    reasons: Reasons
+    distances: Floats
+
+    def table(self) -> pa.Table:
+        """Return a row for each left row, in order."""
+        return pa.table(
+            {
+                "left_row": pa.array(np.arange(len(self.reasons))),
+                "right_row": number_column(self.right_rows),
+                "reason": _named(self.reasons),
+                "distance": pa.array(self.distances, from_pandas=True),
+            }
+        )
+
+
+@dataclass(frozen=True)
+class CodedKeys:
+    """The keys of the left rows in codes.
+
+    Attributes
+    ----------
+    keys
+        What they are coded by, which looks up right rows, too.
+    codes
+        The code of each row; `EMPTY` where a key is null.
+    """
+
+    keys: KeyCodes
+    codes: Codes
+
+    @classmethod
+    def of(cls, join: Resolved, left: Source, context: JoinContext) -> CodedKeys:
+        """Return the keys of a join's left side, in working types."""
+        types = [
+            [schema.field(column).type for column in by]
+            for schema, by in ((join.left_schema, join.left_by), (join.right_schema, join.right_by))
+        ]
+        keys = KeyCodes(*types, nulls_equal=getattr(join, "nulls_equal", False))
+        codes = np.zeros(left.num_rows, np.int32)
+        names = list(dict.fromkeys(join.left_by))
+
+        def read(part: int) -> None:
+            start = int(left.bounds[part])
+            for batch in left.read(part, names, names):
+                keys.add([batch.column(name) for name in join.left_by], codes[start : start + batch.num_rows])
+                start += batch.num_rows
+
+        if names:
+            context.threads.run(read, range(len(left.part_rows)))
+        else:
+            keys.add([], codes)
+        return cls(keys, codes)
+
+    def are_known(self, join: Resolved, right: Source, context: JoinContext) -> Mask:
+        """Return a mask of the left rows whose key a right row has; of an as-of join, one with an ``on``."""
+        names = list(dict.fromkeys(join.right_by))
+        if not names:
+            return np.ones(len(self.codes), np.bool_)
+        ordered = [join.right_on] if isinstance(join, ResolvedAsof) else []
+        # The last is for rows whose key is null, whose code is -1.
+        known = np.zeros(max(self.keys.count, 1) + 1, np.bool_)
+
+        def read(part: int) -> None:
+            for batch in right.read(part, list(dict.fromkeys((*names, *ordered))), names):
+                codes = np.empty(batch.num_rows, np.int32)
+                self.keys.find([batch.column(name) for name in join.right_by], codes)
+                for name in ordered:
+                    codes[_is_missing(batch.column(name))] = EMPTY
+                known[codes[codes != EMPTY]] = True
+
+        context.threads.run(read, range(len(right.part_rows)))
+        mask: Mask = known[self.codes]
+        return mask
+
+
+def reasons_of(
+    join: Resolved,
+    matched: Mask,
+    keys: CodedKeys,
+    left: Source,
+    right: Source,
+    context: JoinContext,
+    *,
+    is_beyond: Mask | None = None,
+) -> Reasons:
+    """Return why left rows have no match.
+
+    Parameters
+    ----------
+    join, left, right
+        The join and its two sides, in working types.
+    matched
+        Which left rows have a match.
+    keys
+        Their keys.
+    context
+        What the search may use.
+    is_beyond
+        Which rows have a candidate beyond their tolerance, if the join has tolerances.
+    """
+    reasons = np.full(len(matched), _NO_CANDIDATE, np.int8)
+    if is_beyond is not None:
+        reasons[is_beyond] = _BEYOND_TOLERANCE
+    # The first reason is written last.
+    reasons[~keys.are_known(join, right, context)] = _UNKNOWN_KEY
+    if not getattr(join, "nulls_equal", False):
+        reasons[_lacking(join.left_by, left, context, _is_null)] = _NULL_KEY
+    reasons[_lacking(ordering_columns(join), left, context, _is_missing)] = _NULL_ON
+    reasons[matched] = -1
+    return reasons
+
+
+def counts_of(reasons: Reasons) -> dict[str, int]:
+    """Return how many left rows have each reason."""
+    counts = np.bincount(reasons[reasons >= 0], minlength=len(REASONS))
+    return dict(zip(REASONS, counts.tolist(), strict=True))
+
+
+def _named(reasons: Reasons) -> pa.Array:
+    """Return the names of reasons; null for rows with a match."""
+    return pa.array([*REASONS, None]).take(pa.array(np.where(reasons < 0, len(REASONS), reasons)))
+
+
+def _lacking(columns: Sequence[str], left: Source, context: JoinContext, lacks: Callable[[pa.Array], Mask]) -> Mask:
+    """Return a mask of the rows that lack a value in one of some columns."""
+    lacking = np.zeros(left.num_rows, np.bool_)
+    for column in select(left, columns, None, context):
+        if column.num_chunks:
+            lacking |= np.concatenate([lacks(chunk) for chunk in column.chunks])
+    return lacking
+
+
+def _is_missing(array: pa.Array) -> Mask:
+    """Return a mask of values that are null or NaN, or tuples with such a value."""
+    if pat.is_struct(array.type):
+        missing: Mask = np.logical_or.reduce([_is_missing(part) for part in array.flatten()])
+        return missing
+    return _is_null(array, nan_is_null=pat.is_floating(plain_type(array.type)))
+
+
+def _is_null(array: pa.Array, *, nan_is_null: bool = False) -> Mask:
+    """Return a mask of values that are null, or NaN if that counts, too."""
+    mask: Mask = pc.is_null(array, nan_is_null=nan_is_null).to_numpy(zero_copy_only=False)
+    return mask
