@@ -14,6 +14,7 @@ MEASURED = {"order_ns", "probe_ns", "merge_ns", "pass_ns", "arrange_ns", "span_p
     *(
         "nested_pair_ns",
         "equi_probe_ns",
+        "dense_key_ns",
         "hash_build_ns",
         "partition_ns",
         "merge_left_ns",

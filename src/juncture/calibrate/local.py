@@ -20,6 +20,9 @@ _TRIES = 3
 _WIDE = 20
 """Matches per row in tables that measure the cost of matches."""
 
+_DISTANCE = 1_000_003
+"""How far keys are apart that need a hash table."""
+
 _LITTLE_MEMORY = "64MB"
 """A memory limit that a million rows exceed."""
 
@@ -71,12 +74,15 @@ def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_00
 def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, float]:
     """Return the constants of equality joins, by distinct integers."""
     rows, cores, join = large.num_rows, available_cores(), Equi(on="place")
+    dense_key_ns = _core_ns(large, second, join, "hash") / (2 * rows)
+    large, second, small = (_with_distant_keys(table) for table in (large, second, small))
     # Each row of the large table also matches in the small one.
-    near = pa.table({"at": large["at"], "place": large["place"].to_numpy() % small.num_rows})
+    near = pa.table({"at": large["at"], "place": np.resize(small["place"].to_numpy(), rows)})
     hashed, whole = _core_ns(near, small, join, "hash"), _core_ns(large, second, join, "hash")
     equi_probe_ns = hashed / rows
     in_pieces, on_disk = (_core_ns(large, second, join, "grace", memory) for memory in (None, _LITTLE_MEMORY))
     return {
+        "dense_key_ns": dense_key_ns,
         "equi_probe_ns": equi_probe_ns,
         "hash_build_ns": (whole - 2 * rows * equi_probe_ns) / (rows * cores),
         "partition_ns": (_core_ns(near, small, join, "parallel_hash") - hashed) / rows,
@@ -85,6 +91,11 @@ def _equality(large: pa.Table, second: pa.Table, small: pa.Table) -> dict[str, f
         "restore_ns": (in_pieces - whole) / rows,
         "spill_ns": (on_disk - in_pieces) / (large.nbytes + second.nbytes + 2 * rows * HELD_ROW_BYTES),
     }
+
+
+def _with_distant_keys(table: pa.Table) -> pa.Table:
+    """Return a table whose keys are so far apart that they need a hash table."""
+    return pa.table({"at": table["at"], "place": table["place"].to_numpy() * _DISTANCE})
 
 
 def _table(generator: np.random.Generator, rows: int, keys: int) -> pa.Table:

@@ -46,6 +46,31 @@ def order_by_code(codes: Codes, first: int, places: CodesOut, rows: CodesOut) ->
 
 
 @compiled
+def row_of_codes(codes: Codes, first: int, rows: CodesOut) -> bool:
+    """Write the row of each code, and return whether no code repeats; ``first`` is the number of the first row.
+
+    ``rows`` are `EMPTY` at first. `EMPTY` codes are skipped.
+    """
+    for i in range(len(codes)):
+        code = codes[i]
+        if code == EMPTY:
+            continue
+        if rows[code] != EMPTY:
+            return False
+        rows[code] = first + i
+    return True
+
+
+@compiled
+def spans_of_rows(codes: Codes, rows: Codes, first: CodesOut, end: CodesOut) -> None:
+    """Write the row of each code as a span; empty for `EMPTY` and codes without a row."""
+    for i in range(len(codes)):
+        row = rows[codes[i]] if codes[i] != EMPTY else np.int32(EMPTY)
+        first[i] = max(row, np.int32(0))
+        end[i] = row + 1
+
+
+@compiled
 def place_by_code(codes: CodesOut, places: CodesOut) -> None:
     """Replace each row's code, never `EMPTY`, by its position in the order by code.
 

@@ -147,6 +147,15 @@ def find_dense(values: Ints, least: int, places: Codes, codes: CodesOut) -> None
 
 
 @compiled
+def number_dense(values: Ints, least: int, count: int, codes: CodesOut) -> None:
+    """Write how far each integer is from the least one; `EMPTY` for those beyond `count`, and where it was before."""
+    for i in range(len(values)):
+        # Below the least, the unsigned difference is also large.
+        distance = np.uint64(values[i]) - np.uint64(least)
+        codes[i] = EMPTY if codes[i] == EMPTY or distance >= np.uint64(count) else np.int32(distance)
+
+
+@compiled
 def refill_integers(known: Ints, count: int, table: HalvesOut) -> None:
     """Insert the keys of a table into an empty, larger one."""
     for code in range(count):

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.columnar.dense_keys import counts_steps
+from juncture.columnar.key_encoding import form_of
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
@@ -23,9 +25,10 @@ from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
-from juncture.runtime.zone_maps import ends_of, extent_of
+from juncture.runtime.zone_maps import ends_of, ends_of_column, extent_of
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import ResolvedInequality
+from juncture.spec.equi import ResolvedEqui
 from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
@@ -94,8 +97,9 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief:
     most = SAMPLE_ROWS
     if brief and not isinstance(source, ParquetSource):
         found.look_at_order_of_all()
-        # Nothing else decides how an as-of join of tables in memory runs.
-        most = 0 if isinstance(join, ResolvedAsof) else min(SAMPLE_ROWS, source.num_rows // _ROWS_PER_SAMPLED)
+        # Only joins by inequalities run in another way if many pairs match.
+        is_sampled = isinstance(join, ResolvedInequality)
+        most = min(SAMPLE_ROWS, source.num_rows // _ROWS_PER_SAMPLED) if is_sampled else 0
     if most >= _SAMPLE_ROWS_LEAST:
         found.sampled(given, most)
     return Looked(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
@@ -136,8 +140,21 @@ class _Look:
             self._learn(name, null_rows=max(known))
         if self._on:
             self._learn_on_range(name, [source.ends(column) for column in self._on])
+        if (key_range := self._key_range()) is not None:
+            self._learn(name, key_range=key_range)
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
+
+    def _key_range(self) -> tuple[int, int] | None:
+        """Return the least and the greatest key of an equality join by one column of whole numbers of steps."""
+        join, source = self._join, self._source
+        if not isinstance(join, ResolvedEqui) or len(self._by) != 1 or join.nulls_equal:
+            return None
+        types = [join.left_schema.field(join.left_by[0]).type, join.right_schema.field(join.right_by[0]).type]
+        if not counts_steps(types[0]) or (ends := ends_of_column(source, self._by[0])) is None or ends.null_count:
+            return None
+        least, greatest = form_of(*types).of(ends).to_python()
+        return None if least is None or greatest is None else (least, greatest)
 
     def look_at_order_of_all(self) -> None:
         """Learn whether the rows of a table ascend, where that takes a pass over 64-bit values, or a part of one."""

@@ -62,6 +62,9 @@ class Constants:
     equi_probe_ns, hash_build_ns, partition_ns
         In-process equality join: read a row, look up its key and return it; insert a key into the hash table; move a
         row to its partition.
+    dense_key_ns
+        In-process equality join of integer keys in a narrow range: read a row, find its key by its distance from the
+        least one, and return it.
     merge_left_ns, merge_right_ns
         In-process equality join by merging: sort a left row within its batch and merge it; sort and buffer a right row.
     restore_ns, spill_ns
@@ -102,6 +105,7 @@ class Constants:
     equi_probe_ns: float = 29
     hash_build_ns: float = 55
     partition_ns: float = 9
+    dense_key_ns: float = 11
     merge_left_ns: float = 33
     merge_right_ns: float = 60
     restore_ns: float = 63

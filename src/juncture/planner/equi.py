@@ -16,6 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from juncture.columnar.dense_keys import is_narrow
 from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side
 from juncture.planner.cost import if_counted, spread_s, terms
 from juncture.planner.decision import Engine
@@ -58,14 +59,24 @@ def _spilled_bytes(planning: PlanningInput) -> int:
     return sum(filter(None, held))
 
 
+def _has_dense_keys(planning: PlanningInput) -> bool:
+    """Return whether the keys of the smaller side are integers that need no hash table."""
+    side = min(planning.stats.left, planning.stats.right, key=lambda each: each.rows or 0)
+    return side.key_range is not None and is_narrow(*side.key_range, side.rows or 0)
+
+
 def _hash_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
+    if _has_dense_keys(planning):
+        return (left + right) * c.dense_key_ns
     # One table is made by one thread at a time.
     return (left + right) * c.equi_probe_ns + min(left, right) * c.hash_build_ns * planning.resources.cores
 
 
 def _parallel_hash_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
+    if _has_dense_keys(planning):
+        return _hash_ns(planning)
     return (left + right) * (c.equi_probe_ns + c.partition_ns) + min(left, right) * c.hash_build_ns
 
 

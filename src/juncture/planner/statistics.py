@@ -36,6 +36,9 @@ class SideStats:
     on_range
         The least and the greatest value of the ``on`` column (of intervals, the first start and the last end): a
         number, or whole days, or whole units of a timestamp (of the finer of both sides' units) since 1970.
+    key_range
+        The least and the greatest value of the only key column of an equality join, if it has integers, dates or times:
+        whole numbers of days or units, as in ``on_range``.
     is_sorted
         Whether the rows come sorted by the ``on`` column.
     provenance
@@ -59,6 +62,7 @@ class SideStats:
     hottest_key_share: float | None = None
     null_rows: int | None = None
     on_range: tuple[Any, Any] | None = None
+    key_range: tuple[Any, Any] | None = None
     is_sorted: bool | None = None
     provenance: dict[str, str] = field(default_factory=dict)
 
@@ -74,10 +78,12 @@ class SideStats:
             raise _senseless("hottest_key_share", share, "a share of the rows, from 0 to 1")
         if share is not None:
             object.__setattr__(self, "hottest_key_share", float(share))
-        if self.on_range is not None:
-            if not _is_range(self.on_range):
-                raise _senseless("on_range", self.on_range, "a pair of numbers, the least value and the greatest")
-            object.__setattr__(self, "on_range", tuple(plain(end) for end in self.on_range))
+        for name in ("on_range", "key_range"):
+            ends = getattr(self, name)
+            if ends is not None and not _is_range(ends):
+                raise _senseless(name, ends, "a pair of numbers, the least value and the greatest")
+            if ends is not None:
+                object.__setattr__(self, name, tuple(plain(end) for end in ends))
         if self.is_sorted is not None and not isinstance(self.is_sorted, bool):
             raise _senseless("is_sorted", self.is_sorted, "True or False")
 

@@ -12,7 +12,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import plain
 from juncture.columnar.order_encoding import steps_of
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sources import Source
+from juncture.runtime.sources import Source, TableSource
 from juncture.spec.schema import Domain
 
 Extent = tuple[Any, Any]
@@ -37,10 +37,15 @@ def parts_within(source: Source, column: str, domain: Domain, low: Any, high: An
     return kept
 
 
-def ends_of(array: pa.Array) -> pa.Array:
-    """Return the minimum and maximum of an array; nulls if it is empty."""
-    ends = pc.min_max(array)
+def ends_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the minimum and maximum of values; nulls if there are none."""
+    ends = pc.min_max(values)
     return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
+
+
+def ends_of_column(source: Source, column: str) -> pa.Array | None:
+    """Return the minimum and maximum of a column in memory, or from file statistics; None if reading is necessary."""
+    return ends_of(source.table.column(column)) if isinstance(source, TableSource) else source.ends(column)
 
 
 def all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.Array]:

@@ -63,11 +63,14 @@ class HashIndex:
         The right row at each place; None if rows are numbered by their places.
     total
         How many right rows there are.
+    row_of
+        In place of the others, if no key has two rows: the row of each key code, `EMPTY` where there is none.
     """
 
     starts: Ints
     rows: Codes | None
     total: int
+    row_of: Codes | None = None
 
     tree = None
 
@@ -83,7 +86,9 @@ class HashIndex:
 
     @cached_property
     def has_each_key_once(self) -> bool:
-        """Whether the place of each key's only row is its code."""
+        """Whether no key has two rows: the place of a key's row is in `row_of`, or else its code."""
+        if self.row_of is not None:
+            return True
         return len(self.starts) == len(self) + 1 and bool((self.starts[1:] - self.starts[:-1] == 1).all())
 
     @cached_property
@@ -141,7 +146,9 @@ def spans_by_code(right: HashIndex, keys: Keys) -> KeySpans:
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
         codes = np.empty(len(first), np.int32)
         keys.find(columns, codes)
-        if right.has_each_key_once:
+        if right.row_of is not None:
+            kernels.spans_of_rows(codes, right.row_of, first, end)
+        elif right.has_each_key_once:
             # Codes are places then, which spares a look at two of them for each row.
             np.maximum(codes, 0, out=first)
             np.add(codes, 1, out=end)
@@ -304,6 +311,9 @@ def check_rows(rows: int) -> None:
 
 def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> HashIndex:
     """Bring rows together by their codes, which come in pieces; those with the code `EMPTY` are left out."""
+    total = sum(map(len, pieces))
+    if count > total // 2 and (row_of := _row_of(pieces, count)) is not None:
+        return HashIndex(np.zeros(1, np.int64), None, total, row_of)
     work, starts, places = _tallied(pieces, count, context)
     rows = np.empty(int(starts[-1]), np.int32)
 
@@ -312,7 +322,18 @@ def _grouped(pieces: Sequence[Codes], count: int, context: JoinContext) -> HashI
             kernels.order_by_code(codes, first, places[share], rows)
 
     context.threads.run(order, range(len(work)))
-    return HashIndex(starts, rows, sum(map(len, pieces)))
+    return HashIndex(starts, rows, total)
+
+
+def _row_of(pieces: Sequence[Codes], count: int) -> Codes | None:
+    """Return the row of each code; None if a code has two rows."""
+    row_of = np.full(count, EMPTY, np.int32)
+    first = 0
+    for codes in pieces:
+        if not kernels.row_of_codes(codes, first, row_of):
+            return None
+        first += len(codes)
+    return row_of
 
 
 def place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> Ints:

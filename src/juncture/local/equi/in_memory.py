@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import pyarrow as pa
 
+from juncture.columnar.dense_keys import DenseKeys, counts_steps
 from juncture.columnar.key_table import KeyCodes
 from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
@@ -30,6 +31,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
+from juncture.runtime.zone_maps import ends_of_column
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import is_fixed
 
@@ -114,7 +116,7 @@ def _by_right_keys(
 ) -> tuple[Prober, Payload]:
     """Make a table of the right keys, and hold all right rows."""
     ours, theirs = key_types(join)
-    keys = _empty_table(join, theirs, ours, method, context)
+    keys = _empty_table(join, right, join.right_by, (theirs, ours), method, context)
     holder = Holder(right, _held_columns(join))
     groups = read_right(right, join.right_by, keys, context, holder=holder)
     payload = holder.finish()
@@ -125,7 +127,7 @@ def _by_left_keys(
     join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
 ) -> tuple[Prober, Payload]:
     """Make a table of the left keys, and hold the right rows that have one of them."""
-    keys = _empty_table(join, *key_types(join), method, context)
+    keys = _empty_table(join, left, join.left_by, key_types(join), method, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
     whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
     is_clustered = not whole and not presence and "right" not in join.numbered
@@ -148,12 +150,22 @@ def _sorted(join: ResolvedEqui, left: Source, right: Source, context: JoinContex
 
 
 def _empty_table(
-    join: ResolvedEqui, first: list[pa.DataType], second: list[pa.DataType], method: Method, context: JoinContext
+    join: ResolvedEqui,
+    source: Source,
+    names: Sequence[str],
+    types: tuple[list[pa.DataType], list[pa.DataType]],
+    method: Method,
+    context: JoinContext,
 ) -> Keys:
+    """Return a table for the keys of a source, whose types come first."""
+    if len(names) == 1 and not join.nulls_equal and counts_steps(types[0][0]):
+        dense = DenseKeys.of(types[0][0], types[1][0], ends_of_column(source, names[0]), source.num_rows)
+        if dense is not None:
+            return dense
     if method == "parallel_hash":
         partitions = _PARTITIONS_PER_THREAD * context.threads.count
-        return PartitionedKeys(first, second, nulls_equal=join.nulls_equal, partitions=partitions)
-    return KeyCodes(first, second, nulls_equal=join.nulls_equal)
+        return PartitionedKeys(*types, nulls_equal=join.nulls_equal, partitions=partitions)
+    return KeyCodes(*types, nulls_equal=join.nulls_equal)
 
 
 def _prober(join: ResolvedEqui, left: Source, groups: HashIndex, spans: KeySpans, payload: Payload) -> Prober:

@@ -25,6 +25,7 @@ KNOWN: Mapping[str, str] = {
     "hottest_key_share": "hottest key share",
     "null_rows": "null rows",
     "on_range": "on range",
+    "key_range": "key range",
     "is_sorted": "order",
 }
 """What may be known of a side, and what a table calls it."""
@@ -125,6 +126,7 @@ def known_of(plan: Decision, side: SideStats) -> Mapping[str, tuple[str, str]]:
         "on_range": None
         if side.on_range is None
         else "on range {} to {}".format(*(_place(plan, end) for end in side.on_range)),
+        "key_range": None if side.key_range is None else "keys {} to {}".format(*side.key_range),
         "is_sorted": None if side.is_sorted is None else "sorted" if side.is_sorted else "not sorted",
     }
     return {name: (fact, side.provenance.get(name, "")) for name, fact in facts.items() if fact}
