@@ -20,7 +20,7 @@ _CODES_LEAST = 1 << 10
 
 
 def counts_steps(data_type: pa.DataType) -> bool:
-    """Return whether values are whole numbers of steps, in a type of which Arrow computes the minimum and maximum."""
+    """Return whether values are whole numbers of steps, and Arrow computes the minimum and maximum of the type."""
     plain = plain_type(data_type)
     return bool(pat.is_integer(plain) or pat.is_date(plain) or pat.is_timestamp(plain) or pat.is_time(plain))
 
