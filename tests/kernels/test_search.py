@@ -49,12 +49,10 @@ def test_finds_what_binary_search_finds(lists, queries, own, rows_per_bucket, cu
     keys = np.array([q[0] for q in queries], np.int32)
     codes = np.array([q[1] for q in queries], np.int64)
 
-    seen = np.zeros(len(lists), np.uint8)
     buckets = np.empty(len(keys), np.int32)
     counts = np.zeros((len(index) >> shift) + 1, np.int64)
-    kept = search.partition_count(keys, codes, plan, forward, strict, shift, seen, buckets, counts)
+    kept = search.partition_count(keys, codes, plan, forward, strict, shift, buckets, counts)
     assert kept == counts.sum() == (buckets >= 0).sum()
-    assert set(np.flatnonzero(seen)) == {key for key in keys if key >= 0}
     offsets = np.cumsum(counts) - counts
     found_on, found_buckets, rows = np.empty(kept, np.int64), np.empty(kept, np.int32), np.empty(kept, np.int32)
     search.partition_scatter(codes, buckets, shift, offsets, found_on, found_buckets, rows)
@@ -84,8 +82,8 @@ def test_one_bucket_with_many_rows_is_searched_in_logarithmic_steps():
     queries = np.arange(-3, 5_003, dtype=np.int64)
     keys = np.zeros(len(queries), np.int32)
     buckets = np.empty(len(queries), np.int32)
-    counts, seen = np.zeros(len(index), np.int64), np.zeros(1, np.uint8)
-    kept = search.partition_count(keys, queries, plan, False, False, 0, seen, buckets, counts)
+    counts = np.zeros(len(index), np.int64)
+    kept = search.partition_count(keys, queries, plan, False, False, 0, buckets, counts)
     assert kept == len(queries)
     slots = np.empty(kept, np.int32)
     search.locate(queries, buckets, kept, on, index, False, False, slots)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut
+from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW, below_in_window, prefetch
 
@@ -129,7 +129,6 @@ def partition_count(
     forward: bool,
     strict: bool,
     shift: int,
-    seen: BytesOut,
     buckets: CodesOut,
     counts: IntsOut,
 ) -> int:
@@ -146,8 +145,6 @@ def partition_count(
         Whether a query does not serve slots of the same value.
     shift
         A partition is ``bucket >> shift``, so partitions are ranges of slots.
-    seen
-        Out: set to 1 for each group with a query.
     buckets
         Out: index entry of each query, -1 if dropped.
     counts
@@ -159,7 +156,6 @@ def partition_count(
         buckets[query] = -1
         if key < 0:
             continue
-        seen[key] = 1
         first = groups[key, FIRST]
         minimum, maximum = groups[key, MINIMUM], groups[key, MAXIMUM]
         value = on[query]

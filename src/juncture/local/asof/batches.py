@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.kernels import asof_known as kernels
-from juncture.kernels.array_types import BytesOut, Ints, Mask, Rows
+from juncture.kernels.array_types import Ints, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
@@ -78,21 +78,20 @@ def search_batches(
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
-    searcher: Callable[[Loaded, BytesOut], Callable[[Direction], Ints]],
+    searcher: Callable[[Loaded], Callable[[Direction], Ints]],
     *,
     at_once: bool,
     row_bytes: int = 0,
     batch_rows: int | None = None,
-) -> tuple[list[Ints], Mask]:
-    """Return each slot's best right rows in each direction, and which keys the right side has.
+) -> list[Ints]:
+    """Return each slot's best right rows in each direction.
 
     Parameters
     ----------
     slots, right, directions, places, context
         As for `juncture.local.asof.probe.probe`.
     searcher
-        Marks the keys that rows have, and returns what finds the best of these rows for each slot: ``[slot, place,
-        (rank, known, pointer)]``.
+        Returns what finds the best of some rows for each slot: ``[slot, place, (rank, known, pointer)]``.
     at_once
         Whether to hold all right rows, rather than as many at a time as fit.
     row_bytes
@@ -105,15 +104,12 @@ def search_batches(
         ROWS_MOST if at_once else max(_BATCH_ROWS_LEAST, min(_BATCH_ROWS if batch_rows is None else batch_rows, room))
     )
     best: list[Ints] = []
-    keys = np.zeros(slots.key_count, np.uint8)
     advance, done = context.progress.of("right"), 0
     for parts in _parts_of_batches(right, most):
-        codes, on, known, unavailable = load(right, parts, context)
+        codes, on, known = load(right, parts, context)
         loaded = Loaded(codes if len(codes) else np.zeros(len(on), np.int32), on, known, parts)
-        # Rows that are never known match nothing, but their keys are there.
-        keys[unavailable] = 1
         done += len(loaded.keys)
-        find = searcher(loaded, keys)
+        find = searcher(loaded)
         del loaded, codes, on, known
         found = [find(direction) for direction in directions]
         if best:
@@ -121,7 +117,7 @@ def search_batches(
                 _combine(ours, theirs, slots, right, context)
         best = best or found
         advance(done, right.rows)
-    return best or [nothing(slots, places) for _ in directions], keys.astype(np.bool_)
+    return best or [nothing(slots, places) for _ in directions]
 
 
 def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:

@@ -19,7 +19,7 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import RankCoder, float_codes
 from juncture.kernels import asof_known as words
 from juncture.kernels import asof_where as kernels
-from juncture.kernels.array_types import BytesOut, Codes, Floats, Ints, Mask, Rows
+from juncture.kernels.array_types import Codes, Floats, Ints, Rows
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, sorted_by_key
@@ -120,8 +120,8 @@ def search_where(
     *,
     at_once: bool,
     within_tolerance: bool,
-) -> tuple[list[Ints], Mask]:
-    """Return each slot's best right rows in each direction that satisfy a condition, and which keys the right side has.
+) -> list[Ints]:
+    """Return each slot's best right rows in each direction that satisfy a condition.
 
     Parameters
     ----------
@@ -147,9 +147,8 @@ def search_where(
     by_distance = within_tolerance and join.tolerance is not None and not isinstance(right.coder, RankCoder)
     floating = join.domain.kind == "float"
 
-    def searcher(loaded: Loaded, seen: BytesOut) -> Callable[[Direction], Ints]:
+    def searcher(loaded: Loaded) -> Callable[[Direction], Ints]:
         batch = sorted_by_key(loaded, left.slots.key_count, right, context)
-        seen[np.diff(batch.starts) > 0] = 1
         right_values = _Rows(right.source, condition.names["right"], batch.pointers, context)
         every = Slots(batch.on, np.arange(len(batch.pointers), dtype=np.int32), batch.starts)
         rows = _narrowed(condition, "right", keys, right_values, every, context)

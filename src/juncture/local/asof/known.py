@@ -14,7 +14,7 @@ import numpy as np
 
 from juncture.kernels import asof_known as kernels
 from juncture.kernels import bucket_sort, search
-from juncture.kernels.array_types import BytesOut, Ints, Mask
+from juncture.kernels.array_types import Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, with_ties_broken
@@ -42,8 +42,8 @@ def search_known(
     context: JoinContext,
     *,
     at_once: bool,
-) -> tuple[list[Ints], Mask]:
-    """Return each slot's best known right rows in each direction, and which keys the right side has.
+) -> list[Ints]:
+    """Return each slot's best known right rows in each direction.
 
     Parameters
     ----------
@@ -59,11 +59,11 @@ def search_known(
     Time O(R log R + L log R) for each batch, whatever is known when; some 60 ns and core for a right row.
     """
 
-    def searcher(loaded: Loaded, keys: BytesOut) -> Callable[[Direction], Ints]:
+    def searcher(loaded: Loaded) -> Callable[[Direction], Ints]:
         buckets = _Buckets(slots, len(loaded.keys))
 
         def find(direction: Direction) -> Ints:
-            batch = _Sorting(buckets, loaded, right, direction, keys, context).batch()
+            batch = _Sorting(buckets, loaded, right, direction, context).batch()
             return _found(batch, slots, seen, direction, places, context)
 
         return find
@@ -127,8 +127,6 @@ class _Sorting:
         The rows.
     direction
         The direction.
-    keys
-        Out: set where a key is there.
     context
         What the join may use.
     """
@@ -139,16 +137,15 @@ class _Sorting:
         loaded: Loaded,
         right: RightRows,
         direction: Direction,
-        keys: BytesOut,
         context: JoinContext,
     ) -> None:
         self._buckets = buckets
         self._right = right
         self._direction = direction
         self._context = context
-        self._partition(loaded, keys)
+        self._partition(loaded)
 
-    def _partition(self, loaded: Loaded, keys: BytesOut) -> None:
+    def _partition(self, loaded: Loaded) -> None:
         """Bring the rows of each partition together, and leave out those that no left row can take."""
         buckets, direction = self._buckets, self._direction
         chunks = self._chunks(loaded)
@@ -159,7 +156,7 @@ class _Sorting:
             rows = chunks[chunk][0]
             search.partition_count(
                 loaded.keys[rows], loaded.on[rows], buckets.groups, direction.forward, direction.strict, buckets.shift,
-                keys, numbers[rows], counts[chunk],
+                numbers[rows], counts[chunk],
             )  # fmt: skip
 
         self._context.threads.run(count, range(len(chunks)))

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain, validity
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.order_encoding import RankCoder, StepCoder, no_limit, tolerances
 from juncture.columnar.tuple_encoding import OrderCoder
@@ -38,10 +37,6 @@ class LeftCodes:
         of Python's numbers, in steps of the domain.
     barred
         Rows whose own tolerance is null or negative; None if there are none.
-    null_on, null_key
-        How many have no usable ``on``, or else a null key.
-    blind
-        The keys of rows for which neither holds, but that no right row is available to.
     seen
         The code of the time up to which each row sees right rows; empty if it sees all.
     """
@@ -51,9 +46,6 @@ class LeftCodes:
     keys: KeyCodes
     limits: Words | list[Any]
     barred: npt.NDArray[np.bool_] | None
-    null_on: int
-    null_key: int
-    blind: Codes
     seen: Ints
 
 
@@ -65,10 +57,8 @@ class Left:
     ----------
     slots
         The rows that can match, sorted.
-    keys, limits, barred, null_on, null_key, blind
+    keys, limits, barred
         As in `LeftCodes`.
-    rows
-        How many rows there are.
     seen
         As in `LeftCodes`, of each slot.
     """
@@ -77,10 +67,6 @@ class Left:
     keys: KeyCodes
     limits: Words | list[Any]
     barred: npt.NDArray[np.bool_] | None
-    rows: int
-    null_on: int
-    null_key: int
-    blind: Codes
     seen: Ints
 
 
@@ -120,16 +106,13 @@ def read_codes(
     for read in context.threads.map(reading.read, parts):
         done += read
         advance(done, total)
-    has_one_key = not join.left_by and not any((*reading.null_on, *map(len, reading.blind)))
+    has_one_key = not join.left_by and not reading.some_lack
     return LeftCodes(
         codes=reading.codes[:0] if has_one_key else reading.codes,
         on=reading.on,
         keys=keys,
         limits=reading.all_limits(),
         barred=reading.barred if reading.barred.any() else None,
-        null_on=sum(reading.null_on),
-        null_key=sum(reading.null_key),
-        blind=np.concatenate([np.zeros(0, np.int32), *reading.blind]),
         seen=reading.seen,
     )
 
@@ -151,10 +134,6 @@ def sorted_left(left: LeftCodes, context: JoinContext) -> Left:
         keys=left.keys,
         limits=left.limits,
         barred=left.barred,
-        rows=len(left.on),
-        null_on=left.null_on,
-        null_key=left.null_key,
-        blind=left.blind,
         seen=left.seen[slots.rows] if len(left.seen) else left.seen,
     )
 
@@ -196,9 +175,7 @@ class _Reading:
             [0] * (total * own) if isinstance(coder, RankCoder) else np.empty(total * own, np.uint64)
         )
         self.barred = np.zeros(total * own, np.bool_)
-        self.null_on: list[int] = []
-        self.null_key: list[int] = []
-        self.blind: list[Codes] = []
+        self.some_lack = False
 
     def read(self, part: int) -> int:
         """Code the rows of a part."""
@@ -219,23 +196,15 @@ class _Reading:
         if columns:
             self.keys.add(columns, codes)
         valid = self._code_on(batch, rows)
-        nullable = [] if self.join.nulls_equal else [each for each in columns if each.null_count or _hides_nulls(each)]
-        if valid is None and not nullable and self.seen_coder is None:
-            return
-        usable = np.ones(len(codes), np.bool_) if valid is None else valid
-        whole_key = np.ones(len(codes), np.bool_)
-        for column in nullable:
-            present = validity(plain(column))
-            whole_key = whole_key if present is None else whole_key & present
-        codes[~usable] = EMPTY
-        self.null_on.append(int(np.count_nonzero(~usable)))
-        self.null_key.append(int(np.count_nonzero(usable & ~whole_key)))
+        if valid is not None:
+            codes[~valid] = EMPTY
+            self.some_lack = True
         if self.seen_coder is not None:
             assert self.join.available_at is not None
             self.seen[rows], sees = self.seen_coder.encode(batch.column(self.join.available_at.left))
             if sees is not None:
-                self.blind.append(codes[usable & whole_key & ~sees])
                 codes[~sees] = EMPTY
+                self.some_lack = True
 
     def _code_on(self, batch: pa.RecordBatch, rows: slice) -> Mask | None:
         """Code the ``on`` values of a batch, and return which are usable, None for all."""
@@ -264,8 +233,3 @@ class _Reading:
             return self.coder.limit(self.join.tolerance)
         constant = None if self.join.tolerance is None else self.join.tolerance.constant
         return [float("inf") if constant is None else constant]
-
-
-def _hides_nulls(array: pa.Array) -> bool:
-    """Return whether an array's nulls may be among the values that it points to."""
-    return bool(pa.types.is_dictionary(array.type) or pa.types.is_run_end_encoded(array.type))

@@ -115,7 +115,7 @@ def merge(
             "algorithm='probe', which streams it.",
             name="JN-ROWS-LIMIT",
         )
-    keys, on, _, _ = load(right, right.parts, context)
+    keys, on, _ = load(right, right.parts, context)
     one_key, key_count = not right.by, max(left.keys.count, 1)
     ascending = Ascending.of(left.codes, left.on, context, one_key=one_key)
     other = Ascending.of(keys, on, context, one_key=one_key)

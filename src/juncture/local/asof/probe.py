@@ -14,7 +14,6 @@ from itertools import pairwise
 from threading import Condition, Lock, local
 
 import numpy as np
-import numpy.typing as npt
 
 from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
@@ -138,7 +137,6 @@ class _Pass:
         words = len(right.code_columns) + 2
         self.best = [np.full((len(slots), places, words), kernels.NOWHERE, np.int64) for _ in directions]
         self.ties = [Ties() for _ in directions]
-        self.seen = np.zeros(slots.key_count, np.uint8)
         self.gate = _Gate()
         self.batches = _batches(right, context)
         most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
@@ -184,7 +182,7 @@ class _Pass:
         keys, on, buckets = scratch.keys[:rows], scratch.on[:rows], scratch.buckets[:rows]
         counts = np.zeros(index.partitions, np.int64)
         kept = search.partition_count(
-            keys, on, index.groups, direction.forward, direction.strict, index.shift, self.seen, buckets, counts
+            keys, on, index.groups, direction.forward, direction.strict, index.shift, buckets, counts
         )
         offsets = np.cumsum(counts) - counts
         slots = scratch.moved_slots
@@ -277,8 +275,8 @@ def probe(
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
-) -> tuple[list[Ints], npt.NDArray[np.bool_]]:
-    """Return each slot's best right rows in each direction, and which keys the right side has.
+) -> list[Ints]:
+    """Return each slot's best right rows in each direction.
 
     Parameters
     ----------
@@ -297,8 +295,6 @@ def probe(
     -------
     list of int64[slot, place, word]
         See `juncture.kernels.asof`.
-    bool[key]
-        By key code.
 
     Raises
     ------
@@ -318,7 +314,7 @@ def probe(
         done += rows
         advance(done, total)
     work.finish(context)
-    return work.best, work.seen.astype(np.bool_)
+    return work.best
 
 
 def _spread(best: Ints, starts: Ints, direction: Direction, groups: tuple[int, int]) -> None:

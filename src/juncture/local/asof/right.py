@@ -107,23 +107,20 @@ class RightRows:
         if valid is not None:
             keys[~valid] = EMPTY
 
-    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> Codes:
-        """Write codes of the times when rows become available; rows that never do get the key `EMPTY`. Return keys."""
+    def encode_known(self, batch: pa.RecordBatch, keys: Codes, known: Ints) -> None:
+        """Write codes of the times when rows become available; rows that never do get the key `EMPTY`."""
         assert self.available_at is not None
         assert self.available_at_coder is not None
         values, valid = self.available_at_coder.encode(batch.column(self.available_at))
         known[:] = values
-        if valid is None:
-            return np.zeros(0, np.int32)
-        unavailable: Codes = keys[~valid & (keys != EMPTY)]
-        keys[~valid] = EMPTY
-        return unavailable
+        if valid is not None:
+            keys[~valid] = EMPTY
 
 
-def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints, Rows]:
+def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[Rows, Ints, Ints]:
     """Return key code, ``on`` code, and known code if that matters, of the rows of some parts.
 
-    Rows that are never known have no key; their keys are returned last. No codes are returned if all rows have one key.
+    Rows that are never known have no key. No codes are returned if all rows have one key.
     """
     sizes = [right.source.part_rows[part] for part in parts]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -132,7 +129,6 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     keys = np.empty(total, np.int32) if right.by else np.zeros(total, np.int32)
     on = np.empty(total, np.int64) if whole is None else whole[0]
     known = np.empty(total * (right.available_at is not None), np.int64)
-    unavailable = [np.zeros(0, np.int32)]
     has_one_key = [not right.by and right.available_at is None] * len(parts)
 
     def load_part(number: int) -> int:
@@ -146,7 +142,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
             right.find_keys(batch, keys[rows], valid)
             has_one_key[number] = has_one_key[number] and valid is None
             if right.available_at is not None:
-                unavailable.append(right.encode_known(batch, keys[rows], known[rows]))
+                right.encode_known(batch, keys[rows], known[rows])
             first = rows.stop
         return sizes[number]
 
@@ -154,7 +150,7 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     for rows in context.threads.map(load_part, range(len(sizes))):
         done += rows
         advance(done, total)
-    return keys[:0] if all(has_one_key) else keys, on, known, np.concatenate(unavailable)
+    return keys[:0] if all(has_one_key) else keys, on, known
 
 
 def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:

@@ -53,34 +53,14 @@ class SearchReport:
 
     Attributes
     ----------
-    left_rows, right_rows
-        Rows of the inputs.
     right_rows_read
         How many right rows went by; those that went by several times are counted so often.
     parts_skipped
         Row groups that statistics showed to be without matches, counted in the same way.
-    matched
-        Left rows with a match.
-    null_on, null_key
-        Left rows whose ``on`` is null or NaN; whose key has a null.
-    unknown_key
-        Left rows whose key no right row has, as far as the right side was read.
-    no_candidate
-        Left rows without a right row of their key on the wanted side.
-    beyond_tolerance
-        Left rows whose nearest right row is farther than their tolerance.
     """
 
-    left_rows: int = 0
-    right_rows: int = 0
     right_rows_read: int = 0
     parts_skipped: int = 0
-    matched: int = 0
-    null_on: int = 0
-    null_key: int = 0
-    unknown_key: int = 0
-    no_candidate: int = 0
-    beyond_tolerance: int = 0
 
 
 @dataclass(frozen=True)
@@ -227,8 +207,7 @@ class Search:
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
             counts.update(self._persist(piece, pointers[first:end], codes[first:end], nearest[first:end]))
         tied = counts.pop("tied", 0)
-        rows = {"left_rows": self._left.num_rows, "right_rows": self._right.num_rows}
-        report = None if self._merges else SearchReport(**rows, **counts)
+        report = None if self._merges else SearchReport(**counts)
         kept = codes if self._keep_codes else None
         return Found(pointers[:, : self._kept], kept, tied, report, nearest[:, 0] if self._seeks_nearest else None)
 
@@ -313,29 +292,20 @@ class Search:
             at_once = self._is_merge
             if self._condition is not None:
                 first_row = int(self._left.bounds[piece.start])
-                best, seen = search_where(
+                best = search_where(
                     self._condition, self._join, left, self._left, first_row, right, *asked, at_once=at_once,
                     within_tolerance=not self._seeks_nearest,
                 )  # fmt: skip
             elif right.available_at is None:
-                best, seen = probe(left.slots, right, *asked)
+                best = probe(left.slots, right, *asked)
             else:
-                best, seen = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
+                best = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
         if self._seeks_nearest:
             limits = [math.inf] if isinstance(left.limits, list) else no_limit()
             self._choose(replace(left, limits=limits, barred=None), best, nearest, codes[:0])
         self._check_ties(piece, counts)
-        alone = int(np.diff(left.slots.starts)[~seen].sum())
-        strangers = left.rows - left.null_on - left.null_key - len(left.blind) - len(left.slots)
-        blind = int(np.count_nonzero(seen[left.blind]))
         return {
-            "matched": int(counts[kernels.MATCHED]),
-            "null_on": left.null_on,
-            "null_key": left.null_key,
-            "unknown_key": alone + strangers + len(left.blind) - blind,
-            "no_candidate": int(counts[kernels.NOTHING]) - alone + blind,
-            "beyond_tolerance": int(counts[kernels.BEYOND]),
             "tied": int(counts[kernels.TIED]),
             "right_rows_read": right.rows,
             "parts_skipped": len(self._right.part_rows) - len(right.parts),

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.order_encoding import StepCoder
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.left import Left
 from juncture.local.reasons import CodedKeys
@@ -31,13 +31,10 @@ class SpineOrder:
         The keys.
     slots
         The rows that can match, sorted.
-    valid
-        Which rows have a value of the column; None if all have.
     """
 
     coded: CodedKeys
     slots: Slots
-    valid: Mask | None
 
 
 class Spine:
@@ -94,7 +91,7 @@ class Spine:
             codes = coded.codes if valid.all() else np.where(valid, coded.codes, EMPTY)
             rows = np.flatnonzero(codes != EMPTY).astype(np.int32)
             slots = sort_slots(codes, on, rows, max(coded.keys.count, 1), self._context)
-            self._orders[name] = SpineOrder(coded, slots, None if valid.all() else valid)
+            self._orders[name] = SpineOrder(coded, slots)
         return self._orders[name]
 
     def asof_left(self, join: Any, left: Source, coder: StepCoder) -> Left:
@@ -106,16 +103,11 @@ class Spine:
             If a value has no code.
         """
         order = self.order(join, left, coder)
-        usable = self.rows if order.valid is None else int(np.count_nonzero(order.valid))
         return Left(
             slots=order.slots,
             keys=order.coded.keys,
             limits=coder.limit(join.tolerance),
             barred=None,
-            rows=self.rows,
-            null_on=self.rows - usable,
-            null_key=usable - len(order.slots),
-            blind=np.zeros(0, np.int32),
             seen=np.empty(0, np.int64),
         )
 
