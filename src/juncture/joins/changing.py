@@ -56,8 +56,8 @@ def changes(
     Parameters
     ----------
     left, right
-        The columns of both tables as two schemas, for changes that are applied in this process. Or two streaming
-        DataFrames of changes. One side may also be a DataFrame or Parquet files that do not change.
+        Two schemas for changes that are applied in this process, or two streaming DataFrames of changes. One DataFrame
+        may also be static, or a path to Parquet files.
     spec
         The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
     state
@@ -71,7 +71,7 @@ def changes(
         ``_change_type``) or ``"debezium"`` (columns ``op``, ``before``, ``after``).
     unmatched_deletes
         What happens to deletes of rows that do not exist: ``"error"`` raises DataError, ``"count"`` counts and skips
-        them. Joins with a table that does not change do not check deletes.
+        them. Joins with a static table do not check deletes.
 
     Returns
     -------

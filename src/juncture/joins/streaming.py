@@ -58,8 +58,8 @@ def stream(
     Parameters
     ----------
     left, right
-        The columns of both streams as two schemas, for batches that are pushed. Or two streaming DataFrames. The right
-        one may also be a DataFrame or Parquet files that do not change.
+        Two schemas for record batches that are pushed in this process, or two streaming DataFrames. The right DataFrame
+        may also be static, or a path to Parquet files.
     spec
         The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
     left_order, right_order
