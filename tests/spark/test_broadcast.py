@@ -19,7 +19,6 @@ from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
 from juncture.runtime.sources import TableSource
 from juncture.spark.asof.broadcast import probe_stages
-from juncture.spark.asof.shuffle import task_join
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.broadcast import JoinBroadcastRight
@@ -36,7 +35,7 @@ EXAMPLES = st.one_of(packed_examples(cases=3), packed_examples(keyed=False), exa
 
 def join_right(example: Example, small: BroadcastTable, tasks: int) -> pa.Table:
     join = example.resolve()
-    seen = task_join(join).over(join.left_schema, needed_right(join))
+    seen = join.for_tasks().over(join.left_schema, needed_right(join))
 
     def stage(feed: Feed) -> JoinBroadcastRight:
         return JoinBroadcastRight(feed, seen, small, memory_bytes=16_000, output=output_of(join))

@@ -10,7 +10,7 @@ import pytest
 
 from juncture.planner.statistics import Resources
 from juncture.spark.asof.broadcast import probe_stages
-from juncture.spark.asof.shuffle import asof_placements, asof_stages, task_join
+from juncture.spark.asof.shuffle import asof_placements, asof_stages
 from juncture.spark.exchange.partition import Cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
@@ -101,7 +101,7 @@ def cuts_at_rows(placements: tuple[Placement, Placement], left: pa.Table, right:
 
 def with_whole_right(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table:
     if isinstance(join, ResolvedAsof):
-        seen: Resolved = task_join(join).over(join.left_schema, needed_right(join))
+        seen: Resolved = join.for_tasks().over(join.left_schema, needed_right(join))
     else:
         seen = replace(join, right_schema=needed_right(join))
 

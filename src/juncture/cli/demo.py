@@ -17,7 +17,7 @@ from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.errors import PlanError
 from juncture.files.output import replacing
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import Asof
 
 _SPEC = Asof(left_on="departure", right_on="observed", by="origin", tolerance="2h")
 
@@ -66,7 +66,6 @@ def _join(output: Path) -> None:
             departures, observations = (session.read.parquet(str(path)) for path in (left, right))
             with step("Planning") as planning, stages(session, planning):
                 plan = plan_join(departures, observations, _SPEC)
-            assert isinstance(plan.join, ResolvedAsof)
             console.print(heading("The plan"))
             print_plan(plan.explain(), console)
             rows = write_parquet(session, plan.execute(), fresh)

@@ -10,10 +10,7 @@ import pyarrow as pa
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.files.text.options import TextOptions
-from juncture.spec.asof import Asof
-from juncture.spec.base import OrderedSpec
 from juncture.spec.kinds import Spec
-from juncture.spec.overlap import Overlap
 from juncture.spec.schema import Side
 
 
@@ -43,20 +40,7 @@ class Reading:
 
 def order_columns(spec: Spec) -> dict[Side, frozenset[str]]:
     """Return the columns of each side that order rows, since text would order them differently."""
-    left, right = list[object](), list[object]()
-    if isinstance(spec, OrderedSpec):
-        for pair in spec.on_pairs():
-            left.append(pair[0])
-            right.append(pair[1])
-    if isinstance(spec, Overlap):
-        left += spec.left_interval
-        right += spec.right_interval
-    if isinstance(spec, Asof):
-        right += spec.order_columns()
-        available_at = spec.available_at_pair()
-        if available_at is not None:
-            left.append(available_at[0])
-            right.append(available_at[1])
+    left, right = spec.ordered_keys()
     # Expressions have their own types.
     return {
         "left": frozenset(name for name in left if isinstance(name, str)),

@@ -16,9 +16,6 @@ from rich.text import Text
 
 from juncture.cli.console import WIDTH_OF_PIPES
 from juncture.planner.report import MatchReport, distances_in_words
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 
 _CELL_WIDTH_MAX = 28
@@ -69,11 +66,8 @@ def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Seq
 
 def leading_columns(join: Resolved) -> list[str]:
     """Return the most informative columns of an output: compared columns, keys and matches."""
-    leading: list[str] = []
-    if isinstance(join, ResolvedAsof | ResolvedRange):
-        leading += [part.name for part in join.value("left", join.left_on).parts]
-    elif isinstance(join, ResolvedOverlap):
-        leading += [name for name in join.left_interval if name is not None]
+    ordering = [name for name in join.position("left") if name is not None]
+    leading = [part.name for name in ordering for part in join.value("left", name).parts]
     matched = [column.name for column in join.output if column.side == "right"]
     return [*leading, *join.left_by, *matched, *(each.name for each in join.aggregates)]
 

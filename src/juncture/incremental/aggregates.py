@@ -19,7 +19,6 @@ from juncture.local.inequality.join import InequalityAlgorithm, execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.range import windows_of
 from juncture.spec.schema import Side
 from juncture.streams.condition import Condition
 
@@ -34,7 +33,7 @@ class AggregateOperator(AnswerOperator):
         join: Any = condition.join
         self._keeps_unmatched = join.how != "inner"
         # A candidate need not match: it may lie in a gap between windows, or fail what is left of a predicate.
-        windows = () if self._keeps_unmatched else windows_of(join) or (None,)
+        windows = () if self._keeps_unmatched else join.window_names or (None,)
         counts = [Aggregate(f" {name or ''}", None, "count", pa.int64(), window=name) for name in windows]
         self._counts = len(counts)
         aggregates = (*join.aggregates, *counts)

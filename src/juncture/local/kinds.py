@@ -9,11 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.local.asof import join as asof
+from juncture.local.asof.report import match_report
 from juncture.local.computed import computing
 from juncture.local.equi import join as equi
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
+from juncture.planner.report import MatchReport
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
@@ -40,6 +42,9 @@ EXECUTORS: dict[type, Executor] = {
     Equi: computing(in_working_types(equi.execute)),
 }
 """What runs each kind of join, by the spec."""
+
+REPORTS: dict[type, Callable[[Any, Source, Source, JoinContext], MatchReport]] = {Asof: match_report}
+"""What counts the matches of a kind of join, by the spec."""
 
 
 def planning_input(

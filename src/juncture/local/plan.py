@@ -13,11 +13,10 @@ import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
-from juncture.local.asof.report import match_report
 from juncture.local.computed import with_computed
 from juncture.local.explain_row import explain_row, row_report
 from juncture.local.input import Input
-from juncture.local.kinds import planning_input
+from juncture.local.kinds import REPORTS, planning_input
 from juncture.local.profile import Opened, measure
 from juncture.planner.choose import choose, serving
 from juncture.planner.plan import Plan
@@ -27,7 +26,6 @@ from juncture.planner.run import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 
 _log = logging.getLogger(__name__)
@@ -82,12 +80,11 @@ class _Execution:
         return pa.table(columns, schema=schema)
 
     def match_report(self, report: Report | None) -> MatchReport:
-        """Return what becomes of the left rows of an as-of join."""
+        """Return what becomes of the left rows."""
         join = self.answer.run
-        assert isinstance(join, ResolvedAsof)
         with self._context(report) as context:
             inputs = self._opened(join, context)
-            return match_report(join, inputs.left, inputs.right, context)
+            return REPORTS[type(join.spec)](join, inputs.left, inputs.right, context)
 
     def row_report(self, report: Report | None) -> pa.Table:
         """Return a row for each left row: its best match, or why there is none."""
@@ -196,7 +193,7 @@ def plan(
         _match=execution.match,
         _row_report=execution.row_report,
         _explain_row=execution.explain_row,
-        _count_matches=execution.match_report if isinstance(resolved, ResolvedAsof) else None,
+        _count_matches=execution.match_report if type(spec) in REPORTS else None,
     )
 
 

@@ -20,7 +20,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import number_column
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import plain_type
 
@@ -82,7 +81,7 @@ class CodedKeys:
             [schema.field(column).type for column in by]
             for schema, by in ((join.left_schema, join.left_by), (join.right_schema, join.right_by))
         ]
-        keys = KeyCodes(*types, nulls_equal=getattr(join, "nulls_equal", False))
+        keys = KeyCodes(*types, nulls_equal=join.nulls_equal)
         codes = np.zeros(left.num_rows, np.int32)
         names = list(dict.fromkeys(join.left_by))
 
@@ -103,7 +102,7 @@ class CodedKeys:
         names = list(dict.fromkeys(join.right_by))
         if not names:
             return np.ones(len(self.codes), np.bool_)
-        ordered = [join.right_on] if isinstance(join, ResolvedAsof) else []
+        ordered = [name for name in join.position("right") if name is not None] if join.spec.ranks_matches else []
         # The last is for rows whose key is null, whose code is -1.
         known = np.zeros(max(self.keys.count, 1) + 1, np.bool_)
 
@@ -150,7 +149,7 @@ def reasons_of(
         reasons[is_beyond] = _BEYOND_TOLERANCE
     # The first reason is written last.
     reasons[~keys.are_known(join, right, context)] = _UNKNOWN_KEY
-    if not getattr(join, "nulls_equal", False):
+    if not join.nulls_equal:
         reasons[_lacking(join.left_by, left, context, _is_null)] = _NULL_KEY
     reasons[_lacking(ordering_columns(join), left, context, _is_missing)] = _NULL_ON
     reasons[matched] = -1

@@ -26,11 +26,8 @@ from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
 from juncture.runtime.zone_maps import ends_of, ends_of_column, extent_of
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, is_fixed
 
@@ -257,9 +254,9 @@ class _Look:
 
     def _learn_on_range(self, name: str, ends: Sequence[pa.Array | None]) -> None:
         """Note the least start and the greatest end, if both are known."""
-        join = self._join
-        assert isinstance(join, ResolvedAsof | ResolvedRange | ResolvedOverlap)
-        extents = [None if each is None else extent_of(each, join.domain) for each in ends]
+        domain = self._join.domain
+        assert domain is not None
+        extents = [None if each is None else extent_of(each, domain) for each in ends]
         first, last = extents[0], extents[-1]
         if first is not None and last is not None and first[0] <= last[1]:
             self._learn(name, on_range=(first[0], last[1]))
@@ -271,14 +268,9 @@ class _Look:
 
 def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:
     """Return the columns by which rows have a place: none, one, or the two ends of intervals."""
-    if isinstance(join, ResolvedAsof) and join.domain.is_ranked:
-        return ()
-    if isinstance(join, ResolvedAsof | ResolvedRange):
-        return (join.left_on if side == "left" else join.right_on,)
-    if isinstance(join, ResolvedOverlap):
-        first, last = join.left_interval if side == "left" else join.right_interval
-        return () if first is None or last is None else (first, last)
-    return ()
+    names = join.position(side)
+    is_placed = join.domain is not None and not join.domain.is_ranked and None not in names
+    return tuple(name for name in names if name is not None) if is_placed else ()
 
 
 def plain_column(rows: pa.Table, name: str) -> pa.Array:

@@ -14,7 +14,6 @@ from juncture.errors import JunctureError
 from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
 from juncture.pipeline.schemas import Schemas
-from juncture.spec.asof import Asof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -101,7 +100,7 @@ def _asked_by_join(
     left_names, right_names = _needed(join, "left", wanted), _needed(join, "right", wanted)
     # A right column gets a suffix only while the left side has its name.
     left_names |= right_names & set(left.names)
-    if join.how not in ("semi", "anti") and (join.aggregates or isinstance(step.spec, Asof)):
+    if join.how not in ("semi", "anti") and (join.aggregates or step.spec.ranks_matches):
         # All right columns break ties.
         right_names = set(right.names)
     asked = left_names, right_names

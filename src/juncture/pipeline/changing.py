@@ -17,7 +17,6 @@ from juncture.pipeline.schemas import Schemas
 from juncture.pipeline.sources import resolved
 from juncture.planner.decision import Engine
 from juncture.runtime.sources import ParquetSource
-from juncture.spec.asof import Asof
 from juncture.spec.resolved import refuse_computed
 
 
@@ -157,8 +156,7 @@ def _refusals(step: Step, live: frozenset[str], schemas: Schemas) -> list[tuple[
     refused = list[tuple[tuple[str, ...], str]]()
     remedy = 'Write changes = "folder" in its source, too.'
     spec = step.spec
-    is_held = isinstance(spec, Asof) or spec.how not in (None, "inner", "right") or spec.agg is not None
-    if step.left not in live and is_held:
+    if step.left not in live and spec.needs_all_matches:
         why = f"{step.left!r} has no changes, but changes of {step.right!r} change the matches of its rows. {remedy}"
         refused.append((("left",), why))
     elif step.right not in live and spec.how in ("right", "full"):

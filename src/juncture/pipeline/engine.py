@@ -13,7 +13,6 @@ from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
-from juncture.spec.range import Range
 
 Mode = Literal["batch", "stream", "changes"]
 """How a pipeline runs: once, as a stream, or by the changes of its sources."""
@@ -99,10 +98,10 @@ class Engine(ABC):
 
 def semi(spec: Spec) -> Spec:
     """Return a join that returns each left row with a match once."""
-    if isinstance(spec, Range) and spec.windows is not None:
-        return replace(spec, how="inner", agg={"*": "count"})
     changes: dict[str, Any] = {"how": "semi"}
-    if getattr(spec, "agg", None) is not None:
+    if spec.windows is not None:
+        changes = {"how": "inner", "agg": {"*": "count"}}
+    elif spec.agg is not None:
         changes["agg"] = None
     return replace(spec, **changes)
 

@@ -38,7 +38,6 @@ from juncture.pipeline.sources import format_name, is_text, parquet_files, resol
 from juncture.planner.plan import Plan
 from juncture.runtime.partitions import partitions_of
 from juncture.runtime.sources import ParquetSource
-from juncture.spec.asof import Asof
 from juncture.spec.kinds import Spec
 
 _ROW_GROUP_ROWS = 1 << 20
@@ -120,7 +119,7 @@ class LocalEngine(Engine):
             counts = self.plan(name).match_report()[table or ""]
             return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
         assert isinstance(step, JoinStep)
-        if isinstance(step.spec, Asof):
+        if step.spec.ranks_matches:
             report = self.plan(name).match_report()
             return MatchCounts(report.left_rows, report.matched, report.distances)
         matched = sum(batch.num_rows for batch in self._planned(step, semi(step.spec)).batches())

@@ -33,7 +33,6 @@ from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_pla
 from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, resolved, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
-from juncture.spec.asof import Asof
 from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.grid import Grid
 from juncture.spec.many import named, resolve_table
@@ -211,7 +210,7 @@ def _check(looking: _Looking, path: Keys, check: Check) -> None:
     if "min_match_rate" in asked and not isinstance(step, JoinStep | ManyStep):
         add((*path, "min_match_rate"), f"min_match_rate= applies to joins, but {read!r} is not a join. Remove it.")
     if "max_distance" in asked:
-        if not isinstance(step, ManyStep) and not isinstance(spec, Asof):
+        if not isinstance(step, ManyStep) and not (spec is not None and spec.ranks_matches):
             add((*path, "max_distance"), f"max_distance= applies to as-of joins, but {read!r} is not one. Remove it.")
         _check_distance(looking, path, check)
     if "max_leaked" in asked and not isinstance(step, ManyStep):

@@ -47,7 +47,6 @@ from juncture.spark.input.frame import FrameSide
 from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
 from juncture.spark.session.session import resources
-from juncture.spec.asof import Asof
 
 _SPARKS_ERRORS = (PySparkException, Py4JError)
 """Exceptions of Spark: those of PySpark, and others of classic Spark."""
@@ -134,7 +133,7 @@ class SparkEngine(Engine):
             counts = self.plan(name).match_report()[table or ""]
             return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
         assert isinstance(step, JoinStep)
-        if isinstance(step.spec, Asof):
+        if step.spec.ranks_matches:
             report = self.plan(name).match_report()
             return MatchCounts(report.left_rows, report.matched, report.distances)
         left, right = self.rows_of(step.left), self.rows_of(step.right)

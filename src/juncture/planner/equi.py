@@ -30,7 +30,6 @@ from juncture.planner.rules import (
     keeps_right_rows,
     knows_left_rows,
 )
-from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import Side, plain_type
 from juncture.spec.size import format_size
 
@@ -41,7 +40,6 @@ _PIECE_SHARE = 1 / 3
 def _has_order(planning: PlanningInput) -> bool:
     """Return whether the key is a single number, date or time, which can be sorted as it is."""
     join = planning.join
-    assert isinstance(join, ResolvedEqui)
     key = plain_type(join.left_schema.field(join.left_by[0]).type)
     is_whole = pa.types.is_integer(key) or (pa.types.is_temporal(key) and not pa.types.is_interval(key))
     return is_whole and len(join.left_by) == 1 and not join.nulls_equal

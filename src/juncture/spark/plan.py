@@ -28,7 +28,7 @@ from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.type_rules import check_times, check_types
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
@@ -49,6 +49,9 @@ PLANNINGS: dict[type, Callable[[PlanRequest], Planning]] = {
     Equi: EquiPlanning,
 }
 """The planning class of each kind of join."""
+
+REPORTS: dict[type, Callable[..., MatchReport]] = {Asof: match_report}
+"""What counts the matches of a kind of join, by the spec."""
 
 
 @spark_errors()
@@ -96,14 +99,14 @@ def plan(
         details=built.details,
         _run=query.execute,
         _measure=query.measure,
-        _count_matches=partial(_match_report, join, sides[0], sides[1]) if isinstance(join, ResolvedAsof) else None,
+        _count_matches=partial(_match_report, join, sides[0], sides[1]) if type(spec) in REPORTS else None,
     )
 
 
 @spark_errors()
-def _match_report(join: ResolvedAsof, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
+def _match_report(join: Resolved, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
     join, left_side, right_side = as_frames(join, left, right)
-    return match_report(join, left_side.frame, right_side.frame, _joined)
+    return REPORTS[type(join.spec)](join, left_side.frame, right_side.frame, _joined)
 
 
 def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:

@@ -9,9 +9,6 @@ import pyarrow.types as pat
 
 from juncture.errors import PlanError, SchemaError
 from juncture.spark.session.session import setting
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.equi import ResolvedEqui
-from juncture.spec.where import ResolvedWhere
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,12 +81,10 @@ def _makes_intervals(join: Resolved) -> bool:
     """Return whether a join in SQL computes intervals between times."""
     types = [join.left_schema.field(name).type for name in join.compared("left")]
     types += [join.right_schema.field(name).type for name in join.compared("right")]
-    if isinstance(join, ResolvedEqui):
-        return join.predicate is not None and any(map(pat.is_temporal, types))
-    if isinstance(join, ResolvedWhere):
+    if join.predicate is not None:
         return any(map(pat.is_temporal, types))
     # Times with a zone are compared by their microseconds.
-    return any(pat.is_timestamp(each) and each.tz is None for each in types)
+    return join.domain is not None and any(pat.is_timestamp(each) and each.tz is None for each in types)
 
 
 def is_collated(data_type: DataType) -> bool:
@@ -118,7 +113,7 @@ def _deciding(join: Resolved, side: Side) -> dict[str, str]:
     for name in join.compared(side):
         parts = [part.name for part in join.value(side, name).parts]
         named |= dict.fromkeys(parts, "on" if len(parts) > 1 else "The condition")
-    if isinstance(join, ResolvedAsof) and side == "right":
+    if side == "right":
         named |= dict.fromkeys(join.spec.order_columns(), "order_by")
     by = join.left_by if side == "left" else join.right_by
-    return named | dict.fromkeys(by, "on" if isinstance(join, ResolvedEqui) else "by")
+    return named | dict.fromkeys(by, join.spec.key_argument)

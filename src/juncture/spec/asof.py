@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import pyarrow as pa
@@ -31,7 +31,7 @@ from juncture.spec.distance import (
     value_type,
 )
 from juncture.spec.duration import duration_ns, is_duration
-from juncture.spec.expression import Keys
+from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
@@ -105,11 +105,6 @@ class ResolvedAsof(Resolved):
         """Whether the order of the rows in the right table breaks ties."""
         return self.spec.ties in ("first", "last") and not self.spec.order_columns()
 
-    @property
-    def nulls_equal(self) -> bool:
-        """Whether null equals null in ``by``."""
-        return self.spec.nulls_equal
-
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, except those that only break ties."""
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
@@ -131,6 +126,23 @@ class ResolvedAsof(Resolved):
         from juncture.predicate.language.nodes import columns
 
         return tuple(column.name for column in columns(self.where) if column.side == side)
+
+    def position(self, side: Side, /) -> tuple[str | None, ...]:
+        """Return the column of a side that places a row in the order."""
+        return (self.left_on if side == "left" else self.right_on,)
+
+    def for_tasks(self) -> ResolvedAsof:
+        """Return the join for tasks, which see only the needed right columns, with rows in any order."""
+        # Columns that are equal in every tie do not break it.
+        spec = replace(self.spec, order_by=[name for name in self.spec.order_columns() if name in self.tie_columns])
+        if self.how in ("semi", "anti"):
+            spec = replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
+        elif spec.ties == "first":
+            # Deciding columns may be dropped from the payload, but at least one must stay.
+            spec = replace(spec, order_by=(*spec.order_columns(), self.right_on))
+        elif spec.ties == "last":
+            spec = replace(spec, ties="greatest")
+        return replace(self, spec=spec)
 
     def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
         """Return the least and the greatest right ``on`` that left rows can match; None if unlimited.
@@ -220,6 +232,7 @@ class Asof(OrderedSpec):
 
     kind: ClassVar[str] = "asof"
     title: ClassVar[str] = "an as-of join"
+    ranks_matches: ClassVar[bool] = True
     used_for: ClassVar[str] = "to order by"
 
     on: Keys | None = None
@@ -303,6 +316,18 @@ class Asof(OrderedSpec):
         """Return the columns of ``order_by`` as a tuple."""
         return (self.order_by,) if isinstance(self.order_by, str) else tuple(self.order_by)
 
+    @property
+    def condition_text(self) -> str | None:
+        """The condition that the caller wrote in SQL."""
+        return self.where
+
+    def ordered_keys(self) -> tuple[list[Key | None], list[Key | None]]:
+        """Return the left and the right columns and expressions whose values are compared by their order."""
+        left, right = super().ordered_keys()
+        available_at = self.available_at_pair()
+        pair = ([], []) if available_at is None else ([available_at[0]], [available_at[1]])
+        return [*left, *pair[0]], [*right, *self.order_columns(), *pair[1]]
+
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
@@ -380,6 +405,7 @@ class Asof(OrderedSpec):
             domain=domain,
             tolerance=_resolve_tolerance(self.tolerance, domain, columns.left),
             available_at=available_at,
+            nulls_equal=self.nulls_equal,
             where=None if self.where is None else columns.predicate(self.where),
             tie_columns=tie_columns,
             output=output_columns(columns, how=self.how, equal=equal, suffix=self.suffix),

@@ -19,20 +19,58 @@ from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
 from juncture.spec.values import TimeLength
+from juncture.spec.window import Windows
 
 _DISTANCES = ("tolerance", "lower", "upper")
 
 
 class Spec(ABC):
-    """The meaning of a join: a frozen dataclass with the arguments of its kind. ``title`` is its name in messages."""
+    """The meaning of a join: a frozen dataclass with the arguments of its kind.
+
+    - ``title``: the name of the kind in messages
+    - ``key_argument``: the argument that names columns which must be equal
+    - ``ranks_matches``: whether a left row matches only the best of the right rows that it could match
+    - ``is_lookup``: whether `juncture.join_many` joins by it without aggregates, if each key occurs once
+    """
 
     kind: ClassVar[str]
     title: ClassVar[str]
+    key_argument: ClassVar[str] = "by"
+    ranks_matches: ClassVar[bool] = False
+    is_lookup: ClassVar[bool] = False
+
+    how: How | None
+    suffix: str
+    agg: Agg | None = None
+    windows: Windows | None = None
 
     @property
     def joined_as(self) -> type[Spec]:
         """The kind of join that engines run: the same kind, unless aggregates need another."""
         return type(self)
+
+    @property
+    def needs_all_matches(self) -> bool:
+        """Whether a row of the output depends on several matches of its left row, or on there being none."""
+        return self.ranks_matches or self.how not in (None, "inner", "right") or self.agg is not None
+
+    @property
+    def condition_text(self) -> str | None:
+        """The condition that the caller wrote in SQL."""
+        return None
+
+    @property
+    def table_names(self) -> tuple[str, str]:
+        """The names of both tables in conditions."""
+        return "l", "r"
+
+    def order_columns(self) -> tuple[str, ...]:
+        """Return the right columns that the caller named to break ties."""
+        return ()
+
+    def ordered_keys(self) -> tuple[list[Key | None], list[Key | None]]:
+        """Return the left and the right columns and expressions whose values are compared by their order."""
+        return [], []
 
     @abstractmethod
     def resolve(self, left: pa.Schema, right: pa.Schema) -> Resolved:
@@ -134,6 +172,11 @@ class OrderedSpec(KeyedSpec):
             )
         return pairs[0]
 
+    def ordered_keys(self) -> tuple[list[Key | None], list[Key | None]]:
+        """Return the left and the right columns and expressions whose values are compared by their order."""
+        pairs = self.on_pairs()
+        return [left for left, _ in pairs], [right for _, right in pairs]
+
     def on_names(self) -> tuple[str, str]:
         """Return the names of the left and the right ``on`` in messages.
 
@@ -149,10 +192,6 @@ class OrderedSpec(KeyedSpec):
 
 class AggregatingSpec(KeyedSpec):
     """A spec that returns all matches of a left row, or aggregates over them."""
-
-    how: How | None
-    agg: Agg | None
-    suffix: str
 
     def check_matches(self) -> None:
         """Validate the shared arguments, and store them in a comparable, picklable form."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -202,12 +202,19 @@ class JoinCondition:
 class ResolvedInequality(Resolved, ABC):
     """A validated join by inequalities. ``tie_columns`` follow ``order_column``."""
 
-    nulls_equal: bool = False
-
     @property
     def order_column(self) -> str | None:
         """The right column that orders the matches of a left row, before ties; or None."""
         return None
+
+    @property
+    def window_names(self) -> tuple[str, ...]:
+        """The names of the windows for which aggregates are computed; empty if there is a single one."""
+        return ()
+
+    def in_window(self, _name: str, /) -> Self:
+        """Return the join for one of several windows."""
+        return self
 
     @property
     @abstractmethod

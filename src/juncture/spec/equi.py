@@ -22,19 +22,14 @@ from juncture.spec.schema import How, Side, check_pairs
 from juncture.spec.where import ResolvedWhere, Where, resolved_where
 
 if TYPE_CHECKING:
-    from juncture.predicate.language.nodes import Node
+    pass
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedEqui(Resolved):
-    """An equality spec, validated against two schemas. The keys are ``left_by`` and ``right_by``.
-
-    ``predicate`` is the typed ``where``, or None.
-    """
+    """An equality spec, validated against two schemas. The keys are ``left_by`` and ``right_by``."""
 
     spec: Equi
-    predicate: Node | None
-    nulls_equal: bool
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
@@ -100,6 +95,8 @@ class Equi(Spec):
 
     kind: ClassVar[str] = "equi"
     title: ClassVar[str] = "an equality join"
+    key_argument: ClassVar[str] = "on"
+    is_lookup: ClassVar[bool] = True
 
     on: Keys | None = None
     left_on: Keys | None = None
@@ -136,6 +133,11 @@ class Equi(Spec):
         """The kind of join that engines run: a predicate join if matches are aggregated."""
         return type(self) if self.agg is None else Where
 
+    @property
+    def condition_text(self) -> str | None:
+        """The condition that the caller wrote in SQL."""
+        return self.where
+
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
@@ -153,8 +155,15 @@ class Equi(Spec):
         check_keys(columns, pairs, role="on")
         columns.type_nulls(pairs)
         how = aggregate_how(self.how, self.agg)
-        if self.agg is not None:
-            return self._aggregated(columns, pairs)
+        predicate, parts = None, None
+        if self.where is not None or self.agg is not None:
+            from juncture.predicate.decompose.shape import shape
+
+            predicate = columns.predicate("TRUE" if self.where is None else self.where)
+            parts = shape(predicate)
+            if self.agg is not None:
+                columns.right = typed_aggregated(self.agg, columns.right)
+                return resolved_where(self, columns, pairs, predicate, parts, nulls_equal=self.nulls_equal)
         return ResolvedEqui(
             spec=self,
             how=how,
@@ -164,15 +173,8 @@ class Equi(Spec):
             right_computed=columns.right_computed,
             left_by=tuple(pair[0] for pair in pairs),
             right_by=tuple(pair[1] for pair in pairs),
-            predicate=None if self.where is None else columns.predicate(self.where),
+            predicate=predicate,
+            shape=parts,
             nulls_equal=self.nulls_equal,
             output=output_columns(columns, how=how, equal=pairs if self.coalesce else (), suffix=self.suffix),
         )
-
-    def _aggregated(self, columns: ComparedColumns, pairs: Sequence[tuple[str, str]]) -> ResolvedWhere:
-        """Return the predicate join whose matches are aggregated."""
-        from juncture.predicate.decompose.shape import shape
-
-        predicate = columns.predicate("TRUE" if self.where is None else self.where)
-        columns.right = typed_aggregated(self.agg, columns.right)
-        return resolved_where(self, columns, pairs, predicate, shape(predicate), nulls_equal=self.nulls_equal)

@@ -11,9 +11,7 @@ import pyarrow as pa
 from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.arguments import check_choice, check_name
-from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
-from juncture.spec.equi import Equi
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn, check_columns
 
@@ -98,7 +96,7 @@ class Right:
                 name="JN-ARGUMENT-TYPE",
             )
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
-        if self.duplicates != "error" and not isinstance(self.spec, Equi):
+        if self.duplicates != "error" and not self.spec.is_lookup:
             raise SpecError(
                 f"duplicates={self.duplicates!r} applies to equality joins only, but spec= is {self.spec.title}. "
                 "Remove duplicates=.",
@@ -232,14 +230,13 @@ def named(name: str, error: JunctureError) -> JunctureError:
 
 def _check_single(spec: Any) -> None:
     """Raise SpecError for joins that can return several rows per row of the spine, or other rows."""
-    has_aggregates = bool(getattr(spec, "agg", None))
-    if not has_aggregates and not isinstance(spec, Asof | Equi):
+    if not spec.agg and not spec.ranks_matches and not spec.is_lookup:
         raise SpecError(
             f"spec= is {spec.title}, which can return several rows per row of the spine, but a table of join_many "
             'must return at most one. Pass agg=, such as agg={"*": "count"}.',
             name="JN-MANY-MATCHES",
         )
-    if isinstance(spec, Asof) and spec.matches > 1:
+    if spec.ranks_matches and spec.matches > 1:
         raise SpecError(
             f"matches={spec.matches} can return several rows per row of the spine, but a table of join_many must "
             "return at most one. Remove matches=.",
@@ -259,7 +256,7 @@ def _has_order(spec: Any) -> bool:
 
 def _not_shown(column: str, right: Right, schema: pa.Schema, shown: list[str]) -> SchemaError:
     if column in schema.names:
-        why = "agg= replaces the columns" if getattr(right.spec, "agg", None) else "it equals a column of the spine"
+        why = "agg= replaces the columns" if right.spec.agg else "it equals a column of the spine"
         return SchemaError(
             f"columns={column!r} is not in the output of this table, because {why}. Expected one of {shown}.",
             name="JN-COLUMN-HIDDEN",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeAlias, get_args
 
@@ -58,6 +58,25 @@ class ResolvedOverlap(ResolvedInequality):
     right_interval: Interval
     domain: Domain
     closed: Closed
+
+    def position(self, side: Side, /) -> tuple[str | None, ...]:
+        """Return the start and the end of the interval that a row of a side is."""
+        return self.left_interval if side == "left" else self.right_interval
+
+    def swapped(self) -> ResolvedOverlap:
+        """Return the join with its sides swapped and without output columns."""
+        return replace(
+            self,
+            left_schema=self.right_schema,
+            right_schema=self.left_schema,
+            left_computed=self.right_computed,
+            right_computed=self.left_computed,
+            left_by=self.right_by,
+            right_by=self.left_by,
+            left_interval=self.right_interval,
+            right_interval=self.left_interval,
+            output=(),
+        )
 
     @property
     def order_column(self) -> str | None:
@@ -171,6 +190,10 @@ class Overlap(AggregatingSpec):
             object.__setattr__(self, argument, _interval(argument, getattr(self, argument)))
         check_choice("closed", self.closed, get_args(Closed))
         self.check_matches()
+
+    def ordered_keys(self) -> tuple[list[Key | None], list[Key | None]]:
+        """Return the left and the right columns and expressions whose values are compared by their order."""
+        return list(self.left_interval), list(self.right_interval)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the spec as plain data: its kind, and the arguments that differ from their defaults.

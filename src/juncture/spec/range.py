@@ -69,7 +69,12 @@ class ResolvedRange(ResolvedInequality):
     upper: Bound | None
     windows: Mapping[str, tuple[Bound | None, Bound | None]] = field(default_factory=dict, hash=False)
 
-    def in_window(self, name: str) -> ResolvedRange:
+    @property
+    def window_names(self) -> tuple[str, ...]:
+        """The names of the windows for which aggregates are computed; empty if there is a single one."""
+        return tuple(self.windows)
+
+    def in_window(self, name: str, /) -> ResolvedRange:
         """Return the join for one of several windows."""
         lower, upper = self.windows[name]
         return replace(self, lower=lower, upper=upper, windows={})
@@ -96,6 +101,10 @@ class ResolvedRange(ResolvedInequality):
             interval=MatchInterval((lower, upper), point, self.domain),
         )
 
+    def position(self, side: Side, /) -> tuple[str | None, ...]:
+        """Return the column of a side that places a row in the order."""
+        return (self.left_on if side == "left" else self.right_on,)
+
     def reach(self, first: float, last: float) -> tuple[float | None, float | None]:
         """Return the least and the greatest right ``on`` that left rows can match; None if no constant limits it.
 
@@ -113,11 +122,6 @@ class ResolvedRange(ResolvedInequality):
         bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
         own = (self.left_on, *bounds) if side == "left" else (self.right_on,)
         return tuple(dict.fromkeys((*own, *super().compared(side))))
-
-
-def windows_of(join: object) -> tuple[str, ...]:
-    """Return the names of the windows of a join; empty if it has a single window."""
-    return tuple(join.windows) if isinstance(join, ResolvedRange) else ()
 
 
 @dataclass(frozen=True, kw_only=True)

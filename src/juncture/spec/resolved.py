@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
@@ -11,7 +11,11 @@ from juncture.errors import PlanError
 from juncture.spec.aggregate import CHOSEN, Aggregate
 from juncture.spec.compared import Column, Compared, ComparedColumns, Expression, value_named
 from juncture.spec.expression import Expr, Key
-from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side, is_null_type
+from juncture.spec.schema import LEFT_OUT, SIDES, Domain, How, OutputColumn, Side, is_null_type
+
+if TYPE_CHECKING:
+    from juncture.predicate.decompose.shape import Shape
+    from juncture.predicate.language.nodes import Node
 
 # Names that cannot clash with those of users.
 ROW_NUMBERS: dict[Side, str] = {"left": "juncture:left", "right": "juncture:right"}
@@ -28,6 +32,8 @@ class Resolved:
     are right columns that order the matches of a left row. ``output`` has the columns of the inputs, in order. Row
     numbers of the sides in ``numbered`` follow, null for a missing row; ``semi`` and ``anti`` joins number the left
     side only. ``aggregates`` are last, in place of right columns; they are empty for a join that returns matches.
+    ``nulls_equal`` is whether null equals null in ``left_by`` and ``right_by``. ``domain`` is that of values that are
+    compared by their order. ``predicate`` is a condition in SQL, and ``shape`` has its parts.
     """
 
     spec: Any
@@ -40,6 +46,10 @@ class Resolved:
     aggregates: tuple[Aggregate, ...] = ()
     numbered: tuple[Side, ...] = ()
     tie_columns: tuple[str, ...] = ()
+    nulls_equal: bool = False
+    domain: Domain | None = None
+    predicate: Node | None = None
+    shape: Shape | None = None
     left_computed: tuple[Compared, ...] = ()
     right_computed: tuple[Compared, ...] = ()
 
@@ -137,6 +147,26 @@ class Resolved:
         return replace(self, output=(), aggregates=(), numbered=numbered)
 
     @property
+    def goes_by_table_order(self) -> bool:
+        """Whether the order of the rows in the right table decides which of them match."""
+        return False
+
+    def position(self, _side: Side, /) -> tuple[str | None, ...]:
+        """Return the columns that place a row of a side in an order: none, one, or a start and an end.
+
+        An end is None where it is unbounded.
+        """
+        return ()
+
+    def swapped(self) -> Self | None:
+        """Return the join with its sides swapped and without output columns; None if the sides are not alike."""
+        return None
+
+    def for_tasks(self) -> Self:
+        """Return the join for tasks, which see only the needed right columns, with rows in any order."""
+        return self
+
+    @property
     def by_pairs(self) -> tuple[tuple[str, str], ...]:
         """The pairs of columns that must be equal."""
         return tuple(zip(self.left_by, self.right_by, strict=True))
@@ -169,7 +199,7 @@ def refuse_computed(join: Resolved, what: str) -> None:
 
     ``what`` names the kind of input in messages, such as "a stream".
     """
-    domain = getattr(join, "domain", None)
+    domain = join.domain
     if domain is not None and domain.kind == "tuple":
         raise PlanError(
             f"on={join.spec.on_names()[0]} names several columns, which {what} cannot order by. Add one column to "

@@ -29,7 +29,7 @@ from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
-from juncture.predicate.decompose.shape import Shape, shape
+from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import interval
@@ -39,10 +39,8 @@ from juncture.predicate.language.nodes import Arithmetic, Cast, Column, Node, co
 from juncture.predicate.language.sql import to_sql
 from juncture.predicate.language.types import DOUBLE, from_arrow
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
-from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Domain, Side
-from juncture.spec.where import ResolvedWhere
 from juncture.streams.plain_lines import PlainLines, plain_lines
 
 Table = npt.NDArray[np.int64]
@@ -147,11 +145,8 @@ class Condition:
 
 def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
     """Return when rows of a join match. Equal keys limit state only through the ``ordered`` columns."""
-    if isinstance(join, ResolvedEqui):
-        parts = Shape() if join.predicate is None else shape(join.predicate)
-        return _of_predicate(join, join.predicate, parts, ordered, nulls_equal=join.nulls_equal)
-    if isinstance(join, ResolvedWhere):
-        return _of_predicate(join, join.predicate, join.shape, ordered, nulls_equal=join.nulls_equal)
+    if join.domain is None:
+        return _of_predicate(join, join.predicate, join.shape or Shape(), ordered, nulls_equal=join.nulls_equal)
     assert isinstance(join, ResolvedInequality)
     found = join.condition
     values = [value for value in (found.first, found.second) if value is not None and value.limits]

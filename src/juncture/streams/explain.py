@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from juncture.predicate.language.nodes import Node
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.duration import format_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, other_side
@@ -52,7 +51,7 @@ def explained(
 
 def emission_text(join: Resolved) -> str:
     """Return when a join emits its results."""
-    if isinstance(join, ResolvedAsof):
+    if join.spec.ranks_matches:
         return "left rows once no future row can change their match"
     return "left rows once no future row can be in their window" if join.aggregates else EMISSIONS[join.how]
 

@@ -11,7 +11,6 @@ from juncture.columnar.arrays import joined_batches
 from juncture.columnar.conversion import converted, with_types
 from juncture.runtime.take import nulls
 from juncture.runtime.working_types import given_back, working_join, working_type
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, plain_type
 
@@ -29,7 +28,7 @@ def streaming_join(join: Resolved) -> Resolved:
 def held_schema(join: Resolved, side: Side) -> pa.Schema:
     """Return the stored columns of a side: at least one, to keep the number of rows."""
     schema = join.left_schema if side == "left" else join.right_schema
-    needed = {*join.needed(side), *(join.tie_columns if isinstance(join, ResolvedAsof) and side == "right" else ())}
+    needed = {*join.needed(side), *(join.tie_columns if join.spec.ranks_matches and side == "right" else ())}
     return pa.schema([field for field in schema if field.name in needed] or list(schema)[:1])
 
 

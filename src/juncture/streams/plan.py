@@ -13,7 +13,6 @@ from juncture.predicate.language.nodes import columns
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side, other_side
-from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams import explain
 from juncture.streams.aggregates import AggregateJoin
 from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
@@ -52,7 +51,7 @@ class StreamPlan:
         self._join = streaming_join(resolved)
         self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
         self.output = Output(self._join, self.schema)
-        names = setup.spec.names if isinstance(setup.spec, Where) else ("l", "r")
+        names = setup.spec.table_names
         schemas = {"left": self._join.left_schema, "right": self._join.right_schema}
         self.orders: dict[Side, list[SideOrder]] = {
             side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES
@@ -110,7 +109,7 @@ class StreamPlan:
 
 def _check_aggregates(join: Resolved) -> None:
     """Raise an error for aggregates without a window."""
-    if join.aggregates and isinstance(join, ResolvedWhere):
+    if join.aggregates and join.domain is None:
         raise PlanError(
             f"agg= is not supported for {join.spec.title} of streams. Use Range(…, agg=…) or Overlap(…, agg=…), or "
             "aggregate the matches afterwards.",

@@ -64,9 +64,9 @@ def plan_with_table(spec: Any, left: DataFrame, right: Any, *, output: ChangeFor
 
 def plan_with_left_table(spec: Any, left: Any, right: DataFrame, *, output: ChangeFormat) -> Plan:
     """Plan a join of a left table with a stream of changes."""
-    if spec.how not in (None, "inner", "right") or spec.kind == "asof" or getattr(spec, "agg", None):
-        what = "agg=" if getattr(spec, "agg", None) else f"how={spec.how!r}"
-        what = "An as-of join" if spec.kind == "asof" else what
+    if spec.needs_all_matches:
+        what = "agg=" if spec.agg else f"how={spec.how!r}"
+        what = "An as-of join" if spec.ranks_matches else what
         raise PlanError(
             f"{what} needs state for right rows, because the right table is a stream of changes and the left one is "
             f"not. Only how='inner' and 'right' work without state. {read_as_stream('left')}",

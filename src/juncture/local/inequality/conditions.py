@@ -20,7 +20,6 @@ from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
 from juncture.runtime.sources import Source
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, ResolvedInequality, Value
-from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
 
@@ -118,7 +117,6 @@ class CodedCondition:
 
     def in_window(self, name: str) -> CodedCondition:
         """Return the condition of one of several windows, in the same codes."""
-        assert isinstance(self.join, ResolvedRange)
         assert self.first is not None
         join = self.join.in_window(name)
         value = join.condition.first

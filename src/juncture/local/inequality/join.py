@@ -34,7 +34,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
-from juncture.spec.range import windows_of
 
 InequalityAlgorithm = Literal["binary_search", "interval_tree", "block_nested_loop", "nested_loop", "external_merge"]
 
@@ -147,7 +146,7 @@ def _prepared(
                 by_row=used.predicate is not None,
                 nested=algorithm == "nested_loop",
                 check=check,
-                windows={name: coded.in_window(name).probe_keys for name in windows_of(join)},
+                windows={name: coded.in_window(name).probe_keys for name in join.window_names},
             )
 
         return make

@@ -30,7 +30,6 @@ from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import TIME_UNITS, Side
 from juncture.spec.values import DAY_S
-from juncture.spec.where import ResolvedWhere
 
 _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
@@ -102,7 +101,7 @@ def likely_pairs(
             if spans is None:
                 return None, "a condition compares what is neither a number nor a time"
             share *= _meeting_share(*spans)
-    shape = join.shape if isinstance(join, ResolvedWhere) else Shape()
+    shape = join.shape or Shape()
     share *= _passed_share(shape, left, right)
     if shape.residual is not None:
         few, times = _few(shape.residual)
@@ -177,7 +176,7 @@ def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
 
 def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterator[tuple[Windows, Windows] | None]:
     """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
-    if isinstance(join, ResolvedWhere):
+    if join.shape is not None:
         for part in parts_of(join.shape):
             ours, theirs = _from_to(part.left, "left", left), _from_to(part.right, "right", right)
             is_strict = [

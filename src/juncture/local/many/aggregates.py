@@ -25,7 +25,7 @@ from juncture.runtime.sources import Source
 from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
-from juncture.spec.range import ResolvedRange, windows_of
+from juncture.spec.range import ResolvedRange
 
 Aggregated = tuple[Mask | None, pa.Table]
 """Which rows of the spine have a match, if requested, and the aggregates of each."""
@@ -75,7 +75,7 @@ def aggregated(
         As that does.
     """
     # A table without columns would have no rows either.
-    windows = windows_of(join) or (None,)
+    windows = join.window_names or (None,)
     counts = tuple(replace(_MATCHES, name=f"{_MATCHES.name}{i}", window=name) for i, name in enumerate(windows))
     counts = counts if marks_matches or not join.aggregates else ()
     join = replace(join, output=(), aggregates=(*join.aggregates, *counts))
@@ -112,7 +112,7 @@ def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: Joi
     right = within_reach(join, left, right, context)
     coded = CodedCondition.of(join)
     order = spine.order(join, left, StepCoder.of(join))
-    parts = {None: coded} | {name: coded.in_window(name) for name in windows_of(join)}
+    parts = {None: coded} | {name: coded.in_window(name) for name in join.window_names}
     used = {each.window for each in join.aggregates}
     limits = {name: _limits(part, left, context) for name, part in parts.items() if name in used}
     holder = Holder(right, aggregate_columns(join))

@@ -19,7 +19,6 @@ from juncture.planner.many_report import TableReport
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.spec.equi import ResolvedEqui
 from juncture.spec.many import ResolvedTable, named
 from juncture.spec.schema import Side
 
@@ -77,7 +76,7 @@ def reports(
 
 def is_lookup(table: ResolvedTable) -> bool:
     """Return whether a table's keys are looked up among those of the spine."""
-    return isinstance(table.join, ResolvedEqui) and table.join.predicate is None
+    return table.join.spec.is_lookup and not table.join.aggregates and table.join.predicate is None
 
 
 @contextmanager

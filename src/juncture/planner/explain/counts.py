@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from juncture.planner.explain.meaning import distance_words
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.equi import ResolvedEqui
-from juncture.spec.overlap import ResolvedOverlap
-from juncture.spec.range import ResolvedRange
 from juncture.spec.resolved import Resolved
 
 
@@ -14,27 +11,23 @@ def explanations_of(join: Resolved) -> dict[str, str]:
     """Say what each count of a match report means, by its name, of those that are not 0 in every such join."""
     keys = ", ".join(join.left_by)
     texts: dict[str, str] = {}
-    if isinstance(join, ResolvedAsof | ResolvedRange | ResolvedOverlap):
+    if join.domain is not None:
         missing = "null or NaN" if join.domain.kind == "float" else "null"
         texts["null_on"] = f"{' or '.join(ordering_columns(join))} is {missing}"
-    if keys and not getattr(join, "nulls_equal", False):
+    if keys and not join.nulls_equal:
         texts["null_key"] = f"{keys} is null"
     if keys:
         texts["unknown_key"] = f"no right row has this {keys}"
     if isinstance(join, ResolvedAsof):
         return texts | _asof_explanations(join)
-    if not isinstance(join, ResolvedEqui) or join.predicate is not None:
+    if join.domain is not None or join.predicate is not None:
         texts["no_candidate"] = "no right row of this key satisfies the condition" if keys else "no right row matches"
     return texts
 
 
 def ordering_columns(join: Resolved) -> list[str]:
     """Return the left columns that must have a value, beside the keys."""
-    if isinstance(join, ResolvedAsof | ResolvedRange):
-        return [join.left_on]
-    if isinstance(join, ResolvedOverlap):
-        return [name for name in join.left_interval if name is not None]
-    return []
+    return [name for name in join.position("left") if name is not None]
 
 
 def _asof_explanations(join: ResolvedAsof) -> dict[str, str]:

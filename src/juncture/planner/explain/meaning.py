@@ -163,7 +163,7 @@ def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
 
 def _where(join: ResolvedWhere) -> str:
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
-    if isinstance(join.spec, Equi) and join.spec.where is None:
+    if join.spec.condition_text is None:
         return f"{_right_rows(join)}{keys}".replace(", of equal", " of equal", 1)
     return f"{_right_rows(join)} for which {describe(join.predicate)}{keys}"
 

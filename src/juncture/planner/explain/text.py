@@ -148,12 +148,13 @@ def _expected(estimate: Estimate, unit: str = "") -> str:
 
 def _place(plan: Decision, value: Any) -> str:
     """Return an end of an `on_range` as its column would show it."""
-    domain = getattr(plan.join, "domain", None)
+    domain = plan.join.domain
     if domain is None or not domain.is_time or not isinstance(value, Integral):
         return str(value)
     if domain.kind in ("duration", "time"):
         return format_duration(int(value) * domain.step_ns)
-    return str(np.datetime64(int(value), "D" if domain.kind == "date" else domain.unit))
+    unit: Any = "D" if domain.kind == "date" else domain.unit
+    return str(np.datetime64(int(value), unit))
 
 
 def verdict(option: Option) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from juncture.planner.statistics import Resources
-from juncture.spark.asof.shuffle import task_join
 from juncture.spark.exchange.exchange import finish, packets, placeholders, shuffled
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.broadcast import broadcast_side
@@ -52,7 +51,7 @@ def probe_stages(
 
     The first makes the probe stage from the feed of right rows, the second the choosing stage from the right schema.
     """
-    seen = task_join(join)
+    seen = join.for_tasks()
     matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
     names = tuple(column.name for column in join.output)
 

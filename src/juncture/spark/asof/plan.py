@@ -6,7 +6,7 @@ from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.asof.broadcast import join_candidates
 from juncture.spark.asof.native import has_native, join_native
-from juncture.spark.asof.shuffle import asof_stages, task_join
+from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.asof.statistics import AsofStatistics
 from juncture.spark.asof.window import join_window
 from juncture.spark.exchange.broadcast_join import join_broadcast
@@ -18,7 +18,7 @@ from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.placement import Coding
-from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
 
 
 class AsofPlanning(Planning):
@@ -64,7 +64,7 @@ class AsofPlanning(Planning):
         join, left, right, resources = self._join, self._left, self._right, self._resources
         schema = result_schema(join, left, right)
         if algorithm == "broadcast":
-            seen = task_join(join).over(join.left_schema, needed_right(join))
+            seen = join.for_tasks().over(join.left_schema, needed_right(join))
             frame, jobs = join_broadcast(seen, "right", left, right, schema, resources)
             return BuiltJoin(frame, tuple(jobs))
         if algorithm == "broadcast_left":
@@ -79,12 +79,11 @@ class AsofPlanning(Planning):
         return BuiltJoin(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
 
 
-def check_table_order(join: ResolvedAsof) -> None:
+def check_table_order(join: Resolved) -> None:
     """Raise `PlanError` if ``ties`` depends on a table order, which Spark does not have."""
-    ties = join.spec.ties
     if join.goes_by_table_order and join.spec.how not in ("semi", "anti"):
         raise PlanError(
-            f"ties={ties!r} needs an order of the right rows, but Spark tables have none. Pass order_by=, or remove "
-            "ties=.",
+            f"ties={join.spec.ties!r} needs an order of the right rows, but Spark tables have none. Pass order_by=, "
+            "or remove ties=.",
             name="JN-TIES-ORDER",
         )

@@ -42,25 +42,11 @@ def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Plac
     )
 
 
-def task_join(join: ResolvedAsof) -> ResolvedAsof:
-    """Return the join for tasks, which see only the needed right columns, with rows in any order."""
-    # Columns that are equal in every tie do not break it.
-    spec = replace(join.spec, order_by=[name for name in join.spec.order_columns() if name in join.tie_columns])
-    if join.how in ("semi", "anti"):
-        spec = replace(spec, order_by=(), ties="error" if spec.ties == "error" else "greatest")
-    elif spec.ties == "first":
-        # Deciding columns may be dropped from the payload, but at least one must stay.
-        spec = replace(spec, order_by=(*spec.order_columns(), join.right_on))
-    elif spec.ties == "last":
-        spec = replace(spec, ties="greatest")
-    return replace(join, spec=spec)
-
-
 def asof_stages(
     join: ResolvedAsof, coding: Coding, cuts: Cuts, output: TaskOutput, resources: Resources
 ) -> ShuffledJoin:
     """Return the stages of the join's tasks, given the placement of rows and the result's schema."""
-    in_packets, placements = task_join(join).over(*packet_schemas(join)), asof_placements(join, coding)
+    in_packets, placements = join.for_tasks().over(*packet_schemas(join)), asof_placements(join, coding)
     spec, memory_bytes = in_packets.spec, resources.memory_bytes
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
     if len(cuts.split_hashes) == 0:

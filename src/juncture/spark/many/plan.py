@@ -31,7 +31,6 @@ from juncture.spark.session.session import resources as resources_of
 from juncture.spark.statistics import Statistics
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_computed
 from juncture.spec.schema import is_null_type
@@ -102,8 +101,7 @@ def _opened(
             check_times(spine_input.spark_schema, right_side.spark_schema, session)
             check_types(table.join, spine_input.spark_schema, right_side.spark_schema)
             _check_nulls(table)
-            if isinstance(table.join, ResolvedAsof):
-                check_table_order(table.join)
+            check_table_order(table.join)
             stats = Statistics(spine_input, right_side, None).stats
             placed.append(Placed(table, right_side, stats.right))
     sides = {"spine": spine_input, **{each.table.name: each.side for each in placed}}

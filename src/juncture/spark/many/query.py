@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import types as st
 
-from juncture.spark.asof.shuffle import task_join
 from juncture.spark.exchange.exchange import finish, packets, shuffled
 from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import SparkSide
@@ -30,7 +29,6 @@ from juncture.spark.tasks.many.join import (
 )
 from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.scatter import encoded
-from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -120,8 +118,7 @@ def _as_tasks_see(
     right_schema = encoding(pa.schema([schema.field(name) for name in placed.needed]), table.join.right_by)
     # Columns that other tables added are not part of its join.
     spine_schema = pa.schema([field for field in spine if field.name in table.join.left_schema.names])
-    join = task_join(table.join) if isinstance(table.join, ResolvedAsof) else table.join
-    return TaskTable(replace(table, join=join.over(spine_schema, right_schema)))
+    return TaskTable(replace(table, join=table.join.for_tasks().over(spine_schema, right_schema)))
 
 
 def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:

@@ -18,7 +18,6 @@ from juncture.spark.input.frame import SparkSide
 from juncture.spark.many.query import ManyQuery
 from juncture.spark.many.steps import Placed, Steps
 from juncture.spark.plan import plan as plan_one
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import Right
 
 
@@ -45,7 +44,7 @@ def _report(
     placed: Placed, spine: Any, rights: Mapping[str, Right], figures: Mapping[str, int], steps: Steps
 ) -> TableReport:
     table, leaked = placed.table, None if placed.table.check_available_at is None else figures.get("leaked", 0)
-    if isinstance(table.join, ResolvedAsof):
+    if table.join.spec.ranks_matches:
         with about(table.name):
             plan = plan_one(table.join.spec, spine, rights[table.name].table, session=placed.side.session)
             return TableReport.of(plan.match_report(), leaked)

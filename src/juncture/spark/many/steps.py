@@ -12,7 +12,6 @@ from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.query import partition_count
 from juncture.spark.tasks.many.exchange import ByKey
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable
 from juncture.spec.schema import plain_type
 
@@ -34,7 +33,7 @@ class Placed:
     def needed(self) -> list[str]:
         """The columns that tasks need, in schema order: compared, returned or deciding."""
         table = self.table
-        if isinstance(table.join, ResolvedAsof) or table.duplicates == "greatest":
+        if table.duplicates == "greatest":
             return list(self.side.schema.names)
         checked = () if table.check_available_at is None else (table.check_available_at.right,)
         needed = {*table.shown.needed("right"), *checked}
@@ -52,7 +51,7 @@ class Shuffle:
     def placement(self) -> ByKey:
         """Return the placement of rows."""
         join = self.tables[0].table.join
-        return ByKey(_key_types(join), getattr(join, "nulls_equal", False), self.partitions)
+        return ByKey(_key_types(join), join.nulls_equal, self.partitions)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ def steps_of(tables: Sequence[Placed], spine: SideStats, resources: Resources, s
         if not join.left_by:
             alone.append(each)
         else:
-            name = join.left_by, tuple(map(str, _key_types(join))), getattr(join, "nulls_equal", False)
+            name = join.left_by, tuple(map(str, _key_types(join))), join.nulls_equal
             groups.setdefault(name, []).append(each)
     shuffles = []
     for group in groups.values():

@@ -18,7 +18,6 @@ from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import gather
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -66,22 +65,6 @@ def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) 
     shown = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
     tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
     yield from execute(shown, TableSource(tables["left"]), TableSource(tables["right"]), context)
-
-
-def swapped(join: ResolvedOverlap) -> ResolvedOverlap:
-    """Return an overlap join with its sides swapped and without output columns."""
-    return replace(
-        join,
-        left_schema=join.right_schema,
-        right_schema=join.left_schema,
-        left_computed=join.right_computed,
-        right_computed=join.left_computed,
-        left_by=join.right_by,
-        right_by=join.left_by,
-        left_interval=join.right_interval,
-        right_interval=join.left_interval,
-        output=(),
-    )
 
 
 def _source(table: pa.Table | Source) -> Source:

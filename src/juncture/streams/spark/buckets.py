@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
 from juncture.kernels.array_types import Ints
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 from juncture.streams.condition import condition_of
@@ -24,12 +23,11 @@ class BucketKeys:
     def __init__(self, join: Resolved, buckets: int) -> None:
         self._join = join
         self._buckets = buckets
-        self._condition = None if isinstance(join, ResolvedAsof) else condition_of(join, ())
+        self._condition = None if join.spec.ranks_matches else condition_of(join, ())
         types = self._types()
         self._hashes = None
         if types[0]:
-            keyed = join if isinstance(join, ResolvedAsof) else self._condition
-            assert keyed is not None
+            keyed = self._condition or join
             self._hashes = KeyHashes(*types, nulls_equal=keyed.nulls_equal)
 
     def _types(self) -> Sequence[Sequence[pa.DataType]]:

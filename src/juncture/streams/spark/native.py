@@ -112,8 +112,8 @@ class _Bounded:
 
     def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[Side, Sequence[Order]]) -> None:
         self.join = join
-        self.is_keyed = bool(self.join.left_by) or (isinstance(join, ResolvedWhere) and bool(join.shape.keys))
-        names = join.spec.names if isinstance(join.spec, Where) else ("l", "r")
+        self.is_keyed = bool(join.left_by or (join.shape and join.shape.keys))
+        names = join.spec.table_names
         schemas = {"left": join.left_schema, "right": join.right_schema}
         orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in _SIDES}
         read = {column for several in orders.values() for order in several for column in columns(order.node)}
@@ -182,10 +182,9 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
     # Rows without a key or a time match nothing, but a full join of streams would match null keys with one another.
     guards = [value.isNotNull() for pair in pairs.key_values() for value in pair]
     guards += [F.col(name).isNotNull() for name in NAMES.values()]
-    if isinstance(join, ResolvedWhere):
-        for key in join.shape.keys:
-            if not key.null_safe:
-                guards += [expression(each, names).isNotNull() for each in (key.left, key.right)]
+    for key in () if join.shape is None else join.shape.keys:
+        if not key.null_safe:
+            guards += [expression(each, names).isNotNull() for each in (key.left, key.right)]
     if not pairs.keys:
         # Spark needs an equality that is not of constants.
         guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))

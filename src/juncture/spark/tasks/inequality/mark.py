@@ -23,7 +23,6 @@ from juncture.spark.tasks.placement import row_codes
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import ChainedRows, PartitionRows
-from juncture.spec.overlap import ResolvedOverlap
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -69,11 +68,9 @@ class MarkMatches(PacketStage):
         other = partition.rows("right" if side == "left" else "left", Content.OWNED, Content.SPLIT, Content.COPY)
         if not len(matched) or not other.num_rows:
             return matched
-        if side == "left" or isinstance(self.join, ResolvedOverlap):
-            join = (
-                engine.swapped(self.join) if isinstance(self.join, ResolvedOverlap) and side == "right" else self.join
-            )
-            pairs = replace(join, how="semi", output=(), numbered=("left",))
+        swapped = self.join.swapped() if side == "right" else self.join
+        if swapped is not None:
+            pairs = replace(swapped, how="semi", output=(), numbered=("left",))
             left, right = rows, other
         else:
             pairs = replace(self.join, how="inner", output=(), numbered=("right",))
