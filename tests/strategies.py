@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 from hypothesis import strategies as st
 
+from juncture.columnar.types import TIME_UNITS, key_kind, plain_type
 from juncture.errors import SchemaError
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.schema import TIME_UNITS, key_kind, plain_type
 from support.arrays import build_column
 from support.tables import write_table
 

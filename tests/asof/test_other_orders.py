@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.columnar.order_encoding import RoughCoder
 from juncture.errors import PlanError, SpecError
+from juncture.ordered.rough import RoughCoder
 from support.engines import LOCAL, to_spark
 
 chance = np.random.default_rng(5)

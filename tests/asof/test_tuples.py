@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import juncture as jn
-from juncture.columnar.order_encoding import RoughCoder
-from juncture.columnar.tuple_encoding import TupleCoder
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
-from juncture.spec.schema import Domain
+from juncture.ordered.kinds import domain_of
+from juncture.ordered.rough import RoughCoder
+from juncture.ordered.tuples import TupleCoder, Tuples
 from support.engines import LOCAL, SPARK, refuses, run_on_spark, to_spark
 from support.reports import expected_report
 from support.tables import difference
@@ -187,7 +187,7 @@ DATES = st.integers(-(2**31), 2**31 - 1)
 
 
 @st.composite
-def tuples(draw: st.DrawFn) -> tuple[Domain, list[pa.Array]]:
+def tuples(draw: st.DrawFn) -> tuple[Tuples, list[pa.Array]]:
     """Return the domain of some tuples, and their parts."""
     kinds = draw(st.lists(st.sampled_from(list(PARTS)), min_size=2, max_size=4))
     rows, parts = draw(st.integers(0, 8)), []
@@ -195,7 +195,7 @@ def tuples(draw: st.DrawFn) -> tuple[Domain, list[pa.Array]]:
         data_type, values = PARTS[kind]
         drawn = draw(st.lists(st.none() | (values or DATES), min_size=rows, max_size=rows))
         parts.append(pa.array(drawn, pa.int32()).cast(data_type) if values is None else pa.array(drawn, data_type))
-    return Domain("tuple", parts=tuple(Domain(kind) for kind in kinds)), parts
+    return Tuples(tuple(domain for part in parts if (domain := domain_of(part.type)))), parts
 
 
 def values_of(parts: Sequence[pa.Array]) -> list[tuple[Any, ...] | None]:
@@ -210,7 +210,7 @@ def test_codes_are_in_the_order_of_tuples(tuples):
     domain, parts = tuples
     array = pa.StructArray.from_arrays(parts, [f"part{place}" for place in range(len(parts))])
     values = values_of(parts)
-    exact = TupleCoder.of(domain, [array.type, array.type], lambda: [array, array.slice(1)])
+    exact = TupleCoder.of(domain, lambda: [array, array.slice(1)])
     rough = RoughCoder((array.type, array.type))
     for coder, is_exact in ((exact, True), (rough, False)):
         codes, valid = coder.encode(array)

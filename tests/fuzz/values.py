@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.spec.schema import TIME_UNITS, plain_type
+from juncture.columnar.types import TIME_UNITS, plain_type
 
 __all__ = ["extreme", "fitting", "pools", "position", "shared"]
 

@@ -12,13 +12,13 @@ import pyarrow.types as pat
 from hypothesis import reject
 from hypothesis import strategies as st
 
+from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.equi import Equi
 from juncture.spec.keys import can_be_key
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import common_domain, plain_type
 from juncture.spec.where import Where
 from juncture.testing.rows import on_values
 from strategies import (
@@ -106,8 +106,7 @@ def table_of(spec: Spec, side: Layout, position: int, chosen: list[list[int]]) -
     start, end = (spec.left_interval, spec.right_interval)[position] if isinstance(spec, Overlap) else (None, None)
     if start is None or end is None:
         return table
-    domain = common_domain(table.schema.field(start), table.schema.field(end))
-    ends = zip(on_values(table[start], domain), on_values(table[end], domain), strict=True)
+    ends = zip(on_values(table[start]), on_values(table[end]), strict=True)
     kept = [row for row, (one, other) in zip(chosen, ends, strict=True) if None in (one, other) or one <= other]
     return side.table(kept)
 

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
 from juncture.errors import PlanError
-from juncture.spark.asof.distance import OnDistances
-from juncture.spark.sql.order_encoding import OrderEncoding
+from juncture.ordered.domain import RankCoder
+from juncture.ordered.ends import TooWideError
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.spec.asof import Asof, ResolvedAsof
 from strategies import SPARK_ON, pool
 from support.arrays import build
@@ -21,7 +21,7 @@ from support.engines import to_spark
 def codes_of(join: ResolvedAsof, columns: list[pa.Array]) -> list[int | None]:
     """Return the codes of both sides' values in this process, None where a value has none."""
     try:
-        coded = [StepCoder.of(join).encode(column) for column in columns]
+        coded = [join.domain.encode(column) for column in columns]
     except TooWideError:
         coded = [RankCoder.of(join.domain, columns).encode(column) for column in columns]
     codes = [codes.tolist() for codes, _ in coded]
@@ -35,10 +35,12 @@ def codes_of(join: ResolvedAsof, columns: list[pa.Array]) -> list[int | None]:
 
 def words_of(join: ResolvedAsof, sides: list[str]) -> list[list]:
     """Return how SQL makes words of both sides' values, in each way that it has for their type."""
-    found = [[F.struct(*OnDistances.of(join).words(F.col(side))) for side in sides]]
     types = join.left_schema.field("on").type, join.right_schema.field("on").type
+    order = sql_domain(join.domain, types)
+    order.check_distances()
+    found = [[F.struct(*order.words(F.col(side))) for side in sides]]
     try:
-        order = OrderEncoding.of(join.domain, types)
+        order.check_ends()
     except PlanError:
         assert join.domain.kind == "decimal"
         return found

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import JunctureError, SchemaError, SpecError
-from juncture.spec.asof import Asof, Tolerance
+from juncture.ordered.domain import Tolerance
+from juncture.spec.asof import Asof
 
 LEFT = pa.schema([("ts", pa.int64()), ("robot_id", pa.string()), ("frame_id", pa.int64())])
 RIGHT = pa.schema([("ts", pa.int64()), ("robot_id", pa.string()), ("angle", pa.float64()), ("frame_id", pa.int64())])

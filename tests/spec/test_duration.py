@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.errors import SpecError
-from juncture.spec.duration import duration_ns, format_duration, is_duration
+from juncture.ordered.duration import duration_ns, format_duration, is_duration
 
 MINUTE = 60 * 10**9
 

@@ -6,11 +6,14 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import SchemaError
+from juncture.ordered.decimals import Decimals
+from juncture.ordered.floats import Floats
+from juncture.ordered.integers import Integers
+from juncture.ordered.times import Dates, Timestamps
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from juncture.spec.schema import Domain
 from juncture.spec.where import Where
 
 NULL = pa.null()
@@ -34,12 +37,12 @@ def test_on_takes_the_kind_of_the_other_side(on, empty):
 @pytest.mark.parametrize(
     ("window", "domain"),
     [
-        ({"lower": 0}, Domain("integer")),
-        ({"lower": "-5m"}, Domain("timestamp", unit="us")),
-        ({"lower": "w"}, Domain("timestamp", unit="s")),
-        ({"lower": 0, "upper": "f"}, Domain("float")),
-        ({"lower": "n", "upper": "d"}, Domain("decimal", scale=2)),
-        ({"lower": "n"}, Domain("integer")),
+        ({"lower": 0}, Integers()),
+        ({"lower": "-5m"}, Timestamps("us")),
+        ({"lower": "w"}, Timestamps("s")),
+        ({"lower": 0, "upper": "f"}, Floats()),
+        ({"lower": "n", "upper": "d"}, Decimals(2)),
+        ({"lower": "n"}, Integers()),
     ],
 )
 def test_distances_tell_the_kind_where_neither_side_does(window, domain):
@@ -59,7 +62,7 @@ def test_ends_of_intervals():
     spec = Overlap(left_interval=("s", "e"), right_interval=("b", "f"), by="k")
     left, right = schema(s=NULL, e=NULL, k=NULL), schema(b=NULL, f=pa.date64(), k=NULL)
     join = spec.resolve(left, right)
-    assert join.domain == Domain("date", unit="d")
+    assert join.domain == Dates()
     assert join.left_schema == schema(s=pa.date64(), e=pa.date64(), k=pa.int64())
     assert join.given_back(left, right) == schema(s=NULL, e=NULL, k=NULL, b=NULL, f=pa.date64())
 

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import SchemaError, SpecError
+from juncture.ordered.times import Timestamps
 from juncture.spec.overlap import Overlap
-from juncture.spec.schema import Domain
 
 LEFT = pa.schema([("start", pa.timestamp("s")), ("end", pa.timestamp("us")), ("cell", pa.string())])
 RIGHT = pa.schema([("begin", pa.timestamp("ms")), ("end", pa.timestamp("s")), ("cell", pa.string()), ("v", pa.int64())])
@@ -78,7 +78,7 @@ def test_the_columns_of_one_side_have_to_compare_too():
 def test_resolved_columns():
     resolved = Overlap(**PAIR, by="cell").resolve(LEFT, RIGHT)
     assert (resolved.how, resolved.closed) == ("inner", "left")
-    assert resolved.domain == Domain("timestamp", unit="us")
+    assert resolved.domain == Timestamps("us")
     assert resolved.tie_columns == ("end", "v")
     assert resolved.output_schema.names == ["start", "end", "cell", "begin", "end_right", "v"]
     resolved = Overlap(left_interval=["start", None], right_interval=[None, "end"], agg={"*": "count"}).resolve(

@@ -3,12 +3,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, did_you_mean
+from juncture.ordered.decimals import Decimals
+from juncture.ordered.floats import Floats
+from juncture.ordered.integers import Integers
+from juncture.ordered.times import Dates, Timestamps
 from juncture.spec.compared import ComparedColumns
 from juncture.spec.equi import Equi
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import Domain, check_columns, common_domain, plain_type
+from juncture.spec.schema import check_columns, common_domain
 
 
 def one(data_type: pa.DataType, name: str = "ts") -> pa.Field:
@@ -18,17 +23,17 @@ def one(data_type: pa.DataType, name: str = "ts") -> pa.Field:
 @pytest.mark.parametrize(
     ("left", "right", "domain"),
     [
-        (pa.int8(), pa.uint64(), Domain("integer")),
-        (pa.float32(), pa.float64(), Domain("float")),
-        (pa.float16(), pa.float64(), Domain("float")),
-        (pa.decimal128(10, 2), pa.decimal128(38, 5), Domain("decimal", scale=5)),
-        (pa.decimal256(60, 0), pa.decimal32(5, 1), Domain("decimal", scale=1)),
-        (pa.date32(), pa.date64(), Domain("date", unit="d")),
-        (pa.timestamp("s"), pa.timestamp("ns"), Domain("timestamp", unit="ns")),
-        (pa.timestamp("ms"), pa.timestamp("us"), Domain("timestamp", unit="us")),
-        (pa.timestamp("us", tz="UTC"), pa.timestamp("us", tz="Asia/Tokyo"), Domain("timestamp", unit="us")),
-        (pa.dictionary(pa.int8(), pa.int64()), pa.int32(), Domain("integer")),
-        (pa.run_end_encoded(pa.int32(), pa.date32()), pa.date32(), Domain("date", unit="d")),
+        (pa.int8(), pa.uint64(), Integers()),
+        (pa.float32(), pa.float64(), Floats()),
+        (pa.float16(), pa.float64(), Floats()),
+        (pa.decimal128(10, 2), pa.decimal128(38, 5), Decimals(5)),
+        (pa.decimal256(60, 0), pa.decimal32(5, 1), Decimals(1)),
+        (pa.date32(), pa.date64(), Dates()),
+        (pa.timestamp("s"), pa.timestamp("ns"), Timestamps("ns")),
+        (pa.timestamp("ms"), pa.timestamp("us"), Timestamps("us")),
+        (pa.timestamp("us", tz="UTC"), pa.timestamp("us", tz="Asia/Tokyo"), Timestamps("us")),
+        (pa.dictionary(pa.int8(), pa.int64()), pa.int32(), Integers()),
+        (pa.run_end_encoded(pa.int32(), pa.date32()), pa.date32(), Dates()),
     ],
 )
 def test_types_that_compare(left, right, domain):
@@ -39,11 +44,11 @@ def test_types_that_compare(left, right, domain):
 @pytest.mark.parametrize(
     ("domain", "step_ns"),
     [
-        (Domain("date", unit="d"), 86_400 * 10**9),
-        (Domain("timestamp", unit="s"), 10**9),
-        (Domain("timestamp", unit="ms"), 10**6),
-        (Domain("timestamp", unit="us"), 1_000),
-        (Domain("timestamp", unit="ns"), 1),
+        (Dates(), 86_400 * 10**9),
+        (Timestamps("s"), 10**9),
+        (Timestamps("ms"), 10**6),
+        (Timestamps("us"), 1_000),
+        (Timestamps("ns"), 1),
     ],
 )
 def test_steps_of_time(domain, step_ns):

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from juncture.errors import SpecError
-from juncture.spec.values import flag, length_ns, plain, whole
+from juncture.ordered.duration import length_ns
+from juncture.spec.values import flag, plain, whole
 
 DAY_NS = 86_400 * 10**9
 

@@ -12,7 +12,7 @@ from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
 from juncture.testing.asof import allowed_rows, available_at_values, limits, places
 from juncture.testing.computed import with_computed
-from juncture.testing.rows import keys
+from juncture.testing.rows import keys, unit_of
 
 __all__ = ["expected_report"]
 
@@ -61,7 +61,7 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
     return MatchReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
-        distances=quantiles(join, sorted(distances)) if distances and not join.domain.is_ranked else None,
+        distances=quantiles(join, sorted(distances)) if distances and join.domain.has_distances else None,
         explanations=explanations_of(join),
         **{name: counts[name] for name in names},
     )
@@ -78,9 +78,10 @@ def distance(on, other):
 
 
 def quantiles(join: ResolvedAsof, distances: list) -> Distances:
-    unit = join.domain.step_ns if join.domain.is_time else 10.0**-join.domain.scale
+    unit = unit_of(join.domain)
     shares = {"min": 0, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1}
     values = {
-        name: float(distances[max(0, math.ceil(share * len(distances)) - 1)]) * unit for name, share in shares.items()
+        name: float(distances[max(0, math.ceil(share * len(distances)) - 1)] / unit) * float(unit)
+        for name, share in shares.items()
     }
     return Distances(is_time=join.domain.is_time, **values)

@@ -216,7 +216,7 @@ def _delay(delay: Any) -> Any:
     if isinstance(delay, timedelta):
         return delay // timedelta(microseconds=1) * 1000
     if isinstance(delay, str):
-        from juncture.spec.duration import duration_ns
+        from juncture.ordered.duration import duration_ns
 
         return duration_ns(delay, argument="delay")
     return delay

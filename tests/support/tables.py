@@ -28,7 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.spec.schema import plain_type
+from juncture.columnar.types import plain_type
 from juncture.testing.rows import values
 
 __all__ = ["canonical_rows", "difference", "read_table", "read_type", "shown_type", "timeless", "write_table"]

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.columnar.types import DAY_S
 from juncture.kernels.array_types import Mask
-from juncture.spec.values import DAY_S
 
 _DAY_MS = DAY_S * 1_000
 _FEW_ROWS = 1 << 10
@@ -131,6 +131,13 @@ def validity(array: pa.Array) -> Mask | None:
         valid: Mask = array.is_valid().to_numpy(zero_copy_only=False)
         return valid
     return _bits(bits, array.offset, len(array))
+
+
+def both(one: Mask | None, other: Mask | None) -> Mask | None:
+    """Return the intersection of two masks; None stands for all."""
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
 
 
 def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:

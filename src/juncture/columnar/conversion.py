@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values, rows_of, validity
-from juncture.spec.schema import is_null_type
+from juncture.columnar.types import is_null_type
 
 
 def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.key_encoding import Form, Integers, form_of
+from juncture.columnar.types import plain_type
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes
 from juncture.kernels.hash_table import EMPTY
-from juncture.spec.schema import plain_type
 
 _CODES_PER_ROW = 4
 _CODES_LEAST = 1 << 10

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import days, plain, raw_values, validity
+from juncture.columnar.types import TIME_UNITS, plain_type
 from juncture.kernels.array_types import Mask
-from juncture.spec.schema import TIME_UNITS, plain_type
 
 _INT64_MAX = 2**63 - 1
 _SHORT_DIGITS = 18

@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity, without_times
+from juncture.columnar.floats import float_codes
 from juncture.columnar.key_encoding import form_of
-from juncture.columnar.order_encoding import float_codes
+from juncture.columnar.types import map_entries, plain_type
 from juncture.kernels.array_types import Ints
-from juncture.spec.schema import plain_type
-from juncture.spec.values import map_entries
 
 CODES_MOST = 4
 """Most columns whose codes are stored with each candidate."""

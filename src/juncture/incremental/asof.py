@@ -15,18 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.columnar.order_encoding import StepCoder, float_codes
+from juncture.columnar.floats import float_codes, floats_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
+from juncture.ordered.ends import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
-from juncture.streams.key_ranges import moved, served
+from juncture.streams.key_ranges import served
 from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.output import Output
 
@@ -49,12 +50,9 @@ class AsofOperator(AnswerOperator):
     second and further copy.
     """
 
-    def __init__(
-        self, join: ResolvedAsof, coder: StepCoder, arrangements: Mapping[Side, Arrangement], output: Output
-    ) -> None:
+    def __init__(self, join: ResolvedAsof, arrangements: Mapping[Side, Arrangement], output: Output) -> None:
         super().__init__(arrangements)
         self._join = join
-        self._coder = coder
         self._output = output
         self._how = join.how
         self._matches = 1 if self._how in ("semi", "anti") else join.spec.matches
@@ -69,7 +67,7 @@ class AsofOperator(AnswerOperator):
         """Yield the stored left rows between the neighbours of right rows."""
         first = right.first
         keys, codes = right.keys[first:], np.ascontiguousarray(right.codes[0, first:])
-        least, most = served(self._join, self._coder, codes)
+        least, most = served(self._join, codes)
         for low, high in self._between(keys, codes):
             yield from self._arrangements["left"].between(keys, np.maximum(low, least), np.minimum(high, most))
 
@@ -87,13 +85,13 @@ class AsofOperator(AnswerOperator):
             is_first = (before == NO_LIMIT) | (codes == NO_LIMIT)
             low = np.where(is_first, NO_LIMIT, before if strict or spec.direction == "nearest" else before + 1)
         yield low, high
-        if spec.direction == "nearest" and self._coder.domain.kind == "float":
+        if spec.direction == "nearest" and self._join.domain.floating:
             yield self._as_far(keys, codes), np.full(len(codes), GREATEST)
 
     def _as_far(self, keys: Codes, codes: Ints) -> Ints:
         """Return the least code from which a right row may seem as near as the next one, due to rounding."""
         after = self._neighbour(keys, moved(codes, 1), forward=True, nth=1)
-        own, following = _floats(codes), _floats(after)
+        own, following = floats_of(codes), floats_of(after)
         with np.errstate(over="ignore", invalid="ignore"):
             far = own + (following - own) * 2.0**_ROUNDED_BITS
         found = np.where(np.isnan(far) | np.isinf(own), NO_LIMIT, float_codes(far))
@@ -110,13 +108,13 @@ class AsofOperator(AnswerOperator):
             low = self._neighbour(keys, moved(codes, -strict), forward=False)
         if spec.direction != "backward":
             high = self._neighbour(keys, moved(codes, strict), forward=True)
-        if spec.direction == "nearest" and self._coder.domain.kind == "float":
+        if spec.direction == "nearest" and self._join.domain.floating:
             low = self._as_near(codes, low)
         yield from self._arrangements["right"].between(keys, low, high)
 
     def _as_near(self, codes: Ints, low: Ints) -> Ints:
         """Return the least code down to which a right row may seem as near as another one, due to rounding."""
-        own, farthest = _floats(codes), _floats(low)
+        own, farthest = floats_of(codes), floats_of(low)
         with np.errstate(over="ignore", invalid="ignore"):
             far = farthest - (own - farthest) * 2.0**-_ROUNDED_BITS
         found = np.where(np.isnan(far) | (low == NO_LIMIT), NO_LIMIT, float_codes(far))
@@ -235,7 +233,3 @@ def _occurrence(rows: Ints, taken: Ints) -> Ints:
     found = np.empty(len(order), np.int64)
     found[order] = places - first
     return found
-
-
-def _floats(codes: Ints) -> npt.NDArray[np.float64]:
-    return (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)

@@ -17,8 +17,8 @@ from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import RowCodes
 from juncture.columnar.row_bytes import encode_rows
 from juncture.columnar.row_memory import RowMemory
+from juncture.columnar.types import is_null_type
 from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.spec.schema import is_null_type
 
 
 class NoIdentityError(TypeError):

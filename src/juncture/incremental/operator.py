@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
-from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.incremental.aggregates import AggregateOperator
 from juncture.incremental.answer import Changes
@@ -22,6 +21,7 @@ from juncture.incremental.keys import HashedKeys
 from juncture.incremental.pairs import PairOperator, counted
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
+from juncture.ordered.ends import TooWideError
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -116,7 +116,6 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
             "columns that define the order, or remove ties=.",
             name="JN-TIES-ORDER",
         )
-    coder = StepCoder.of(join)
     schemas = {side: held_schema(join, side) for side in SIDES}
     by = {"left": join.left_by, "right": join.right_by}
     on = {"left": join.left_on, "right": join.right_on}
@@ -129,7 +128,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
 
     def compared(batch: pa.RecordBatch, side: Side) -> Rows:
         try:
-            codes, valid = coder.encode(batch.column(on[side]))
+            codes, valid = join.domain.encode(batch.column(on[side]))
         except TooWideError:
             raise DataError(
                 f"Column {on[side]!r} of the {side} table has a value that does not fit a 64-bit code. Cast the "
@@ -140,7 +139,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
 
     types = [[schemas[side].field(name).type for name in by[side]] for side in SIDES]
     keys = HashedKeys((types[0], types[1]), arrangements)
-    return KeptJoin(AsofOperator(join, coder, arrangements, output), arrangements, keys, compared)
+    return KeptJoin(AsofOperator(join, arrangements, output), arrangements, keys, compared)
 
 
 def _by_condition(join: Resolved, output: Output) -> KeptJoin:

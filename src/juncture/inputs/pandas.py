@@ -12,12 +12,13 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import rows_of
 from juncture.columnar.conversion import converted
+from juncture.columnar.types import plain_type
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
 from juncture.runtime.working_types import given_back, working_type
 from juncture.spec.aggregate import CHOSEN
-from juncture.spec.schema import LEFT_OUT, Side, check_columns, plain_type
+from juncture.spec.schema import LEFT_OUT, Side, check_columns
 
 Values = Any
 """An array of pandas or NumPy, of any type."""

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 from juncture.joins.execution import Execution, check_execution
 from juncture.joins.frames import returns_left_type
 from juncture.joins.planning import joined
+from juncture.ordered.domain import Distance
 from juncture.spec.asof import Asof, Direction, Prefer, Ties
-from juncture.spec.distance import Distance
 from juncture.spec.expression import Keys
 from juncture.spec.schema import How
 

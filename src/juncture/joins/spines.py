@@ -9,7 +9,7 @@ from juncture.errors import SpecError
 from juncture.inputs import choose_engine
 from juncture.joins.execution import refuse_unknown
 from juncture.joins.planning import check_limits
-from juncture.spec.distance import Distance
+from juncture.ordered.domain import Distance
 from juncture.spec.grid import Grid, key_combinations
 from juncture.spec.interpolate import Interpolation
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import days, plain
 from juncture.columnar.conversion import converted
+from juncture.columnar.types import is_fixed, is_null_type
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
 from juncture.predicate.evaluate.evaluate import evaluate
@@ -18,7 +19,7 @@ from juncture.runtime.sources import Source
 from juncture.runtime.working_types import working_type
 from juncture.spec.compared import Column, Compared, Conversion, Expression
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, is_fixed, is_null_type
+from juncture.spec.schema import Side
 
 _VALUE_BYTES = 16
 

@@ -17,7 +17,6 @@ from juncture.local.asof.report import row_report as asof_rows
 from juncture.local.kinds import EXECUTORS
 from juncture.local.reasons import CodedKeys, RowReport, reasons_of
 from juncture.planner.explain.counts import explanations_of
-from juncture.planner.explain.meaning import distance_words
 from juncture.planner.report import REASONS, figure
 from juncture.planner.row_explanation import Candidate, RowExplanation
 from juncture.runtime.context import JoinContext
@@ -173,7 +172,7 @@ def _exclusion(join: Resolved, one: Source, other: Source, context: JoinContext)
     spec, tolerance = join.spec, join.tolerance
     asked: dict[str, Any] = {"direction": spec.direction, "allow_exact_matches": True}
     asked |= {"available_at": None, "where": None, "tolerance": None}
-    limit = "" if tolerance is None else tolerance.column or distance_words(tolerance.constant or 0, join.domain)
+    limit = "" if tolerance is None else tolerance.column or join.domain.distance_text(tolerance.constant or 0)
     for name, argument, text in (
         ("side", "direction", f"not on the side of direction={spec.direction!r}"),
         ("exact", "allow_exact_matches", "at the same value, and allow_exact_matches=False"),

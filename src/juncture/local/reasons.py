@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.planner.explain.counts import ordering_columns
@@ -21,7 +22,6 @@ from juncture.runtime.row_ids import number_column
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import plain_type
 
 Reasons = npt.NDArray[np.int8]
 """The place of each left row's reason in `REASONS`; -1 for rows with a match."""

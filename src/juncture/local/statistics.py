@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from juncture.columnar.arrays import array_of, plain, raw_values
 from juncture.columnar.dense_keys import counts_steps
 from juncture.columnar.key_encoding import form_of
+from juncture.columnar.types import is_fixed
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
@@ -29,7 +30,7 @@ from juncture.runtime.zone_maps import ends_of, ends_of_column, extent_of
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, is_fixed
+from juncture.spec.schema import Side
 
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, at most."""
@@ -269,7 +270,7 @@ class _Look:
 def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:
     """Return the columns by which rows have a place: none, one, or the two ends of intervals."""
     names = join.position(side)
-    is_placed = join.domain is not None and not join.domain.is_ranked and None not in names
+    is_placed = join.domain is not None and join.domain.has_distances and None not in names
     return tuple(name for name in names if name is not None) if is_placed else ()
 
 

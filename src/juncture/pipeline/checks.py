@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from juncture.ordered.duration import duration_ns, format_duration
 from juncture.pipeline.engine import Engine, MatchCounts
 from juncture.pipeline.model import Check, DistanceLimits
-from juncture.spec.duration import duration_ns, format_duration
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from juncture.errors import SpecError
-from juncture.spec.duration import duration_ns
-from juncture.spec.values import TimeLength
+from juncture.ordered.duration import TimeLength, duration_ns
 
 _NS_PER_MS = 1_000_000
 

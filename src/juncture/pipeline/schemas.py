@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from juncture.errors import DataError, JunctureError, SpecError, did_you_mean
 from juncture.files.found import paths_of
+from juncture.ordered.duration import duration_ns, is_duration
 from juncture.pipeline.engine import Mode
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema
 from juncture.pipeline.graph import steps_in_order
@@ -33,7 +34,6 @@ from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_pla
 from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, resolved, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
-from juncture.spec.duration import duration_ns, is_duration
 from juncture.spec.grid import Grid
 from juncture.spec.many import named, resolve_table
 from juncture.spec.resolved import refuse_computed

@@ -67,11 +67,7 @@ def _compares_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse SQL where integers of 64 bits meet floats, which it would round them to, and what it has no words for."""
     join = planning.join
     assert isinstance(join, ResolvedAsof)
-    if join.domain.has_integers:
-        return "the on columns are integers and floats, and SQL would round the integers."
-    if join.domain.is_asof_only:
-        return f"the on columns are of kind {join.domain.kind}, which only Python tasks compare."
-    return None
+    return join.domain.sql_refusal
 
 
 def _is_right_in_spark(planning: PlanningInput, _: Algorithm) -> str | None:

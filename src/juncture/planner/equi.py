@@ -17,6 +17,7 @@ from functools import partial
 import pyarrow as pa
 
 from juncture.columnar.dense_keys import is_narrow
+from juncture.columnar.types import plain_type
 from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side
 from juncture.planner.cost import if_counted, spread_s, terms
 from juncture.planner.decision import Engine
@@ -30,7 +31,7 @@ from juncture.planner.rules import (
     keeps_right_rows,
     knows_left_rows,
 )
-from juncture.spec.schema import Side, plain_type
+from juncture.spec.schema import Side
 from juncture.spec.size import format_size
 
 _PIECE_SHARE = 1 / 3

@@ -176,7 +176,7 @@ def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[flo
             return 0.5, "since windows are open on one side"
         return None, "ranges of on not known"
     # Whole steps are points of their own.
-    step = 0.0 if join.domain.kind == "float" else 1.0
+    step = 0.0 if join.domain.floating else 1.0
     shares = np.linspace(0.0, 1.0, _POINTS)
     points = float_of(left[0]) * (1.0 - shares) + float_of(left[1]) * shares
     # What is beyond all floats is infinite.

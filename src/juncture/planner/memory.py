@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from juncture.columnar.types import is_fixed, plain_type
 from juncture.planner.statistics import Resources, SideStats
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, is_fixed, plain_type
+from juncture.spec.schema import Side
 
 HELD_ROW_BYTES = 48
 """What a row that is held takes beside its columns: its key, its order and its number."""

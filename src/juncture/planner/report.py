@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from juncture.spec.duration import format_duration
+from juncture.ordered.duration import format_duration
 
 
 @dataclass(frozen=True, kw_only=True)

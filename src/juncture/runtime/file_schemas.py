@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import with_fields
+from juncture.columnar.types import plain_type
 from juncture.errors import DataError
 from juncture.runtime.paths import FoundFile
-from juncture.spec.schema import plain_type
 
 _WIDTHS = (
     ((pat.is_string, pat.is_large_string, pat.is_string_view), pa.string(), pa.large_string()),

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
+from juncture.columnar.types import is_fixed
 from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.threads import slices
-from juncture.spec.schema import is_fixed
 
 Positions = npt.NDArray[np.int32]
 

@@ -17,10 +17,10 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import with_fields
 from juncture.columnar.conversion import converted, converted_columns, with_types
+from juncture.columnar.types import is_null_type
 from juncture.kernels.array_types import Ints
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import is_null_type
 
 Join = TypeVar("Join", bound=Resolved)
 

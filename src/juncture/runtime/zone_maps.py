@@ -10,10 +10,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
-from juncture.columnar.order_encoding import steps_of
+from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
-from juncture.spec.schema import Domain
 
 Extent = tuple[Any, Any]
 """The minimum and maximum of a column, in steps of a join's domain or as keys."""
@@ -21,9 +20,8 @@ Extent = tuple[Any, Any]
 
 def extent_of(values: pa.Array, domain: Domain) -> Extent | None:
     """Return the extent of a minimum and maximum; None if they are null or NaN."""
-    least, *_, greatest = steps_of(plain(values), domain)
-    missing = least is None or greatest is None or least != least or greatest != greatest
-    return None if missing else (least, greatest)
+    least, *_, greatest = domain.steps(plain(values))
+    return None if least is None or greatest is None else (least, greatest)
 
 
 def parts_within(source: Source, column: str, domain: Domain, low: Any, high: Any) -> list[int]:

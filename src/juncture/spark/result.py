@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.columnar.types import is_null_type
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.schema import arrow_schema, nullable, spark_schema
 from juncture.spark.tasks.output import TaskOutput
 from juncture.spec.aggregate import CHOSEN
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import is_null_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

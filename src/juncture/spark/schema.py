@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError
-from juncture.spec.schema import plain_type
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType

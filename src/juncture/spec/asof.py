@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
+from juncture.ordered.domain import Distance, Domain, Tolerance
+from juncture.ordered.duration import TimeLength, duration_ns, is_duration
+from juncture.ordered.tuples import Tuples
 from juncture.spec.arguments import (
     check_choice,
     check_condition,
@@ -22,22 +24,13 @@ from juncture.spec.arguments import (
 from juncture.spec.base import OrderedSpec
 from juncture.spec.compared import ComparedColumns
 from juncture.spec.conversions import filled, matched_keys, ordered
-from juncture.spec.distance import (
-    Distance,
-    check_distance_column,
-    freeze_distance,
-    in_steps,
-    typed_distances,
-    value_type,
-)
-from juncture.spec.duration import duration_ns, is_duration
+from juncture.spec.distance import check_distance_column, freeze_distance, in_steps, typed_distances, value_type
 from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import (
     SIDES,
-    Domain,
     How,
     Side,
     check_columns,
@@ -47,7 +40,7 @@ from juncture.spec.schema import (
     common_domain,
     shared_domain,
 )
-from juncture.spec.values import TimeLength, whole
+from juncture.spec.values import whole
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -60,18 +53,6 @@ _CHOICES = {
     argument: get_args(values)
     for argument, values in (("direction", Direction), ("how", How), ("ties", Ties), ("prefer", Prefer))
 }
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """The greatest distance of a match, in steps of the domain. Exactly one field is set.
-
-    ``constant`` is a float for floats. ``column`` is a left column with one distance per row, where a null or negative
-    one matches nothing.
-    """
-
-    constant: int | float | None = None
-    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,12 +125,14 @@ class ResolvedAsof(Resolved):
             spec = replace(spec, ties="greatest")
         return replace(self, spec=spec)
 
-    def reach(self, first: int, last: int, distance: int | None) -> tuple[int | None, int | None]:
+    def reach(self, first: Any, last: Any, distance: int | float | None) -> tuple[Any, Any]:
         """Return the least and the greatest right ``on`` that left rows can match; None if unlimited.
 
         ``first`` and ``last`` are the least and the greatest left ``on``, and ``distance`` is the greatest distance of
         a match (None if unlimited), all in steps of the domain.
         """
+        # Distances between floats are rounded, so a limit might exclude a match.
+        distance = None if self.domain.floating else distance
         backward, forward = (self.spec.direction in (side, "nearest") for side in ("backward", "forward"))
         low = None if backward and distance is None else first - (distance or 0) * backward
         high = None if forward and distance is None else last + (distance or 0) * forward
@@ -413,17 +396,12 @@ class Asof(OrderedSpec):
 
     def _check_distances(self, domain: Domain) -> None:
         """Raise SpecError if the join needs distances between values that have none."""
-        if not domain.is_ranked or (self.tolerance is None and self.direction != "nearest"):
+        if domain.has_distances or (self.tolerance is None and self.direction != "nearest"):
             return
         argument = f"tolerance={self.tolerance!r}" if self.tolerance is not None else "direction='nearest'"
-        kind: str = domain.kind
-        remedy = "Convert it first, for example with pd.to_datetime"
-        if domain.kind == "tuple":
-            kind = "a tuple of columns"
-            remedy = "Combine the columns into one, such as a date and a time of day into a timestamp"
         raise SpecError(
-            f"{argument} needs numeric or temporal columns, but {self.on_names()[0]!r} is {kind}, which has no "
-            f"distances. {remedy}, or pass direction='backward' or 'forward' without tolerance=.",
+            f"{argument} needs numeric or temporal columns, but {self.on_names()[0]!r} is {domain.phrase}, which has "
+            f"no distances. {domain.distances_remedy}, or pass direction='backward' or 'forward' without tolerance=.",
             name="JN-TOLERANCE-TYPE",
         )
 
@@ -446,8 +424,8 @@ def _compared(columns: ComparedColumns, pair: tuple[str, str], *, fills: bool) -
 def _domain(columns: ComparedColumns, on: tuple[str, str], default: pa.DataType | None) -> Domain:
     """Return the domain in which ``on`` is compared: tuples part by part."""
     parts = zip(columns.parts("left", on[0]), columns.parts("right", on[1]), strict=True)
-    domain, *others = [common_domain(*pair, default=default, mixed=True) for pair in parts]
-    return Domain("tuple", parts=(domain, *others)) if others else domain
+    domains = tuple(common_domain(*pair, default=default, mixed=True) for pair in parts)
+    return Tuples(domains) if len(domains) > 1 else domains[0]
 
 
 def _available_at(columns: ComparedColumns, pair: tuple[str, str]) -> AvailableAt:
@@ -487,4 +465,4 @@ def _resolve_tolerance(tolerance: Distance | None, domain: Domain, left: pa.Sche
     steps = in_steps("tolerance", tolerance, domain, left)
     if steps.is_infinite():
         return None
-    return Tolerance(constant=float(steps) if domain.kind == "float" else math.floor(steps))
+    return Tolerance(constant=domain.whole(steps))

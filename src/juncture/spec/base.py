@@ -11,14 +11,13 @@ from typing import Any, ClassVar, Self, get_args
 import pyarrow as pa
 
 from juncture.errors import SpecError, did_you_mean
+from juncture.ordered.duration import TimeLength, duration_ns, format_duration
 from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.duration import duration_ns, format_duration
 from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
-from juncture.spec.values import TimeLength
 from juncture.spec.window import Windows
 
 _DISTANCES = ("tolerance", "lower", "upper")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from juncture.columnar.types import is_null_type, plain_type
 from juncture.errors import JunctureError
 from juncture.spec.expression import Expr, Key
 from juncture.spec.nulls import first_type, typed
-from juncture.spec.schema import Side, is_null_type, plain_type
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node

@@ -12,11 +12,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import pyarrow as pa
-import pyarrow.types as pat
 
+from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import aggregated_columns
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Domain, Side, plain_type
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -74,7 +74,6 @@ class BoundedValue:
     limits: tuple[Limit, ...]
     domain: Domain
     type: pa.DataType | None = None
-    unsigned: bool = False
     nan_counts: bool = False
     exact: bool = True
 
@@ -99,7 +98,6 @@ class OwnInterval:
     start: str | None
     end: str | None
     domain: Domain
-    unsigned: bool
     may_be_empty: bool
     labels: tuple[str, ...]
 
@@ -151,7 +149,7 @@ class MatchInterval:
         if first is None or last is None or first.value != last.value or first.column or last.column:
             return None
         width = float(last.offset - first.offset)
-        return width * 10.0**-self.domain.scale if self.domain.kind == "decimal" else width
+        return width if self.domain.is_time else width * float(self.domain.step)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +223,3 @@ class ResolvedInequality(Resolved, ABC):
         """Return the columns of a side that decide which rows match, or that the output shows or aggregates."""
         aggregated = aggregated_columns(self.aggregates, self.tie_columns) if side == "right" else ()
         return tuple(dict.fromkeys((*super().needed(side), *aggregated)))
-
-
-def is_unsigned(*types: pa.DataType) -> bool:
-    """Return whether all types are unsigned integers."""
-    return all(pat.is_unsigned_integer(plain_type(each)) for each in types)

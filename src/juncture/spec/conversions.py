@@ -12,9 +12,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import TIME_UNITS, is_null_type, key_kind, plain_type
 from juncture.errors import SchemaError
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.schema import TIME_UNITS, Side, is_null_type, key_kind, plain_type
+from juncture.spec.schema import Side
 
 _EXACT_BITS = 32
 """The width up to which floats represent all integers."""

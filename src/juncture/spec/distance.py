@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError, did_you_mean
-from juncture.spec.duration import duration_ns, is_duration
+from juncture.ordered.domain import Distance, Domain
+from juncture.ordered.duration import TimeLength, is_duration, length_ns
 from juncture.spec.nulls import typed
-from juncture.spec.schema import Domain, plain_type
-from juncture.spec.values import TimeLength, length_ns, plain
-
-Distance: TypeAlias = int | float | Decimal | TimeLength | str
-"""A number, a length of time, a duration such as ``"5m"``, or the name of a left column."""
-
-_DIGITS = 400
-"""Digits with which any float or decimal is scaled exactly. A distance with more digits exceeds all values."""
+from juncture.spec.values import plain
 
 
 def freeze_distance(argument: str, value: object) -> Distance | None:
@@ -56,47 +50,16 @@ def in_steps(argument: str, value: Distance, domain: Domain, left: pa.Schema) ->
             f"{did_you_mean(value, left.names)}",
             name="JN-DURATION-SYNTAX",
         )
-    if domain.is_time:
-        if isinstance(value, str | TimeLength):
-            with localcontext(prec=_DIGITS):
-                return Decimal(duration_ns(value, argument=argument)) / domain.step_ns
-        if value == 0:
-            return Decimal(0)
-        raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) has no unit, but the on columns are {domain.kind}s. Pass "
-            f'a duration, such as {argument}="5m", or a timedelta.',
-            name="JN-DISTANCE-UNIT",
-        )
-    if isinstance(value, str | TimeLength):
-        raise SpecError(
-            f"{argument}={value!r} is a duration, but the on columns are {domain.kind}s. Pass a number, such as "
-            f"{argument}=10.",
-            name="JN-DISTANCE-UNIT",
-        )
-    # A float has the value that it prints as: 0.3 is three tenths, not the binary fraction just below.
-    exact = Decimal(str(float(value)) if isinstance(value, float) else value)
-    if exact.is_infinite() or exact.adjusted() >= _DIGITS:
-        return Decimal("Infinity").copy_sign(exact)
-    with localcontext(prec=_DIGITS):
-        return exact.scaleb(domain.scale)
+    return domain.in_steps(argument, value)
 
 
 def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> None:
     """Raise SchemaError for a left column whose values are not distances of the domain."""
     data_type = plain_type(field.type)
-    fits, wanted = {
-        "integer": (pat.is_integer(data_type), "an integer"),
-        "float": (pat.is_integer(data_type) or pat.is_floating(data_type), "an integer or float"),
-        "decimal": (pat.is_integer(data_type) or pat.is_decimal(data_type), "an integer or decimal"),
-        "date": (pat.is_duration(data_type), "a duration"),
-        "timestamp": (pat.is_duration(data_type), "a duration"),
-        "duration": (pat.is_duration(data_type), "a duration"),
-        "time": (pat.is_duration(data_type), "a duration"),
-    }[domain.kind]
-    if not fits:
+    if not domain.takes_distances(data_type):
         raise SchemaError(
             f"{argument}={field.name!r} is a left column of type {field.type}, but distances between {domain.kind}s "
-            f"need {wanted} column. Cast it first.",
+            f"need {domain.distance_noun} column. Cast it first.",
             name="JN-DISTANCE-TYPE",
         )
 
@@ -123,5 +86,4 @@ def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.Data
 
 def typed_distances(distances: Iterable[Distance | None], domain: Domain, left: pa.Schema) -> pa.Schema:
     """Return a left schema in which distance columns of the null type have the type of the domain's distances."""
-    data_type = pa.duration("us") if domain.is_time else pa.int64()
-    return typed(left, {name: data_type for name in distances if isinstance(name, str)})
+    return typed(left, {name: domain.distance_type for name in distances if isinstance(name, str)})

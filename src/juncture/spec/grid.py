@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, SpecError
+from juncture.ordered.domain import Distance, Domain
 from juncture.spec.arguments import check_name, check_sequence
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.distance import Distance, freeze_distance, in_steps
+from juncture.spec.distance import freeze_distance, in_steps
 from juncture.spec.keys import check_keys
-from juncture.spec.schema import Domain, check_columns, shared_domain
+from juncture.spec.schema import check_columns, shared_domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +87,8 @@ class Grid:
             data_type = schema.field(columns[0]).type
         else:
             data_type = constant_of("start", self.start, None).type
-        domain = shared_domain([("left", pa.field(self.on, data_type))], role="on")
-        if domain.kind not in ("integer", "date", "timestamp"):
+        domain = shared_domain([("left", pa.field(self.on, data_type))], role="on").unshifted
+        if not domain.has_regular_steps:
             raise SchemaError(
                 f"on={self.on!r} has type {data_type}, which has no regular steps. Cast it to an integer, date or "
                 "timestamp first.",

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError
+from juncture.ordered.domain import Distance, Domain
 from juncture.spec.arguments import check_name, check_suffix
 from juncture.spec.asof import Asof
-from juncture.spec.distance import Distance
 from juncture.spec.expression import Expr
 from juncture.spec.many import Right
-from juncture.spec.schema import Domain, check_columns, common_domain, hint, plain_type
+from juncture.spec.schema import check_columns, common_domain, hint
 
 # Chosen to differ from the names of the user's columns.
 BEFORE, AFTER = "juncture:before:", "juncture:after:"

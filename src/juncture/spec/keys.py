@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from juncture.columnar.types import key_kind
 from juncture.errors import SchemaError
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.schema import key_kind
 
 
 def check_keys(columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, role: str = "by") -> None:

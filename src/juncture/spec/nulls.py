@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from juncture.spec.schema import is_null_type
+from juncture.columnar.types import is_null_type
 
 
 def typed(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.schema import How, OutputColumn, left_columns, plain_type
+from juncture.spec.schema import How, OutputColumn, left_columns
 
 
 def output_columns(

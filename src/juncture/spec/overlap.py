@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias, get_args
 import pyarrow as pa
 
 from juncture.errors import SpecError
+from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import (
     Agg,
     aggregate_how,
@@ -26,7 +27,6 @@ from juncture.spec.condition import (
     MatchInterval,
     OwnInterval,
     ResolvedInequality,
-    is_unsigned,
 )
 from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.expression import Expr, Key, Keys
@@ -35,7 +35,6 @@ from juncture.spec.nulls import first_type, typed
 from juncture.spec.output import output_columns
 from juncture.spec.schema import (
     Closed,
-    Domain,
     How,
     Side,
     check_columns,
@@ -88,13 +87,10 @@ class ResolvedOverlap(ResolvedInequality):
         """The condition under which two rows match, without ``by``: each starts before the other ends."""
         (left_start, left_end), (right_start, right_end) = self.left_interval, self.right_interval
         is_strict = self.closed != "both"
-        types = [self.left_schema.field(name).type for name in self.left_interval if name is not None]
-        types += [self.right_schema.field(name).type for name in self.right_interval if name is not None]
-        unsigned = is_unsigned(*types)
 
         def bounded(right: str | None, left: str | None, *, upper: bool) -> BoundedValue | None:
             limits = () if left is None else (Limit(left, upper, is_strict),)
-            return None if right is None else BoundedValue(right, limits, self.domain, unsigned=unsigned)
+            return None if right is None else BoundedValue(right, limits, self.domain)
 
         def ends(names: Interval) -> tuple[Limit | None, Limit | None]:
             start, end = names
@@ -105,7 +101,7 @@ class ResolvedOverlap(ResolvedInequality):
 
         def interval(side: Side, names: Interval) -> OwnInterval:
             labels = tuple(self.value(side, name).label for name in names if name is not None)
-            return OwnInterval(*names, self.domain, unsigned, not is_strict, labels)
+            return OwnInterval(*names, self.domain, not is_strict, labels)
 
         return JoinCondition(
             first=bounded(right_start, left_end, upper=True),

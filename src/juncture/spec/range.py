@@ -12,6 +12,8 @@ from typing import ClassVar, get_args
 import pyarrow as pa
 
 from juncture.errors import SpecError
+from juncture.ordered.domain import Distance, Domain
+from juncture.ordered.duration import TimeLength, duration_ns
 from juncture.spec.aggregate import (
     Agg,
     aggregate_how,
@@ -21,22 +23,13 @@ from juncture.spec.aggregate import (
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import AggregatingSpec, OrderedSpec
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality, is_unsigned
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality
 from juncture.spec.conversions import matched_keys, ordered
-from juncture.spec.distance import (
-    Distance,
-    check_distance_column,
-    freeze_distance,
-    in_steps,
-    typed_distances,
-    value_type,
-)
-from juncture.spec.duration import duration_ns
+from juncture.spec.distance import check_distance_column, freeze_distance, in_steps, typed_distances, value_type
 from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import Closed, Domain, How, Side, check_pairs, common_domain, left_columns
-from juncture.spec.values import TimeLength
+from juncture.spec.schema import Closed, How, Side, check_pairs, common_domain, left_columns
 from juncture.spec.window import Ends, Windows, freeze_windows
 
 
@@ -94,10 +87,9 @@ class ResolvedRange(ResolvedInequality):
             for bound, is_upper in ((self.lower, False), (self.upper, True))
         )
         limits = tuple(limit for limit in (lower, upper) if limit is not None)
-        types = self.left_schema.field(self.left_on).type, self.right_schema.field(self.right_on).type
         point = Limit(self.right_on, upper=False), Limit(self.right_on, upper=True)
         return JoinCondition(
-            first=BoundedValue(self.right_on, limits, self.domain, unsigned=is_unsigned(*types)),
+            first=BoundedValue(self.right_on, limits, self.domain),
             interval=MatchInterval((lower, upper), point, self.domain),
         )
 
@@ -313,7 +305,7 @@ class Range(OrderedSpec, AggregatingSpec):
 
 def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Domain, closed: bool) -> Bound | None:
     """Return an end of the window, rounded inward to whole steps; None if it is beyond all values."""
-    if domain.kind == "float":
+    if domain.floating:
         return Bound(constant=float(steps), closed=closed)
     if steps.is_infinite():
         if (steps < 0) == (argument == "lower"):
@@ -323,7 +315,7 @@ def _constant_bound(argument: str, value: Distance, steps: Decimal, domain: Doma
             "None for no limit.",
             name="JN-DISTANCE-VALUE",
         )
-    whole = math.ceil(steps) if argument == "lower" else math.floor(steps)
+    whole = domain.whole(steps, up=argument == "lower")
     return Bound(constant=whole, closed=closed or whole != steps)
 
 

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
+from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError
+from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import CHOSEN, Aggregate
 from juncture.spec.compared import Column, Compared, ComparedColumns, Expression, value_named
 from juncture.spec.expression import Expr, Key
-from juncture.spec.schema import LEFT_OUT, SIDES, Domain, How, OutputColumn, Side, is_null_type
+from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
@@ -200,27 +202,14 @@ def refuse_computed(join: Resolved, what: str) -> None:
     ``what`` names the kind of input in messages, such as "a stream".
     """
     domain = join.domain
-    if domain is not None and domain.kind == "tuple":
-        raise PlanError(
-            f"on={join.spec.on_names()[0]} names several columns, which {what} cannot order by. Add one column to "
-            "both tables that orders the rows in the same way.",
-            name="JN-ON-UNSUPPORTED",
-        )
-    for side in SIDES:
+    is_tuple = domain is not None and len(domain.parts) > 1
+    on = join.spec.on_names()[0] if is_tuple else ""
+    for side in () if is_tuple else SIDES:
         for value in join.computed(side):
             _refuse(value, join.schema(side).field(value.name).type, side, what)
-    if domain is not None and domain.has_integers:
-        raise PlanError(
-            f"on= compares 64-bit integers with floats, which {what} cannot do exactly. Cast one of them to the type "
-            "of the other.",
-            name="JN-ON-UNSUPPORTED",
-        )
-    if domain is not None and domain.is_asof_only:
-        raise PlanError(
-            f"on= has {domain.kind} values, which {what} cannot order by. Cast it to an integer, float, decimal, date "
-            "or timestamp.",
-            name="JN-ON-UNSUPPORTED",
-        )
+    refusal = None if domain is None else domain.refusal(on, what)
+    if refusal is not None:
+        raise PlanError(refusal, name="JN-ON-UNSUPPORTED")
 
 
 def _refuse(value: Compared, data_type: pa.DataType, side: Side, what: str) -> NoReturn:

@@ -2,35 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from juncture.errors import SpecError
-
-DAY_S = 86_400
-"""Seconds in a day."""
-
-TimeLength: TypeAlias = timedelta | np.timedelta64
-"""A duration of Python, pandas (a ``timedelta`` subclass with nanoseconds) or NumPy."""
-
-_UNIT_NS: dict[str, Fraction | int] = {
-    "W": 7 * DAY_S * 10**9,
-    "D": DAY_S * 10**9,
-    "h": 3_600 * 10**9,
-    "m": 60 * 10**9,
-    "s": 10**9,
-    "ms": 10**6,
-    "us": 10**3,
-    "ns": 1,
-    "ps": Fraction(1, 10**3),
-    "fs": Fraction(1, 10**6),
-    "as": Fraction(1, 10**9),
-}
-
 
 _PYTHON = frozenset((type(None), bool, int, float, str, tuple, list, dict))
 """Types whose values `plain` returns unchanged: looked up, since specs and statistics have many of them."""
@@ -83,45 +61,3 @@ def whole(value: object) -> int | None:
     """Return an integer as Python's; None for other values, including booleans."""
     value = plain(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def length_ns(value: TimeLength, *, argument: str) -> int:
-    """Return a length of time in nanoseconds, exactly; raise SpecError if that is impossible.
-
-    Examples
-    --------
-    >>> length_ns(np.timedelta64(1_500, "ns"), argument="tolerance")
-    1500
-    """
-    if isinstance(value, timedelta):
-        microseconds = (value.days * DAY_S + value.seconds) * 1_000_000 + value.microseconds
-        return microseconds * 1_000 + int(getattr(value, "nanoseconds", 0))
-    return numpy_ns(value, argument=argument)
-
-
-def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
-    """Return a NumPy duration, or datetime since 1970, in nanoseconds, exactly; raise SpecError if impossible."""
-    if np.isnat(value):
-        raise SpecError(
-            f"{argument}=NaT would match nothing. Pass a value, or None for no limit.", name="JN-DISTANCE-VALUE"
-        )
-    unit, steps = np.datetime_data(value.dtype)
-    if unit not in _UNIT_NS:
-        what = "has no unit" if unit == "generic" else "has no fixed length"
-        raise SpecError(
-            f"{argument}={value!r} {what}. Pass weeks, days or a smaller unit, such as numpy.timedelta64(30, 'D').",
-            name="JN-DURATION-VARIABLE",
-        )
-    exact = int(value.astype(np.int64)) * steps * Fraction(_UNIT_NS[unit])
-    if exact.denominator != 1:
-        raise SpecError(
-            f"{argument}={value!r} is finer than a nanosecond. Round it to nanoseconds.", name="JN-DURATION-PRECISION"
-        )
-    return int(exact)
-
-
-def map_entries(items: Any) -> Any:
-    """Return the entries of a map in the order of keys, and other values unchanged. Only maps are lists of tuples."""
-    if isinstance(items, list) and items and type(items[0]) is tuple:
-        return sorted(items, key=lambda entry: entry[0])
-    return items

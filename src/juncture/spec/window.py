@@ -7,8 +7,9 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from juncture.errors import SpecError
+from juncture.ordered.domain import Distance
 from juncture.spec.arguments import check_name
-from juncture.spec.distance import Distance, freeze_distance
+from juncture.spec.distance import freeze_distance
 
 Ends: TypeAlias = tuple[Distance | None, Distance | None]
 """The ends of a window, relative to the left ``on``; None if unbounded."""

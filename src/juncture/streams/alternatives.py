@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Ints
+from juncture.ordered.kinds import domain_of
 from juncture.predicate.intervals.graph import Graph, Shrunk
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, sides
+from juncture.predicate.language.types import arrow_type
 from juncture.spec.schema import Side
 from juncture.streams.limits import GREATEST, NO_LIMIT
-from juncture.streams.order import domain_of
 from juncture.streams.order_graph import OrderMarks
 from juncture.streams.watches import Filter, Watch, watchable
 
@@ -81,7 +81,9 @@ class Alternatives:
             for upper in (False, True):
                 if (node, upper) in covered or not _follows(sampled, free[place], place, upper=upper):
                     continue
-                watch = Watch(node, upper, StepCoder(domain_of(node.type)), free[place].may_be_null)
+                domain = domain_of(arrow_type(node.type))
+                assert domain is not None
+                watch = Watch(node, upper, domain, free[place].may_be_null)
                 if watch not in lines:
                     lines[watch] = self.lines
                     self.watches.append(watch)

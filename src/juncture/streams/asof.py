@@ -11,11 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError, PlanError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
+from juncture.ordered.ends import TooWideError
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
@@ -63,10 +63,9 @@ class AsofBounds:
     def __init__(self, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> None:
         _check(join)
         self.join = join
-        self.coder = StepCoder.of(join)
         self.future: dict[Side, FutureValues] = {
-            "left": FutureValues(column_of(join, "left", join.left_on), orders["left"], self.coder),
-            "right": FutureValues(column_of(join, "right", join.right_on), orders["right"], self.coder),
+            "left": FutureValues(column_of(join, "left", join.left_on), orders["left"], join.domain),
+            "right": FutureValues(column_of(join, "right", join.right_on), orders["right"], join.domain),
         }
         self.orders = orders
 
@@ -125,7 +124,7 @@ class AsofJoin:
         self.failed = False
         self._left, self._right = SortedRows(), SortedRows()
         self.stores: dict[Side, SortedRows] = {"left": self._left, "right": self._right}
-        self._search = AsofSearch(self._join, bounds.coder, self._left, self._right)
+        self._search = AsofSearch(self._join, self._left, self._right)
         types = [
             [schema.field(name).type for name in by]
             for schema, by in (
@@ -154,7 +153,7 @@ class AsofJoin:
         names = self._join.left_by if side == "left" else self._join.right_by
         on = self._join.left_on if side == "left" else self._join.right_on
         try:
-            codes, valid = self._bounds.coder.encode(batch.column(on))
+            codes, valid = self._join.domain.encode(batch.column(on))
         except TooWideError:
             raise DataError(
                 f"Column {on!r} of the {side} stream has a value that does not fit a 64-bit code. Cast the column to "
@@ -209,7 +208,7 @@ class AsofJoin:
         rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
         column = None if self._join.tolerance is None else self._join.tolerance.column
         tolerances = None if column is None else self._left.taken(rows.slots, [column]).column(column)
-        ranges = ranges_of(self._join, self._bounds.coder, rows.codes, tolerances)
+        ranges = ranges_of(self._join, rows.codes, tolerances)
         try:
             found = self._search.matches(rows, ranges, are_final=self._are_final)
             final = self._final(rows.codes, found, future, ranges)
@@ -236,7 +235,7 @@ class AsofJoin:
         last = found[:, spec.matches - 1] if full else np.full(len(codes), -1)
         has_all = last >= 0
         best = held[np.where(has_all, last, 0)] if len(held) else np.zeros(len(codes), np.int64)
-        low, high = improving(spec, self._bounds.coder, codes, best, has_all, ranges)
+        low, high = improving(self._join, codes, best, has_all, ranges)
         final: Mask = (low > high) | (future[0] > high) | (future[1] < low)
         if ranges.possible is not None:
             final |= ~ranges.possible
@@ -283,7 +282,7 @@ class AsofJoin:
         keys, codes = self._right.row_keys, self._right.row_codes
         waiting = self._left.row_keys, self._left.row_codes
         first, last = self._bounds.future["left"].range(self._frontiers["left"])
-        low, high = served(self._join, self._bounds.coder, codes)
+        low, high = served(self._join, codes)
         limits = spec.matches, not spec.allow_exact_matches
         wanted = np.zeros(len(keys), np.bool_)
         if spec.direction != "forward":

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import StepCoder
 from juncture.columnar.tie_order import order_keys
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.next_row import find_next
 from juncture.local.asof.join import find
+from juncture.ordered.ends import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
-from juncture.streams.key_ranges import KeyRanges, moved
+from juncture.streams.key_ranges import KeyRanges
 from juncture.streams.output import held_schema
 from juncture.streams.state.sorted_rows import SortedRows
 
@@ -36,16 +36,14 @@ class Waiting:
 class AsofSearch:
     """Finds the matches of left rows. ``any_does`` is set where only the existence of a match matters."""
 
-    def __init__(self, join: ResolvedAsof, coder: StepCoder, left: SortedRows, right: SortedRows) -> None:
+    def __init__(self, join: ResolvedAsof, left: SortedRows, right: SortedRows) -> None:
         self._join = replace(join, how="left", spec=replace(join.spec, how="left"))
         self.any_does = join.how in ("semi", "anti") and join.spec.ties != "error"
         if self.any_does:
             self._join = replace(self._join, spec=replace(self._join.spec, matches=1))
         self._left = left
         self._right = right
-        self._is_rounded = coder.domain.kind == "float" and (
-            join.tolerance is not None or join.spec.direction == "nearest"
-        )
+        self._is_rounded = join.domain.floating and (join.tolerance is not None or join.spec.direction == "nearest")
 
     def matches(self, rows: Waiting, ranges: KeyRanges, *, are_final: bool) -> Ints:
         """Return the positions of each row's matches, best first, -1 for none. Ties may raise if ``are_final``."""

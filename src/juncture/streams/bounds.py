@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import TooWideError
 from juncture.kernels.array_types import Ints
+from juncture.ordered.ends import TooWideError
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import build
@@ -143,7 +143,7 @@ class Bounds:
         relation = self.condition.relations[place]
         expression = self._expression(relation)
         for number, order in enumerate(self.orders):
-            if expression != order.node or order.coder.domain.kind == "float":
+            if expression != order.node or order.domain.floating:
                 continue
             found = [self._least(relation, order.interval_from(code)) for code in (0, 5, 70)]
             if NO_LIMIT not in found and found[1] == found[0] + 5 and found[2] == found[0] + 70:

@@ -20,14 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import raw_values
-from juncture.columnar.order_encoding import TooWideError
+from juncture.columnar.arrays import both, raw_values
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import CodedValue
-from juncture.local.inequality.limits import both
 from juncture.local.inequality.own_interval import check_interval, points_of
+from juncture.ordered.domain import Domain
+from juncture.ordered.ends import TooWideError
 from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
 from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
@@ -40,7 +40,7 @@ from juncture.predicate.language.sql import to_sql
 from juncture.predicate.language.types import DOUBLE, from_arrow
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import SIDES, Domain, Side
+from juncture.spec.schema import SIDES, Side
 from juncture.streams.plain_lines import PlainLines, plain_lines
 
 Table = npt.NDArray[np.int64]
@@ -381,14 +381,12 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
         codes, _ = _of_one(own, limit).encode(batch)
         return ~int(codes[0]) if limit.upper else int(codes[0])
 
-    domain = coded.value.domain
     if isinstance(limit.offset, float) and math.isinf(limit.offset):
         raise SpecError(
             f"A window of the join ends at an infinite distance ({limit.offset}), so nothing could match. Pass a "
             "finite distance, or None for no limit.",
             name="JN-DISTANCE-VALUE",
         )
-    step = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
     return Relation(
         left=left,
         right=right,
@@ -396,7 +394,7 @@ def _relation(join: Resolved, coded: CodedValue, limit: Limit) -> Relation:
         right_text=right_text,
         upper=limit.upper,
         strict=limit.strict,
-        offset=Fraction(limit.offset) * (1 if domain.kind == "float" else step),
+        offset=Fraction(limit.offset) * coded.value.domain.step,
         left_code=left_code,
         right_code=right_code,
     )
@@ -413,7 +411,7 @@ def _sum(value: Node | None, added: Node | None, domain: Domain) -> Node | None:
         total = build.arithmetic("+", value, added)
     except SchemaError:
         return None
-    if domain.kind == "float" and total.type != DOUBLE:
+    if domain.floating and total.type != DOUBLE:
         # Sums are calculated as doubles, whatever the types of the columns.
         return build.arithmetic("+", Cast(DOUBLE, value), added)
     is_rounded = isinstance(total, Arithmetic) and total.type.is_discrete and rounds(total)
@@ -427,7 +425,7 @@ def _left_row(join: Resolved, bounded: BoundedValue, limit: Limit, values: pa.Ar
     if pat.is_timestamp(values.type):
         added = values.cast(pa.int64()).cast(pa.duration(values.type.unit))
         return pa.record_batch([pa.array([0]).cast(values.type), added], names=[_ONE, _ADDED])
-    zero = pa.array([Decimal(0) if bounded.domain.kind == "decimal" else 0])
+    zero = pa.array([Decimal(0) if pat.is_decimal(values.type) else 0])
     return pa.record_batch([zero, values], names=[_ONE, _ADDED])
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from juncture.ordered.duration import format_duration
 from juncture.predicate.language.nodes import Node
-from juncture.spec.duration import format_duration
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side, other_side
 from juncture.streams.asof import AsofSide
@@ -159,9 +159,7 @@ def _rows_held(bounds: Bounds, own: Sequence[SideOrder], rate: float | None) -> 
             continue
         above = relation.upper == (bounds.side == "left")
         distance = relation.offset * (1 if bounds.side == "left" else -1) * (1 if above else -1)
-        domain = order.coder.domain
-        step = Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
-        delay = Fraction(order.delay) * (1 if domain.kind == "float" else step)
+        delay = Fraction(order.delay) * order.domain.step
         counts.append(max(0, int((distance + delay) * Fraction(rate))))
     return min(counts, default=None)
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
-from juncture.columnar.order_encoding import StepCoder, TooWideError
+from juncture.ordered.domain import Domain
+from juncture.ordered.ends import TooWideError
 from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import Type
@@ -20,13 +21,13 @@ from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_v
 class FutureValues:
     """The range of the codes that future rows of a side can have in an expression."""
 
-    def __init__(self, expression: Node | None, orders: Sequence[SideOrder], coder: StepCoder) -> None:
+    def __init__(self, expression: Node | None, orders: Sequence[SideOrder], domain: Domain) -> None:
         self.orders = tuple(orders)
-        self._coder = coder
+        self._domain = domain
         marks = OrderMarks(orders)
         self._graph = OrderGraph.of(marks, [expression])
-        same = len(orders) == 1 and orders[0].node == expression and orders[0].coder == coder
-        self._same_codes = same and orders[0].coder.domain.kind != "float"
+        same = len(orders) == 1 and orders[0].node == expression and orders[0].domain == domain
+        self._same_codes = same and not orders[0].domain.floating
         found = [self._range(codes) for codes in marks.samples()]
         self.rises = moves_on([least for least, _ in found])
         self.falls = moves_on([~most for _, most in found])
@@ -52,7 +53,7 @@ class FutureValues:
         if end is None:
             return without
         try:
-            codes, _ = self._coder.encode(plain(one_value(end, data_type)))
+            codes, _ = self._domain.encode(plain(one_value(end, data_type)))
         except TooWideError:
             return beyond_codes(end)
         except pa.ArrowInvalid:

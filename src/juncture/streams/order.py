@@ -13,20 +13,23 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import raw_values, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes
+from juncture.columnar.floats import float_codes, floats_of
+from juncture.columnar.types import DAY_S
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.domain import Distance, Domain
+from juncture.ordered.duration import TimeLength, duration_ns, format_duration
+from juncture.ordered.ends import TooWideError
+from juncture.ordered.kinds import domain_of
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import FALSE, Column, Literal, Node, columns
 from juncture.predicate.language.parse import parse_expression
 from juncture.predicate.language.python_values import literal_of, python_value
-from juncture.predicate.language.types import TIME_STEPS, Type, Value
-from juncture.spec.distance import Distance, freeze_distance, in_steps
-from juncture.spec.duration import duration_ns, format_duration
-from juncture.spec.schema import Domain, Side
-from juncture.spec.values import DAY_S, TimeLength
+from juncture.predicate.language.types import TIME_STEPS, Type, Value, arrow_type
+from juncture.spec.distance import freeze_distance, in_steps
+from juncture.spec.schema import Side
 from juncture.streams.plain_lines import plain_column
 
 _GREATEST = 2**63 - 1
@@ -120,7 +123,7 @@ class SideOrder:
     order: Order
     side: Side
     node: Node
-    coder: StepCoder
+    domain: Domain
     delay: int | float
     column: str | None = None
 
@@ -141,7 +144,8 @@ class SideOrder:
                 "timestamps.",
                 name="JN-TYPE-UNSUPPORTED",
             )
-        domain = domain_of(node.type)
+        domain = domain_of(arrow_type(node.type))
+        assert domain is not None
         steps = in_steps("delay", order.delay or 0, domain, empty)
         if steps.is_infinite():
             raise SpecError(
@@ -149,9 +153,9 @@ class SideOrder:
                 "a smaller delay.",
                 name="JN-ARGUMENT-VALUE",
             )
-        delay = float(steps) if domain.kind == "float" else math.floor(steps)
+        delay = domain.whole(steps)
         column = plain_column(node, schema, domain) if isinstance(node, Column) else None
-        return cls(order, side, node, StepCoder(domain), delay, column)
+        return cls(order, side, node, domain, delay, column)
 
     @property
     def text(self) -> str:
@@ -166,7 +170,7 @@ class SideOrder:
             return (~steps if self.order.descending else steps), validity(array)
         values = evaluate(self.node, **{self.side: batch})
         try:
-            codes, valid = self.coder.encode(values)
+            codes, valid = self.domain.encode(values)
         except TooWideError:
             raise DataError(
                 f"The {self.side} order {self.text!r} has a value that does not fit a 64-bit code. Cast it to a type "
@@ -190,14 +194,14 @@ class SideOrder:
     @property
     def steps(self) -> int | None:
         """How far codes may be behind, if that is the same for all values; None for floats."""
-        if self.coder.domain.kind == "float" and self.delay:
+        if self.domain.floating and self.delay:
             return None
         return min(int(self.delay), _GREATEST)
 
     def behind(self, codes: Ints) -> Ints:
         """Return the least float codes that are not late after given greatest codes."""
         sign = -1.0 if self.order.descending else 1.0
-        values = _floats_of(~codes if self.order.descending else codes)
+        values = floats_of(~codes if self.order.descending else codes)
         with np.errstate(over="ignore"):
             moved = float_codes(values - sign * self.delay)
         return ~moved if self.order.descending else moved
@@ -218,24 +222,20 @@ class SideOrder:
                 name="JN-ADVANCE",
             )
         steps = self._steps(literal.value, literal.type)
-        if self.coder.domain.kind == "float":
-            if math.isnan(steps):
-                raise SpecError(
-                    f"advance({self.side}=nan) is not a position in the order {self.text!r}. Expected a number.",
-                    name="JN-ADVANCE",
-                )
-            code = _code_of(steps)
-            return ~code if self.order.descending else code
-        # Between two steps, round to the next one in the direction of the order, which is still in the future.
-        whole = math.floor(steps) if self.order.descending else math.ceil(steps)
-        code = int(min(max(whole, -(2**63)), _GREATEST))
-        return ~code if self.order.descending else code
+        if isinstance(steps, float) and math.isnan(steps):
+            raise SpecError(
+                f"advance({self.side}=nan) is not a position in the order {self.text!r}. Expected a number.",
+                name="JN-ADVANCE",
+            )
+        if not self.domain.floating:
+            # Between two steps, round to the next one in the direction of the order, which is still in the future.
+            steps = math.floor(steps) if self.order.descending else math.ceil(steps)
+        return self.code_of_steps(steps)
 
-    def code_of_steps(self, steps: int) -> int:
+    def code_of_steps(self, steps: int | float) -> int:
         """Return the code of a value in whole steps of the expression's type; for floats, of the number."""
-        if self.coder.domain.kind == "float":
-            steps = _code_of(steps)
-        return ~steps if self.order.descending else steps
+        code = min(max(self.domain.code_of(steps), -(2**63)), _GREATEST)
+        return ~code if self.order.descending else code
 
     def _takes(self, data_type: Type) -> bool:
         own = self.node.type
@@ -257,10 +257,8 @@ class SideOrder:
 
     def value_of(self, code: int) -> Value:
         """Return the value of a code, in steps of the expression's type (decimals as fractions)."""
-        code = ~code if self.order.descending else code
-        if self.coder.domain.kind == "float":
-            return float(_floats_of(np.array([code], np.int64))[0])
-        return Fraction(code, 10**self.node.type.scale) if self.node.type.kind == "decimal" else code
+        step = self.domain.step_of(~code if self.order.descending else code)
+        return step * self.domain.step if self.node.type.kind == "decimal" else step
 
     @property
     def measure(self) -> tuple[str, bool]:
@@ -305,23 +303,3 @@ def orders_of(value: object, argument: str) -> tuple[Order, ...]:
                 name="JN-ARGUMENT-TYPE",
             )
     return tuple(several)
-
-
-def domain_of(data_type: Type) -> Domain:
-    """Return the domain in which an ordered type is coded."""
-    if data_type.kind == "decimal":
-        return Domain("decimal", scale=data_type.scale)
-    if data_type.kind == "timestamp":
-        return Domain("timestamp", unit=data_type.unit)
-    if data_type.kind == "date":
-        return Domain("date", unit="d")
-    return Domain("float") if data_type.kind == "float" else Domain("integer")
-
-
-def _code_of(value: float) -> int:
-    return int(float_codes(np.array([value], np.float64))[0])
-
-
-def _floats_of(codes: Ints) -> Any:
-    """Return the floats of codes: the inverse of `float_codes`."""
-    return (codes ^ ((codes >> 63) & _GREATEST)).view(np.float64)

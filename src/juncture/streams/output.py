@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
 from juncture.columnar.conversion import converted, with_types
+from juncture.columnar.types import plain_type
 from juncture.runtime.take import nulls
 from juncture.runtime.working_types import given_back, working_join, working_type
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, plain_type
+from juncture.spec.schema import Side
 
 
 def streaming_join(join: Resolved) -> Resolved:

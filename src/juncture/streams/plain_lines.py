@@ -10,17 +10,16 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.types as pat
 
 from juncture.columnar.arrays import raw_values
-from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.conditions import CodedValue
-from juncture.local.inequality.limits import LimitEnd, inward
+from juncture.ordered.domain import Domain
+from juncture.ordered.ends import LimitEnd, inward
 from juncture.predicate.language.nodes import Column
 from juncture.spec.condition import Value
-from juncture.spec.schema import Domain, Side
+from juncture.spec.schema import Side
 
 Table = npt.NDArray[np.int64]
 
@@ -102,7 +101,7 @@ def _line(coded: CodedValue, side: Side, schema: pa.Schema) -> PlainLine | None:
     value, coder = coded.value, coded.encoding.coder
     limit = value.limits[0]
     own = plain_column(limit.value if side == "left" else value.right, schema, value.domain)
-    if own is None or not isinstance(coder, StepCoder) or coder.unsigned or not value.exact:
+    if own is None or not isinstance(coder, Domain) or not value.exact:
         return None
     if value.type is not None and value.type != schema.field(own).type:
         return None
@@ -120,6 +119,4 @@ def plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None:
         value = value.name
     if not isinstance(value, str):
         return None
-    data_type = schema.field(value).type
-    is_time = pat.is_timestamp(data_type) and domain.kind == "timestamp" and data_type.unit == domain.unit
-    return value if is_time or (pat.is_int64(data_type) and domain.kind == "integer") else None
+    return value if domain.are_codes(schema.field(value).type) else None

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from html import escape
 from typing import Any
 
-from juncture.spec.duration import format_duration
+from juncture.ordered.duration import format_duration
 from juncture.spec.size import format_size
 
 Place = int | float | date | datetime

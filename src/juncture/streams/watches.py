@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.kernels.array_types import Ints
+from juncture.ordered.domain import Domain
+from juncture.ordered.ends import TooWideError
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import nodes
@@ -26,14 +27,14 @@ class Watch:
 
     node: Node
     upper: bool
-    coder: StepCoder
+    domain: Domain
     null_lives: bool
 
     def codes(self, batch: pa.RecordBatch, side: Side) -> Ints:
         """Return the codes of stored rows. Rows with greater codes are kept longer."""
         values = plain(evaluate(self.node, **{side: batch}))
         try:
-            codes, _ = self.coder.encode(values)
+            codes, _ = self.domain.encode(values)
         except TooWideError:
             return np.full(batch.num_rows, GREATEST)
         codes = ~codes if self.upper else codes
@@ -48,7 +49,7 @@ class Watch:
         if end is None or (self.upper and nan):
             return NO_LIMIT
         try:
-            codes, _ = self.coder.encode(plain(one_value(end, one.type)))
+            codes, _ = self.domain.encode(plain(one_value(end, one.type)))
         except TooWideError:
             return ~beyond_codes(end) if self.upper else beyond_codes(end)
         return ~int(codes[0]) if self.upper else int(codes[0])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from decimal import Decimal, localcontext
 from functools import cmp_to_key
 from heapq import nsmallest
 from itertools import repeat
@@ -16,7 +15,7 @@ from juncture.errors import DataError
 from juncture.spec.asof import ResolvedAsof
 from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
-from juncture.testing.rows import keys, on_values, sign, tie_order, values
+from juncture.testing.rows import keys, on_values, sign, tie_order, unit_of, values
 from juncture.testing.where import passing
 
 
@@ -68,7 +67,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
                 continue
             if other_on == on and not spec.allow_exact_matches:
                 continue
-            distance = 0 if other_on == on or join.domain.is_ranked else abs(on - other_on)
+            distance = 0 if other_on == on or not join.domain.has_distances else abs(on - other_on)
             if distance <= limit:
                 near.append((closeness(on, other_on, distance), other_on, other))
         # One more than needed, to detect a broken tie.
@@ -81,9 +80,9 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
 
 def places(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> tuple[list[Any], list[Any]]:
     """Return the order of the rows of both sides as numbers; None where a row matches nothing."""
-    left_on = on_values(left[join.left_on], join.domain)
-    right_on = on_values(right[join.right_on], join.domain)
-    if not join.domain.is_ranked:
+    left_on = on_values(left[join.left_on])
+    right_on = on_values(right[join.right_on])
+    if join.domain.has_distances:
         return left_on, right_on
     order = sorted({value for value in (*left_on, *right_on) if value is not None})
     ranks = {value: rank for rank, value in enumerate(order)} | {None: None}
@@ -94,8 +93,7 @@ def available_at_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> 
     """Return the ``available_at`` values of both sides. A right row matches from its value on; None never matches."""
     if join.available_at is None:
         return [0] * left.num_rows, [0] * right.num_rows
-    domain = join.available_at.domain
-    return on_values(left[join.available_at.left], domain), on_values(right[join.available_at.right], domain)
+    return on_values(left[join.available_at.left]), on_values(right[join.available_at.right])
 
 
 def allowed_rows(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[Sequence[int]]:
@@ -107,13 +105,6 @@ def limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:
     """Return the greatest distance for each left row; None where nothing matches."""
     tolerance = join.tolerance
     if tolerance is None or tolerance.column is None:
-        constant = math.inf if tolerance is None else tolerance.constant
-        return [constant] * left.num_rows
-    cells = values(left[tolerance.column])
-    if join.domain.is_time:
-        cells = [None if v is None else v // join.domain.step_ns for v in cells]
-    elif join.domain.kind == "decimal":
-        with localcontext(prec=100):
-            scaled = [None if v is None else Decimal(v).scaleb(join.domain.scale) for v in cells]
-            cells = [None if v is None else math.floor(v) for v in scaled]
-    return [None if v is None or not v >= 0 else v for v in cells]
+        constant = math.inf if tolerance is None or tolerance.constant is None else tolerance.constant
+        return [constant * unit_of(join.domain)] * left.num_rows
+    return [None if value is None or value < 0 else value for value in on_values(left[tolerance.column])]

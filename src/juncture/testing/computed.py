@@ -5,11 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import plain_type
 from juncture.errors import DataError
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.spec.compared import Conversion, Expression
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, plain_type
+from juncture.spec.schema import Side
 from juncture.testing.output import encoded
 from juncture.testing.rows import cell, values
 

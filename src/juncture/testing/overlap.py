@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from juncture.errors import DataError
 from juncture.spec.overlap import Interval, ResolvedOverlap
-from juncture.spec.schema import Domain
 from juncture.testing.aggregate import aggregated_rows
 from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
@@ -26,8 +25,8 @@ def overlap_join(join: ResolvedOverlap, left: pa.Table, right: pa.Table) -> pa.T
     proportion to the product of the row counts.
     """
     left, right = with_computed(join, left, right)
-    left_intervals = _intervals("left", left, join.left_interval, join.domain)
-    right_intervals = _intervals("right", right, join.right_interval, join.domain)
+    left_intervals = _intervals("left", left, join.left_interval)
+    right_intervals = _intervals("right", right, join.right_interval)
     matches = _matches(join, left_intervals, right_intervals, keys(left, join.left_by), keys(right, join.right_by))
     if join.aggregates:
         return aggregated_rows(join, left, right, matches, [ends[0] if ends else None for ends in right_intervals])
@@ -66,9 +65,9 @@ def _share_a_point(one: Ends, other: Ends, *, closed: bool) -> bool:
     return all(start is None or end is None or start < end or (closed and start == end) for start, end in pairs)
 
 
-def _intervals(side: str, table: pa.Table, columns: Interval, domain: Domain) -> list[Ends | None]:
+def _intervals(side: str, table: pa.Table, columns: Interval) -> list[Ends | None]:
     """Return the interval of each row; None where an end is null or NaN."""
-    named = [None if name is None else on_values(table[name], domain) for name in columns]
+    named = [None if name is None else on_values(table[name]) for name in columns]
     intervals: list[Ends | None] = []
     for row in range(table.num_rows):
         start, end = (None if cells is None else cells[row] for cells in named)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from decimal import Decimal
-from fractions import Fraction
 from itertools import chain
 from typing import Any
 
@@ -15,7 +13,7 @@ from juncture.spec.range import Bound, ResolvedRange
 from juncture.testing.aggregate import aggregated_rows
 from juncture.testing.computed import with_computed
 from juncture.testing.output import matched_rows
-from juncture.testing.rows import keys, on_values, values
+from juncture.testing.rows import keys, on_values, unit_of
 
 
 def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table:
@@ -26,7 +24,7 @@ def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table
     left, right = with_computed(join, left, right)
     matches = list(_matches(join, left, right))
     if join.aggregates:
-        order = on_values(right[join.right_on], join.domain)
+        order = on_values(right[join.right_on])
         windows = {name: list(_matches(join.in_window(name), left, right)) for name in join.windows}
         if windows:
             matches = [sorted({*chain(*each)}) for each in zip(*windows.values(), strict=True)]
@@ -37,7 +35,7 @@ def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table
 def _matches(join: ResolvedRange, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
     """Yield, for each left row, the right rows in its window."""
     left_keys, right_keys = keys(left, join.left_by), keys(right, join.right_by)
-    left_on, right_on = on_values(left[join.left_on], join.domain), on_values(right[join.right_on], join.domain)
+    left_on, right_on = on_values(left[join.left_on]), on_values(right[join.right_on])
     lowers = _offsets(join, join.lower, left, unbounded=-math.inf)
     uppers = _offsets(join, join.upper, left, unbounded=math.inf)
     for on, key, lower, upper in zip(left_on, left_keys, lowers, uppers, strict=True):
@@ -61,13 +59,9 @@ def _is_before(one: Any, other: Any, or_equal: bool) -> bool:
 
 
 def _offsets(join: ResolvedRange, bound: Bound | None, left: pa.Table, *, unbounded: float) -> list[Any]:
-    """Return the distance of an end for each left row, exactly in steps or as a float; None where nothing matches."""
+    """Return the distance of an end for each left row, as `on_values`; None where nothing matches."""
     if bound is None:
         return [unbounded] * left.num_rows
     if bound.column is None:
-        return [bound.constant] * left.num_rows
-    cells = values(left[bound.column])
-    if join.domain.kind == "float":
-        return [None if cell is None or math.isnan(cell) else float(cell) for cell in cells]
-    step = join.domain.step_ns if join.domain.is_time else Fraction(10) ** -join.domain.scale
-    return [None if cell is None else Fraction(Decimal(cell)) / step for cell in cells]
+        return [(bound.constant or 0) * unit_of(join.domain)] * left.num_rows
+    return on_values(left[bound.column])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable
-from decimal import localcontext
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.spec.schema import TIME_UNITS, Domain
-from juncture.spec.values import DAY_S, map_entries
+from juncture.columnar.types import DAY_S, TIME_UNITS, map_entries, plain_type
+from juncture.ordered.domain import Domain
 
 
 def values(column: pa.ChunkedArray) -> list[Any]:
@@ -75,25 +76,25 @@ def cell(column: pa.ChunkedArray, row: int) -> pa.Array:
             return array
 
 
-def on_values(column: pa.ChunkedArray, domain: Domain) -> list[Any]:
-    """Return the values in steps of the domain; None where they never match."""
-    if domain.kind == "tuple":
-        parts = [on_values(part, each) for part, each in zip(column.flatten(), domain.parts, strict=True)]
+def on_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return the values as numbers or texts that Python compares exactly, times in nanoseconds; None for null and NaN.
+
+    Tuples are the tuples of their parts.
+    """
+    if pat.is_struct(column.type):
+        parts = map(on_values, column.flatten())
         return [None if None in row else row for row in zip(*parts, strict=True)]
-    cells = values(column)
-    if domain.kind == "float":
-        # Python compares integers and floats exactly.
-        return [None if v is None or math.isnan(v) else _number(v, domain) for v in cells]
-    if domain.kind == "decimal":
-        with localcontext(prec=100):
-            return [None if v is None else int(v.scaleb(domain.scale)) for v in cells]
-    if domain.is_time and domain.kind != "date":
-        return [None if v is None else v // domain.step_ns for v in cells]
-    return cells
+    unit = DAY_S * 10**9 if pat.is_date(plain_type(column.type)) else 1
+    return [None if value is None or value != value else _exact_number(value, unit) for value in values(column)]
 
 
-def _number(value: Any, domain: Domain) -> Any:
-    return value if domain.has_integers and isinstance(value, int) else float(value)
+def _exact_number(value: Any, unit: int) -> Any:
+    return Fraction(value) if isinstance(value, Decimal) else value * unit
+
+
+def unit_of(domain: Domain) -> Fraction | int:
+    """Return a step of the domain in the numbers of `on_values`."""
+    return domain.step * 10**9 if domain.is_time else domain.step
 
 
 def keys(table: pa.Table, names: tuple[str, ...], *, nulls_equal: bool = False) -> list[tuple[Any, ...] | None]:

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.types import plain_type
 from juncture.predicate.evaluate.evaluate import matches as satisfied
 from juncture.predicate.language.nodes import Column, Node, walk
-from juncture.spec.schema import Side, plain_type
+from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 from juncture.testing.aggregate import aggregated_rows
 from juncture.testing.computed import with_computed

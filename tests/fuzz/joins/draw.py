@@ -15,10 +15,10 @@ from fuzz.data_types import Pair, by_types, on_types, payload_type, predicate_ty
 from fuzz.joins.predicates import Terms, condition
 from fuzz.tables import Table, random_column, random_cuts
 from fuzz.values import pools, position
+from juncture.columnar.types import plain_type
 from juncture.errors import JunctureError
-from juncture.spec.duration import duration_ns, is_duration
+from juncture.ordered.duration import duration_ns, is_duration
 from juncture.spec.keys import can_be_key
-from juncture.spec.schema import plain_type
 from support.engines import spark_type
 from support.kinds import SPECS
 

@@ -23,9 +23,9 @@ from fuzz.compare import problem, shown, without_nan
 from fuzz.joins.cases import Case, changes_of
 from fuzz.joins.forms import passed
 from fuzz.kind import RIGHT, Outcome, outcome_of
+from juncture.columnar.types import plain_type
 from juncture.errors import DataError, SchemaError
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import plain_type
 from juncture.testing.rows import values
 from support.frames import seen
 from support.kinds import Spec, defined_rows

@@ -11,7 +11,7 @@ from fuzz.joins.cases import Case
 from fuzz.joins.draw import Join
 from fuzz.shrink import fewer
 from fuzz.tables import Column
-from juncture.spec.schema import plain_type
+from juncture.columnar.types import plain_type
 
 __all__ = ["smaller", "smaller_joins"]
 

@@ -12,9 +12,9 @@ import pyarrow.types as pat
 import juncture as jn
 from fuzz.joins.draw import Join, random_join
 from fuzz.joins.smaller import smaller_joins
+from juncture.columnar.types import plain_type
 from juncture.errors import JunctureError
 from juncture.planner.decision import Engine
-from juncture.spec.schema import plain_type
 from juncture.streams.order import SideOrder
 from support.kinds import SPECS, Spec
 from support.streams import SIDES, rows_in_order

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import TIME_UNITS
 from juncture.errors import DataError
 from juncture.files.text.numbers import Numbers
-from juncture.spec.schema import TIME_UNITS
 
 TextFormat = Literal["csv", "json"]
 

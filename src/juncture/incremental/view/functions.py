@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values, validity
-from juncture.columnar.order_encoding import float_codes
+from juncture.columnar.floats import float_codes
 from juncture.incremental.view import decimals
 from juncture.incremental.view.decimals import half_away
 

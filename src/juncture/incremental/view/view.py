@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from juncture.columnar.conversion import converted
+from juncture.columnar.types import plain_type
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.view.build import build
@@ -30,7 +31,6 @@ from juncture.incremental.view.push import pushed
 from juncture.incremental.view.source import Source
 from juncture.runtime.working_types import working_type
 from juncture.spec.arguments import check_choice
-from juncture.spec.schema import plain_type
 
 if TYPE_CHECKING:
     from juncture.incremental.view.store import ViewPosition, ViewStore

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import StepCoder
+from juncture.columnar.types import is_fixed
 from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import number_column
@@ -15,7 +15,6 @@ from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, in_type, nulls, select
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.schema import is_fixed
 
 _MATCH_BYTES = 16
 """What a match takes until the output is whole: the number of the right row, and the code of its ``on``."""
@@ -125,7 +124,7 @@ def assemble(
 def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
     """Return the right ``on`` column by its codes."""
     data_type = join.right_schema.field(join.right_on).type
-    return pa.chunked_array([StepCoder.of(join).restore(codes, valid, data_type)])
+    return pa.chunked_array([join.domain.restore(codes, valid, data_type)])
 
 
 def unmatched_right_rows(join: ResolvedAsof, right: Source, rows: Ints) -> Iterator[pa.RecordBatch]:

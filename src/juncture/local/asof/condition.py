@@ -16,16 +16,16 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import RankCoder, float_codes
 from juncture.kernels import asof_known as words
 from juncture.kernels import asof_where as kernels
-from juncture.kernels.array_types import Codes, Floats, Ints, Rows
+from juncture.kernels.array_types import Codes, Ints, Rows
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, sorted_by_key
 from juncture.local.asof.left import Left
 from juncture.local.asof.right import Direction, RightRows
 from juncture.local.equal_values import equal_columns, equal_types
+from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.decompose.join_condition import equalities_of
 from juncture.predicate.decompose.shape import shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
@@ -45,9 +45,6 @@ _PAIRS = 1 << 16
 """How many pairs a thread tries at once."""
 _ROW_BYTES = 40
 """What keys and order of a row take besides the columns of the condition."""
-_GREATEST = np.iinfo(np.int64).max
-_LEAST = np.iinfo(np.int64).min
-_SLACK = 2.0**-50
 """By what share of them floats may be off that are added once."""
 
 
@@ -145,7 +142,6 @@ def search_where(
     keys = KeyCodes(*_key_types(condition))
     slots = _narrowed(condition, "left", keys, left_values, left.slots, context)
     by_distance = within_tolerance and join.tolerance is not None and not isinstance(right.coder, RankCoder)
-    floating = join.domain.kind == "float"
 
     def searcher(loaded: Loaded) -> Callable[[Direction], Ints]:
         batch = sorted_by_key(loaded, left.slots.key_count, right, context)
@@ -154,7 +150,7 @@ def search_where(
         rows = _narrowed(condition, "right", keys, right_values, every, context)
 
         def search(direction: Direction) -> Ints:
-            farthest = _farthest(slots, left, floating, direction.forward) if by_distance else np.zeros(0, np.int64)
+            farthest = _farthest(slots, left, join.domain, direction.forward) if by_distance else np.zeros(0, np.int64)
             spans = _spans(slots, rows, farthest, direction, context)
             return _Walk(
                 condition.predicate, left, slots, left_values, batch, rows, right_values, direction, places
@@ -214,30 +210,12 @@ def _key_codes(condition: Condition, side: Side, keys: KeyCodes, rows: _Rows, gr
     return codes
 
 
-def _farthest(slots: Slots, left: Left, floating: bool, forward: bool) -> Ints:
+def _farthest(slots: Slots, left: Left, domain: Domain, forward: bool) -> Ints:
     """Return the farthest code that each slot may take, or one that is a little farther among floats."""
     on = slots.on[: len(slots)]
     limits = np.asarray(left.limits, np.uint64)
     limits = limits[left.slots.rows[slots.rows]] if len(limits) > 1 else np.broadcast_to(limits, len(on))
-    if floating:
-        own, far = _floats(on), np.ascontiguousarray(limits).view(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            far = far + (np.abs(own) + far) * _SLACK + np.finfo(np.float64).tiny
-            edge = own + far if forward else own - far
-        codes = float_codes(edge)
-        return np.where(np.isnan(edge), _GREATEST if forward else _LEAST, codes)
-    place = on.view(np.uint64)
-    # Differences of 64-bit integers fit in 64 bits without a sign.
-    if forward:
-        return np.where(limits >= np.uint64(_GREATEST) - place, _GREATEST, (place + limits).view(np.int64))
-    return np.where(limits >= place - np.uint64(2**63), _LEAST, (place - limits).view(np.int64))
-
-
-def _floats(codes: Ints) -> Floats:
-    """Return the floats that codes stand for."""
-    bits = codes ^ ((codes >> 63) & _GREATEST)
-    floats: Floats = bits.view(np.float64)
-    return floats
+    return domain.around(on, limits)[forward]
 
 
 def _spans(slots: Slots, rows: Slots, farthest: Ints, direction: Direction, context: JoinContext) -> Ints:

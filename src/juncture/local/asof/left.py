@@ -10,11 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import RankCoder, StepCoder, no_limit, tolerances
-from juncture.columnar.tuple_encoding import OrderCoder
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.right import whole_codes
+from juncture.ordered.domain import Coder, RankCoder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of, sort_slots
 from juncture.runtime.sources import Source
@@ -74,10 +73,10 @@ def read_codes(
     join: ResolvedAsof,
     source: Source,
     parts: range,
-    coder: OrderCoder,
+    coder: Coder,
     context: JoinContext,
     *,
-    seen_coder: OrderCoder | None = None,
+    seen_coder: Coder | None = None,
 ) -> LeftCodes:
     """Read some parts of the left side as codes.
 
@@ -152,11 +151,11 @@ class _Reading:
         self,
         join: ResolvedAsof,
         source: Source,
-        coder: OrderCoder,
+        coder: Coder,
         keys: KeyCodes,
         first: int,
         total: int,
-        seen_coder: OrderCoder | None,
+        seen_coder: Coder | None,
     ) -> None:
         self.join = join
         self.source = source
@@ -215,11 +214,7 @@ class _Reading:
         return valid
 
     def _limit(self, array: pa.Array, rows: slice) -> None:
-        if isinstance(self.coder, StepCoder):
-            words, valid = self.coder.limits(array)
-        else:
-            words, valid = tolerances(self.join.domain, array)  # type: ignore[assignment]  # a list, as `limits` then is
-        self.limits[rows] = words
+        self.limits[rows], valid = self.coder.limits(array)
         if valid is not None:
             self.barred[rows] = ~valid
 
@@ -227,9 +222,4 @@ class _Reading:
         """Return one limit for all rows, or one for each."""
         if self.tolerance:
             return self.limits
-        if self.join.domain.is_ranked:
-            return no_limit()
-        if isinstance(self.coder, StepCoder):
-            return self.coder.limit(self.join.tolerance)
-        constant = None if self.join.tolerance is None else self.join.tolerance.constant
-        return [float("inf") if constant is None else constant]
+        return self.coder.limit(self.join.tolerance)

@@ -130,7 +130,7 @@ def merge(
         for direction in directions
     }
     barred = _NO_BYTES if left.barred is None else left.barred.view(np.uint8)
-    floating = right.coder.domain.kind == "float"
+    floating = right.coder.floating
     limits = np.asarray(left.limits, np.uint64)
     pointers[:] = NOWHERE
 
@@ -179,7 +179,7 @@ def _match_once(
     is_unlimited = len(limits) == 1 and limits[0] == _NO_LIMIT
     if is_in_order and is_unlimited and not len(numbers) and not len(rows.keys):
         return
-    floating = right.coder.domain.kind == "float"
+    floating = right.coder.floating
 
     def choose(part: tuple[int, int]) -> None:
         kernels.choose_single(

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from juncture.columnar.arrays import plain
-from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.kernels.array_types import Floats, Ints
 from juncture.local.asof.join import find
 from juncture.local.reasons import CodedKeys, Reasons, RowReport, counts_of, reasons_of
@@ -120,14 +116,14 @@ def distances_between(
 
     None where values have an order and no distances.
     """
-    if join.domain.is_ranked:
+    if not join.domain.has_distances:
         return None
     if len(left_rows) == 0:
         return np.zeros(0)
     [left_on] = select(left, [join.left_on], left_rows, context)
     [right_on] = gather(right, [join.right_on], right_rows, context)
-    unit = float(join.domain.step_ns) if join.domain.is_time else 10.0**-join.domain.scale
-    return _steps_between(join, left_on, right_on).astype(np.float64) * unit
+    steps = join.domain.distances(*(plain(side.combine_chunks()) for side in (left_on, right_on)))
+    return steps.astype(np.float64) * float(join.domain.step * (10**9 if join.domain.is_time else 1))
 
 
 def _quantiles(join: ResolvedAsof, distances: Floats | None) -> Distances | None:
@@ -139,22 +135,3 @@ def _quantiles(join: ResolvedAsof, distances: Floats | None) -> Distances | None
         float(distances[max(0, math.ceil(share * len(distances)) - 1)]) for share in (0.0, 0.5, 0.9, 0.99, 1.0)
     )
     return Distances(min=minimum, p50=p50, p90=p90, p99=p99, max=maximum, is_time=join.domain.is_time)
-
-
-def _steps_between(join: ResolvedAsof, left: pa.ChunkedArray, right: pa.ChunkedArray) -> npt.NDArray[Any]:
-    """Return distances in steps of the domain: exact in 64 bits where that is possible, else rounded."""
-    sides = [plain(side.combine_chunks()) for side in (left, right)]
-    if join.domain.kind == "float":
-        ours, theirs = (side.cast(pa.float64(), safe=False).to_numpy() for side in sides)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(ours == theirs, 0.0, np.abs(ours - theirs))
-    coder = StepCoder.of(join)
-    try:
-        ours, theirs = (coder.encode(side)[0] for side in sides)
-    except TooWideError:
-        pairs = zip(*(steps_of(side, join.domain) for side in sides), strict=True)
-        return np.array([float(abs(a - b)) for a, b in pairs if a is not None and b is not None])
-    # Differences of 64-bit integers fit in 64 bits without a sign.
-    return np.where(
-        ours < theirs, theirs.view(np.uint64) - ours.view(np.uint64), ours.view(np.uint64) - theirs.view(np.uint64)
-    )

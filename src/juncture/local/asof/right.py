@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.tuple_encoding import OrderCoder
 from juncture.kernels.array_types import Codes, Ints, Mask, Rows
 from juncture.kernels.hash_table import EMPTY
+from juncture.ordered.domain import Coder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 
@@ -67,7 +67,7 @@ class RightRows:
     source: Source
     on: str
     by: tuple[str, ...]
-    coder: OrderCoder
+    coder: Coder
     keys: KeyCodes
     parts: Sequence[int]
     tie_columns: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class RightRows:
     decided: bool = False
     may_flood: bool = False
     available_at: str | None = None
-    available_at_coder: OrderCoder | None = None
+    available_at_coder: Coder | None = None
     first: bool = False
 
     @property
@@ -159,7 +159,7 @@ def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(bounds[part], bounds[part + 1]) for part in parts)])
 
 
-def whole_codes(source: Source, column: str, coder: OrderCoder) -> tuple[Ints, Mask | None] | None:
+def whole_codes(source: Source, column: str, coder: Coder) -> tuple[Ints, Mask | None] | None:
     """Return the codes of a column that lies in memory in one piece; without a copy where its values are the codes."""
     array = source.column(column) if isinstance(source, TableSource) and column in source.schema.names else None
     return None if array is None else coder.encode(array)

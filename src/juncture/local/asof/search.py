@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,9 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError, no_limit
 from juncture.columnar.tie_order import UndecidedError, code_columns
-from juncture.columnar.tuple_encoding import OrderCoder, TupleCoder
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints, Words
@@ -29,6 +26,8 @@ from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
 from juncture.local.asof.right import Direction, RightRows
 from juncture.local.row_text import row_text
+from juncture.ordered.domain import Coder, RankCoder
+from juncture.ordered.ends import TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST
@@ -39,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 Algorithm = Literal["probe", "merge"]
 
-Prepared = Callable[[StepCoder], Left]
+Prepared = Callable[[], Left]
 """Returns the left side, read and sorted before."""
 
 _LEFT_ROW_BYTES = 56
@@ -158,14 +157,13 @@ class Search:
             self._ties = "ignore"
         elif self._places > self._wanted:
             self._ties = "order"
-        self._coder: OrderCoder = StepCoder.of(join)
-        self._available_at_coder: OrderCoder | None = None
+        self._coder: Coder = join.domain
+        self._available_at_coder: Coder | None = None
         if join.available_at is not None:
-            sides = (join.left_schema.field(join.available_at.left), join.right_schema.field(join.available_at.right))
-            self._available_at_coder = StepCoder.between(join.available_at.domain, [side.type for side in sides])
+            self._available_at_coder = join.available_at.domain
         self._condition = None if join.where is None else Condition.of(join.where)
         self._merges = self._is_merge and prepared is None and self._condition is None and join.available_at is None
-        restores = self._coder.restores(right.schema.field(join.right_on).type)
+        restores = join.domain.restores(right.schema.field(join.right_on).type)
         self._keep_codes = keep_codes and restores and not self._merges
         # Without columns to decide, tied rows are equal or the order of the table decides: the last of them wins.
         self._coded: tuple[tuple[str, ...], bool] = (), not join.tie_columns and not any_match
@@ -235,21 +233,18 @@ class Search:
         """Let ranks be the codes, where codes of their own do not fit. Those of floats alone do."""
         join, available_at = self._join, self._join.available_at
         names = join.left_on, join.right_on
-        is_ranked = not isinstance(self._coder, StepCoder)
-        if join.domain.kind == "tuple":
-            types = join.left_schema.field(names[0]).type, join.right_schema.field(names[1]).type
-            self._coder = TupleCoder.of(join.domain, types, lambda: self._values(*names))
-        elif join.domain.kind != "float" or join.domain.has_integers:
-            self._coder = RankCoder.of(join.domain, self._values(*names))
+        is_first = self._coder is join.domain
+        self._coder = join.domain.ranked(lambda: self._values(*names))
+        if isinstance(self._coder, RankCoder):
             # Distances of ranks are calculated by Python, which needs the candidates of `probe`.
             self._keep_codes = False
-            self._merges = self._merges and join.domain.is_ranked
-        if join.domain.is_ranked and not is_ranked:
+            self._merges = self._merges and not join.domain.has_distances
+        if is_first and not join.domain.has_distances:
             # Codes of their own may do for the others.
             return
-        if available_at is not None and (available_at.domain.kind != "float" or available_at.domain.has_integers):
-            self._available_at_coder = RankCoder.of(
-                available_at.domain, self._values(available_at.left, available_at.right)
+        if available_at is not None:
+            self._available_at_coder = available_at.domain.ranked(
+                lambda: self._values(available_at.left, available_at.right)
             )
 
     def _read_left(self, piece: range) -> Left:
@@ -258,10 +253,10 @@ class Search:
             if (
                 self._prepared is not None
                 and seen_coder is None
-                and isinstance(self._coder, StepCoder)
+                and self._coder is join.domain
                 and len(piece) == len(self._left.part_rows)
             ):
-                return self._prepared(self._coder)
+                return self._prepared()
             codes = read_codes(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
             return sorted_left(codes, self._context)
 
@@ -302,7 +297,7 @@ class Search:
                 best = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
         if self._seeks_nearest:
-            limits = [math.inf] if isinstance(left.limits, list) else no_limit()
+            limits = self._coder.limit(None)
             self._choose(replace(left, limits=limits, barred=None), best, nearest, codes[:0])
         self._check_ties(piece, counts)
         return {
@@ -320,8 +315,8 @@ class Search:
         """Return what of the right side to read, and how, given the left rows that can match as codes."""
         join, columns = self._join, self._coded
         parts = list(range(len(self._right.part_rows)))
-        if not self._seeks_nearest and isinstance(self._coder, StepCoder):
-            parts = useful_parts(join, on, np.asarray(limits, np.uint64), self._right, self._coder)
+        if not self._seeks_nearest and self._coder is join.domain:
+            parts = useful_parts(join, on, np.asarray(limits, np.uint64), self._right)
         possible = bool(code_columns(self._right.schema, join.tie_columns)[0])
         return RightRows(
             source=self._right,
@@ -351,13 +346,13 @@ class Search:
         if len(left.slots) == 0:
             return counters
         later = self._join.spec.prefer == "later"
-        if isinstance(self._coder, RankCoder) and not self._join.domain.is_ranked:
-            choose_exact(left, self._coder.numbers, behind, ahead, self._wanted, later, pointers, counters)
+        if isinstance(self._coder, RankCoder) and self._join.domain.has_distances:
+            choose_exact(left, self._coder.positions, behind, ahead, self._wanted, later, pointers, counters)
             return counters
         rows = left.slots.rows
         if left.barred is not None:
             rows = np.where(left.barred[rows], ~rows, rows)
-        floating = self._coder.domain.kind == "float"
+        floating = self._join.domain.floating
         limits = np.asarray(left.limits, np.uint64)
 
         def choose(part: tuple[int, int, int]) -> Ints:

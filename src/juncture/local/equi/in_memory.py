@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from juncture.columnar.dense_keys import DenseKeys, counts_steps
 from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.types import is_fixed
 from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
     EquiProber,
@@ -33,7 +34,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
 from juncture.runtime.zone_maps import ends_of_column
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.schema import is_fixed
 
 Method = Literal["hash", "parallel_hash", "sort_merge"]
 

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.key_encoding import Form, form_of
+from juncture.columnar.types import plain_type
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.zone_maps import Extent, all_ends, meets
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.schema import plain_type
 
 
 def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Source, Source]:

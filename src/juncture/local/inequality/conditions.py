@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import both, plain
+from juncture.columnar.floats import floats
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import StepCoder
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.index import BuildKeys
-from juncture.local.inequality.limits import GREATEST, LEAST, LimitEncoding, LimitEnd, Offset, both, floats
+from juncture.local.inequality.limits import LimitEncoding
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.local.inequality.probe import ProbeKeys
+from juncture.ordered.ends import GREATEST, LEAST, LimitEnd, Offset
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
 from juncture.runtime.sources import Source
@@ -43,7 +44,7 @@ class CodedValue:
         """Return a value in codes of 64 bits."""
         if value is None:
             return None
-        return cls(value, LimitEncoding(StepCoder(value.domain, value.unsigned), nan_counts=value.nan_counts))
+        return cls(value, LimitEncoding(value.domain, nan_counts=value.nan_counts))
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
         """Return the codes of right rows, and which rows have one."""
@@ -77,8 +78,8 @@ class CodedValue:
     def right_way_round(self, batch: pa.RecordBatch) -> Mask | None:
         """Return a mask of rows whose ends are in order, even if adding them to a large float makes them equal."""
         limits = {limit.upper: limit for limit in self.value.limits}
-        is_float = self.value.domain.kind == "float" and self.value.exact
-        if not is_float or len(limits) < 2 or not any(limit.is_moved for limit in limits.values()):
+        is_rounded = self.value.domain.floating and self.value.exact
+        if not is_rounded or len(limits) < 2 or not any(limit.is_moved for limit in limits.values()):
             return None
         least, most = (_floats(_offset(limits[upper], batch), batch.num_rows) for upper in (False, True))
         good: Mask = ~(least > most)
@@ -199,8 +200,8 @@ class CodedCondition:
         return both(passed, points_of(interval, batch))
 
     def _ranked(self, coded: CodedValue | None, right: Source) -> CodedValue | None:
-        if coded is None or coded.value.domain.kind == "float":
-            return coded
+        if coded is None:
+            return None
         value = coded.value.right
         names = [value] if isinstance(value, str) else [each.name for each in columns(value)]
         parts = range(len(right.part_rows))

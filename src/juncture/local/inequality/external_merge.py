@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, memory_pool, raw_values
-from juncture.columnar.order_encoding import TooWideError
 from juncture.errors import PlanError
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import BuildKeys
@@ -33,6 +32,7 @@ from juncture.local.inequality.key_ranges import (
 )
 from juncture.local.inequality.probe import ProbeKeys
 from juncture.local.output.blockwise import Run, join_blockwise
+from juncture.ordered.ends import TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -14,18 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, plain, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.columnar.arrays import array_of, both, plain, validity
+from juncture.columnar.floats import floats
 from juncture.errors import DataError
 from juncture.kernels import fold as kernels
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.inequality.limits import both, floats
 from juncture.local.output.max_tree import levels_of
+from juncture.ordered.domain import Domain
+from juncture.ordered.ends import TooWideError
+from juncture.ordered.kinds import domain_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.schema import Domain, common_domain
 
 _EXPONENT_MOST = 960
 """Of floats that are summed: 2⁶⁴ of these are still a float."""
@@ -90,21 +90,27 @@ class Values:
     @cached_property
     def domain(self) -> Domain:
         """What the values are, of numbers and times."""
-        field = pa.field("value", self.array.type)
-        return common_domain(field, field)
+        domain = domain_of(self.array.type)
+        assert domain is not None
+        return domain.unshifted
+
+    @property
+    def scale(self) -> int:
+        """Digits of decimals after the point."""
+        return self.array.type.scale if pat.is_decimal(self.array.type) else 0
 
     @cached_property
     def steps(self) -> Ints | list[int]:
         """Integers and decimals as whole steps: of Python's own where they do not fit 64 bits."""
         try:
-            return np.ascontiguousarray(StepCoder(self.domain).encode(self.array)[0])
+            return np.ascontiguousarray(self.domain.encode(self.array)[0])
         except TooWideError:
-            return [step or 0 for step in steps_of(self.array, self.domain)]
+            return [step or 0 for step in self.domain.steps(self.array)]
 
     @cached_property
     def numbers(self) -> tuple[Floats, Floats]:
         """The values as double-double numbers: decimals in units of their last digit."""
-        if self.domain.kind == "float":
+        if self.domain.floating:
             values = floats(self.array)
             return values, np.zeros(len(values))
         if isinstance(self.steps, list):
@@ -237,7 +243,7 @@ class _Sum(Fold):
             least, most, width = (0 if bits == 64 else -(2**63)), 2**bits - 1, 8
         wrong = next((total for total in sums if total is not None and not least <= total <= most), None)
         if wrong is not None:
-            amount = Fraction(wrong) / self._values.domain.steps_in_one
+            amount = wrong * self._values.domain.step
             raise DataError(
                 f"A sum of {self._aggregate.column!r} is {amount}, which does not fit {data_type}. Cast the "
                 "column to a wider decimal, or use mean.",
@@ -255,7 +261,7 @@ class _Totals(Fold):
         self._function = aggregate.function
         self._values = values
         self._count = _Count(values)
-        self._scale = values.domain.scale
+        self._scale = values.scale
         high, low = values.numbers
         finite = np.abs(high[np.isfinite(high) & (high != 0.0)])
         least, most = (math.frexp(float(size))[1] for size in (finite.min(initial=1.0), finite.max(initial=1.0)))
@@ -332,7 +338,7 @@ class _WeightedMean(Fold):
     def __init__(self, values: Values, context: JoinContext) -> None:
         assert values.other is not None
         self._values = values
-        self._scale = values.domain.scale
+        self._scale = values.scale
         weights = values.other.numbers
         products = _products(values.numbers, weights)
         self._trees = [_tree_of(columns, kernels.SUM_WORDS, context) for columns in (products, weights)]
@@ -387,6 +393,6 @@ def summing(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:
     """Return what makes sums, or what is made of them."""
     if aggregate.function == "weighted_mean":
         return _WeightedMean(values, context)
-    if aggregate.function == "sum" and values.domain.kind != "float":
+    if aggregate.function == "sum" and not values.domain.floating:
         return _Sum(aggregate, values)
     return _Totals(aggregate, values, context)

@@ -8,16 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, raw_values
+from juncture.columnar.arrays import array_of
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import StepCoder, TooWideError, float_codes, steps_of
 from juncture.kernels import fold as kernels
 from juncture.kernels import wavelet
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.local.inequality.folds import Fold, Values, product_rest
-from juncture.local.inequality.limits import floats
 from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.payload import Payload
+from juncture.ordered.ends import TooWideError
+from juncture.ordered.kinds import domain_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.spec.aggregate import Aggregate
@@ -76,16 +76,12 @@ def _order_codes(values: Values) -> Ints:
     if pat.is_boolean(array.type):
         truths: Ints = array.to_numpy(zero_copy_only=False).astype(np.int64)
         return truths
-    if pat.is_duration(array.type):
-        durations: Ints = raw_values(array, np.int64)
-        return durations
-    if values.domain.kind == "float":
-        return float_codes(floats(array))
+    domain = domain_of(array.type)
+    assert domain is not None
     try:
-        codes, _ = StepCoder(values.domain, pat.is_unsigned_integer(array.type)).encode(array)
-        return codes
+        return domain.encode(array)[0]
     except TooWideError:
-        steps = steps_of(array, values.domain)
+        steps = domain.steps(array)
         ranks = {step: rank for rank, step in enumerate(sorted({step for step in steps if step is not None}))}
         return np.array([ranks[step] for step in steps if step is not None], np.int64)
 
@@ -158,7 +154,7 @@ class _Quantile(Fold):
             return array_of(np.zeros(len(rows)), pa.float64(), there)
         ones, others = ([part[codes] for part in self._numbers] for codes in (below, above))
         result = _between(ones, others, share)
-        scale = self._values.domain.scale
+        scale = self._values.scale
         result = result / 10.0**scale if scale >= 0 else result * 10.0**-scale
         return array_of(np.where(there, result, 0.0), pa.float64(), there)
 

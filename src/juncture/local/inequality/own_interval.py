@@ -6,12 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
+from juncture.columnar.arrays import both, plain, validity
+from juncture.columnar.floats import floats
 from juncture.columnar.shown import shown
 from juncture.errors import DataError
 from juncture.kernels.array_types import Mask
-from juncture.local.inequality.limits import both, floats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.condition import OwnInterval
@@ -85,17 +84,9 @@ def _refuse(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row:
 
 
 def _is_before(interval: OwnInterval, batch: pa.RecordBatch, *, or_equal: bool) -> Mask:
-    """Return a mask of the intervals that start before they end; undefined for nulls."""
-    coder = StepCoder(interval.domain, interval.unsigned)
+    """Return a mask of the intervals that start before they end; false for nulls."""
     starts, ends = (batch.column(name) for name in interval.names)
-    try:
-        (one, _), (other, _) = coder.encode(starts), coder.encode(ends)
-        result: Mask = one <= other if or_equal else one < other
-        return result
-    except TooWideError:
-        pairs = zip(*(steps_of(plain(each), interval.domain) for each in (starts, ends)), strict=True)
-        compared = [a is None or b is None or a < b or (or_equal and a == b) for a, b in pairs]
-        return np.array(compared, np.bool_)
+    return interval.domain.precedes(starts, ends, or_equal=or_equal)
 
 
 def _present(interval: OwnInterval, batch: pa.RecordBatch) -> Mask | None:

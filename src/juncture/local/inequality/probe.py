@@ -13,14 +13,13 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import TooWideError
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.index import SortedIndex
-from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.output.batches import stream
 from juncture.local.output.pairs import Check, MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
+from juncture.ordered.ends import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved

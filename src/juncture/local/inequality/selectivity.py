@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, days, plain, validity
+from juncture.columnar.floats import floats
+from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.kernels.array_types import Floats
-from juncture.local.inequality.limits import floats
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.statistics import Stats
 from juncture.predicate.decompose.match_interval import Ends, parts_of
@@ -28,8 +29,7 @@ from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node
 from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import TIME_UNITS, Side
-from juncture.spec.values import DAY_S
+from juncture.spec.schema import Side
 
 _MOST_PARTS = 64
 """How many parts of a condition are looked at: what more there are is taken to rule out nothing."""
@@ -196,8 +196,7 @@ def _limited(interval: MatchInterval, side: Side, rows: pa.Table) -> Windows | N
     ends = interval.ends(side)
     first, last = (None if limit is None else rows[str(limit.value)] for limit in ends)
     # Constants count steps.
-    domain = interval.domain
-    unit = domain.step_ns / 1e9 if domain.is_time else 10.0**-domain.scale
+    unit = float(interval.domain.step)
 
     def added(limit: Limit | None) -> Floats | float:
         if limit is None or limit.column is None:

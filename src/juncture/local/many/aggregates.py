@@ -8,17 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.aggregate import aggregate_columns, folds_of, tie_orderer
 from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.index import read_sorted_index
-from juncture.local.inequality.limits import GREATEST, LEAST
 from juncture.local.inequality.prune import within_reach
 from juncture.local.kinds import EXECUTORS
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
 from juncture.local.output.payload import Holder
+from juncture.ordered.ends import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
@@ -111,7 +110,7 @@ def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: Joi
     """
     right = within_reach(join, left, right, context)
     coded = CodedCondition.of(join)
-    order = spine.order(join, left, StepCoder.of(join))
+    order = spine.order(join, left)
     parts = {None: coded} | {name: coded.in_window(name) for name in join.window_names}
     used = {each.window for each in join.aggregates}
     limits = {name: _limits(part, left, context) for name, part in parts.items() if name in used}

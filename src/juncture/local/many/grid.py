@@ -7,12 +7,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, plain
+from juncture.columnar.arrays import plain
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import StepCoder, TooWideError
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.ordered.ends import TooWideError
 from juncture.runtime.memory import default_budget_bytes
 from juncture.spec.grid import ResolvedGrid
 
@@ -89,10 +89,7 @@ def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tupl
     counts = np.where(some, steps.view(np.int64) + 1, 0)
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     values = np.repeat(begins, counts) + within * grid.every
-    item = np.dtype(f"i{grid.type.bit_width // 8}")
-    if grid.domain.kind == "date":
-        return np.repeat(owners, counts), pa.array(values.astype(np.int32), pa.date32()).cast(grid.type)
-    return np.repeat(owners, counts), array_of(values.astype(item), grid.type)
+    return np.repeat(owners, counts), grid.domain.restore(values, None, grid.type)
 
 
 def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
@@ -104,10 +101,7 @@ def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
         If that is before all values of the type.
     """
     rounded: Ints = begins // grid.every * grid.every
-    least = -(2 ** (grid.type.bit_width - 1)) if grid.domain.kind == "integer" else -(2**63)
-    if grid.domain.kind == "date":
-        least = -(2**31)
-    before = (rounded > begins) | (rounded < least)
+    before = (rounded > begins) | (rounded < grid.domain.least(grid.type))
     if before.any():
         value = int(begins[before].min())
         raise DataError(
@@ -146,7 +140,7 @@ def ends_of(grid: ResolvedGrid, side: Literal["first", "last"], column: pa.Array
 
 def _steps(grid: ResolvedGrid, array: pa.Array) -> tuple[Ints, Mask]:
     try:
-        values, valid = StepCoder(grid.domain).encode(array)
+        values, valid = grid.domain.encode(array)
     except TooWideError as error:
         raise DataError(
             f"A value of {grid.on!r} does not fit 64 bits. Cast the column to int64.", name="JN-VALUE-RANGE"

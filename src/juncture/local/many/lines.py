@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, plain, validity
-from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.kernels.array_types import Floats
 from juncture.spec.interpolate import AFTER, BEFORE, InterpolatedColumns
 
@@ -31,7 +30,7 @@ def values_between(lines: InterpolatedColumns, rows: pa.Table) -> list[pa.Array]
     now, before, after = (
         _one(rows.column(name)) for name in (lines.on, BEFORE + lines.right_on, AFTER + lines.right_on)
     )
-    whole, done = _apart(lines, after, before), _apart(lines, now, before)
+    whole, done = (lines.domain.distances(later, before).astype(np.float64) for later in (after, now))
     with np.errstate(all="ignore"):
         share = np.where(whole > 0, done / whole, 0.0)
     found = []
@@ -42,24 +41,6 @@ def values_between(lines: InterpolatedColumns, rows: pa.Table) -> list[pa.Array]
             value = np.where((share == 0.0) | (low == high), low, low + (high - low) * share)
         found.append(array_of(value, pa.float64(), here & there))
     return found
-
-
-def _apart(lines: InterpolatedColumns, later: pa.Array, earlier: pa.Array) -> Floats:
-    """Return how far values are apart, rounded once; 0 where one is null."""
-    if lines.domain.kind == "float":
-        ends: list[Floats] = [side.cast(pa.float64()).fill_null(0).to_numpy() for side in (later, earlier)]
-        return ends[0] - ends[1]
-    coder = StepCoder(lines.domain)
-    try:
-        (one, here), (other, there) = (coder.encode(side) for side in (later, earlier))
-    except TooWideError:
-        pairs = zip(*(steps_of(side, lines.domain) for side in (later, earlier)), strict=True)
-        return np.array([0.0 if a is None or b is None else float(a - b) for a, b in pairs])
-    # Differences of 64-bit integers fit in 64 bits without a sign.
-    apart: Floats = (one.view(np.uint64) - other.view(np.uint64)).astype(np.float64)
-    for valid in (here, there):
-        apart = apart if valid is None else np.where(valid, apart, 0.0)
-    return apart
 
 
 def _numbers(column: pa.ChunkedArray) -> tuple[Floats, npt.NDArray[np.bool_]]:

@@ -46,7 +46,7 @@ def asof_pointers(
         As that does.
     """
     has_own_limits = join.tolerance is not None and join.tolerance.column is not None
-    prepared = None if has_own_limits else lambda coder: spine.asof_left(join, left, coder)
+    prepared = None if has_own_limits else lambda: spine.asof_left(join, left)
     pointers: Ints = asof.find(join, left, right, algorithm, context, prepared=prepared).pointers[:, 0]
     return pointers
 

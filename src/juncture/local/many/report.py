@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
-from juncture.columnar.order_encoding import StepCoder, TooWideError, steps_of
 from juncture.kernels.array_types import Mask
 from juncture.local.asof.report import match_report
 from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
 from juncture.local.reasons import counts_of, reasons_of
+from juncture.ordered.kinds import domain_of
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.many_report import TableReport
 from juncture.runtime.context import JoinContext
@@ -26,7 +23,6 @@ from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import LeakCheck, ResolvedTable
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import common_domain
 
 
 def report_of(
@@ -92,16 +88,7 @@ def _leaked(check: LeakCheck, found: Answer, left: Source, context: JoinContext)
 
 def _is_later(ones: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:
     """Return a mask of the values that are later than others, compared exactly; false for null."""
-    sides: list[Any] = [plain(side.combine_chunks()) for side in (ones, others)]
-    fields = [pa.field("time", side.type) for side in sides]
-    domain = common_domain(fields[0], fields[1])
-    coder = StepCoder(domain, all(pat.is_unsigned_integer(side.type) for side in sides))
-    try:
-        (one, here), (other, there) = (coder.encode(side) for side in sides)
-        later: Mask = one > other
-    except TooWideError:
-        pairs = list(zip(*(steps_of(side, domain) for side in sides), strict=True))
-        return np.array([a is not None and b is not None and a > b for a, b in pairs], np.bool_)
-    for valid in (here, there):
-        later = later if valid is None else later & valid
-    return later
+    later, earlier = (plain(side.combine_chunks()) for side in (ones, others))
+    domain = domain_of(later.type, earlier.type)
+    assert domain is not None
+    return domain.precedes(earlier, later)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.order_encoding import StepCoder
+from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.left import Left
@@ -18,7 +18,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import plain_type
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Spine:
             self._keys[name] = CodedKeys.of(join, left, self._context)
         return self._keys[name]
 
-    def order(self, join: Any, left: Source, coder: StepCoder) -> SpineOrder:
+    def order(self, join: Any, left: Source) -> SpineOrder:
         """Return the spine in the order of a join's keys and its left ``on``.
 
         Raises
@@ -77,13 +76,13 @@ class Spine:
         TooWideError
             If a value has no code.
         """
-        name = (_name_of_keys(join), join.left_on, coder)
+        name = (_name_of_keys(join), join.left_on, join.domain)
         if name not in self._orders:
             coded = self.keys(join, left)
             on, valid = np.empty(self.rows, np.int64), np.ones(self.rows, np.bool_)
 
             def code(batch: pa.RecordBatch, rows: slice) -> None:
-                on[rows], here = coder.encode(batch.column(0))
+                on[rows], here = join.domain.encode(batch.column(0))
                 if here is not None:
                     valid[rows] = here
 
@@ -94,7 +93,7 @@ class Spine:
             self._orders[name] = SpineOrder(coded, slots)
         return self._orders[name]
 
-    def asof_left(self, join: Any, left: Source, coder: StepCoder) -> Left:
+    def asof_left(self, join: Any, left: Source) -> Left:
         """Return the spine as as-of joins see their left side, of those in which all right rows are known.
 
         Raises
@@ -102,11 +101,11 @@ class Spine:
         TooWideError
             If a value has no code.
         """
-        order = self.order(join, left, coder)
+        order = self.order(join, left)
         return Left(
             slots=order.slots,
             keys=order.coded.keys,
-            limits=coder.limit(join.tolerance),
+            limits=join.domain.limit(join.tolerance),
             barred=None,
             seen=np.empty(0, np.int64),
         )

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.columnar.types import is_fixed
 from juncture.kernels import gather
 from juncture.kernels.array_types import Ints, Mask, Rows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import is_awkward, joined, nulls, ordered
-from juncture.spec.schema import is_fixed
 
 
 class Payload:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from juncture.planner.explain.meaning import distance_words
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 
@@ -12,8 +11,7 @@ def explanations_of(join: Resolved) -> dict[str, str]:
     keys = ", ".join(join.left_by)
     texts: dict[str, str] = {}
     if join.domain is not None:
-        missing = "null or NaN" if join.domain.kind == "float" else "null"
-        texts["null_on"] = f"{' or '.join(ordering_columns(join))} is {missing}"
+        texts["null_on"] = f"{' or '.join(ordering_columns(join))} is {join.domain.missing_text}"
     if keys and not join.nulls_equal:
         texts["null_key"] = f"{keys} is null"
     if keys:
@@ -40,5 +38,5 @@ def _asof_explanations(join: ResolvedAsof) -> dict[str, str]:
     if join.tolerance is not None and join.tolerance.column is not None:
         texts["beyond_tolerance"] = f"farther away than its {join.tolerance.column}"
     elif join.tolerance is not None:
-        texts["beyond_tolerance"] = f"more than {distance_words(join.tolerance.constant or 0, join.domain)} away"
+        texts["beyond_tolerance"] = f"more than {join.domain.distance_text(join.tolerance.constant or 0)} away"
     return texts | {"ties": f"several right rows at the best {join.right_on}"}

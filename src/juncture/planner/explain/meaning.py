@@ -7,12 +7,10 @@ from typing import Any
 
 from juncture.predicate.language.sql import describe
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.duration import format_duration
 from juncture.spec.equi import Equi, ResolvedEqui
 from juncture.spec.overlap import KeyInterval, Overlap, ResolvedOverlap
 from juncture.spec.range import Bound, Range, ResolvedRange
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Domain
 from juncture.spec.where import ResolvedWhere, Where
 
 Condition = tuple[str, str]
@@ -57,13 +55,6 @@ def _right_rows(join: Resolved) -> str:
     return f"{'aggregates of ' if join.aggregates else ''}the right rows"
 
 
-def distance_words(size: Any, domain: Domain) -> str:
-    """Say how long a distance is."""
-    if domain.is_time:
-        return format_duration(int(size) * domain.step_ns)
-    return f"{size} steps of 1e-{domain.scale}" if domain.kind == "decimal" and domain.scale else str(size)
-
-
 def _asof(join: ResolvedAsof) -> str:
     spec = join.spec
     at = "at or " if spec.allow_exact_matches else "strictly "
@@ -81,7 +72,7 @@ def _asof(join: ResolvedAsof) -> str:
     if join.tolerance is not None and join.tolerance.column is not None:
         within = f", within the row's own {join.tolerance.column}"
     elif join.tolerance is not None:
-        within = f", within {distance_words(join.tolerance.constant or 0, join.domain)}"
+        within = f", within {join.domain.distance_text(join.tolerance.constant or 0)}"
     keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
     available_at = spec.available_at_pair()
     since = "" if available_at is None else f", of those available by its {available_at[0]} (right {available_at[1]})"
@@ -141,7 +132,7 @@ def _end(join: ResolvedRange, bound: Bound | None, on: str) -> str:
     if bound.column is not None:
         return f"{on} + {bound.column}"
     constant = bound.constant or 0
-    return f"{on} {'-' if constant < 0 else '+'} {distance_words(abs(constant), join.domain)}" if constant else on
+    return f"{on} {'-' if constant < 0 else '+'} {join.domain.distance_text(abs(constant))}" if constant else on
 
 
 def _overlap(join: ResolvedOverlap) -> str:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from numbers import Integral
 from typing import Any
-
-import numpy as np
 
 from juncture.planner.decision import Decision, Engine, Estimate, Option
 from juncture.planner.explain.facts import ranked_options
@@ -15,7 +12,6 @@ from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.run import Measured
 from juncture.planner.statistics import SideStats
-from juncture.spec.duration import format_duration
 from juncture.spec.size import format_size
 
 KNOWN: Mapping[str, str] = {
@@ -149,12 +145,7 @@ def _expected(estimate: Estimate, unit: str = "") -> str:
 def _place(plan: Decision, value: Any) -> str:
     """Return an end of an `on_range` as its column would show it."""
     domain = plan.join.domain
-    if domain is None or not domain.is_time or not isinstance(value, Integral):
-        return str(value)
-    if domain.kind in ("duration", "time"):
-        return format_duration(int(value) * domain.step_ns)
-    unit: Any = "D" if domain.kind == "date" else domain.unit
-    return str(np.datetime64(int(value), unit))
+    return str(value) if domain is None else domain.value_text(value)
 
 
 def verdict(option: Option) -> str:

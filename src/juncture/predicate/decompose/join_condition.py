@@ -9,12 +9,18 @@ from itertools import islice
 
 import pyarrow as pa
 
+from juncture.ordered.decimals import Decimals
+from juncture.ordered.domain import Domain
+from juncture.ordered.floats import Floats
+from juncture.ordered.kinds import domain_of
 from juncture.predicate.decompose.match_interval import match_interval_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlapping, Shape
 from juncture.predicate.language.nodes import Column, Node, sides
-from juncture.predicate.language.types import Type
+from juncture.predicate.language.types import Type, arrow_type
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
-from juncture.spec.schema import TIME_UNITS, Domain
+
+_SCALE_MAX = 19
+"""Decimals of 38 digits represent 64-bit integers beside this many digits after the point."""
 
 
 def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
@@ -56,7 +62,7 @@ def _equality(key: Key) -> EqualValues | None:
     if "float" in kinds:
         return EqualValues(key.left, key.right, pa.float64(), key.null_safe, exact=False)
     scale = max(key.left.type.scale, key.right.type.scale)
-    if scale > 19:
+    if scale > _SCALE_MAX:
         return None
     return EqualValues(key.left, key.right, pa.decimal256(38 + scale, scale), key.null_safe, exact=True)
 
@@ -141,54 +147,44 @@ def _bounded_value(right: Node, limits: list[_Limit]) -> BoundedValue | None:
     """Return a right expression with the limits that its type allows; None if there are none."""
     usable = []
     domain: Domain | None = None
+    target: pa.DataType | None = None
     seen = {right.type}
     for limit in limits:
-        joined = _domain([limit.left.type, right.type])
-        if joined is not None and (domain is None or domain.kind == joined.kind):
+        joined, _ = _domain([limit.left.type, right.type])
+        if joined is not None and (domain is None or isinstance(joined, type(domain))):
             usable.append(limit)
             if domain is None or limit.left.type not in seen:
                 seen.add(limit.left.type)
-                domain = _domain(list(seen))
+                domain, target = _domain(list(seen))
     if domain is None:
         return None
-    target = None
-    if len({each.kind for each in seen}) > 1:
-        target = pa.float64() if domain.kind == "float" else pa.decimal128(38, domain.scale)
     usable_limits = tuple(Limit(each.left, each.upper, each.strict, _steps(each.offset, domain)) for each in usable)
-    exact = domain.kind != "float" or (target is None and not any(limit.is_moved for limit in usable_limits))
+    exact = not domain.floating or (target is None and not any(limit.is_moved for limit in usable_limits))
     return BoundedValue(right, usable_limits, domain, target, nan_counts=True, exact=exact)
 
 
 def _steps(offset: Fraction, domain: Domain) -> float | Fraction:
     """Return a number, or seconds, in steps of a domain."""
-    if domain.kind == "float":
-        return float(offset)
-    if domain.is_time:
-        return offset * Fraction(10**9, domain.step_ns)
-    return offset * domain.steps_in_one
+    return float(offset) if domain.floating else offset / domain.step
 
 
-def _domain(types: list[Type]) -> Domain | None:
-    """Return the domain in which values of some types are compared; None if there is none."""
-    kinds = {each.kind for each in types}
-    scale = max(each.scale for each in types)
-    if kinds == {"integer"}:
-        return Domain("integer")
-    if kinds == {"date"}:
-        return Domain("date", unit="d")
-    if kinds == {"timestamp"}:
-        return Domain("timestamp", unit=max((each.unit for each in types), key=TIME_UNITS.index))
-    if kinds <= {"integer", "float", "decimal"} and "float" in kinds:
-        return Domain("float")
-    if kinds == {"decimal"} or (kinds == {"integer", "decimal"} and scale <= 19):
-        return Domain("decimal", scale=scale)
-    return None
+def _domain(types: list[Type]) -> tuple[Domain | None, pa.DataType | None]:
+    """Return the domain in which values of some types are compared, if any, and the type to convert them to first."""
+    if len({each.kind for each in types}) > 1:
+        scale = max(each.scale for each in types)
+        if not all(each.is_number for each in types):
+            return None, None
+        if any(each.kind == "float" for each in types):
+            return Floats(), pa.float64()
+        return (Decimals(scale), pa.decimal128(38, scale)) if scale <= _SCALE_MAX else (None, None)
+    domain = domain_of(*map(arrow_type, types))
+    return (None if domain is None or domain.is_asof_only else domain), None
 
 
 def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
     """Return the first right column that can be sorted by a 64-bit code, without limits."""
     for column in columns:
-        domain = _domain([column.type])
-        if column.side == "right" and domain is not None and domain.kind != "decimal":
+        domain, _ = _domain([column.type])
+        if column.side == "right" and domain is not None and column.type.kind != "decimal":
             return BoundedValue(column, (), domain, nan_counts=True)
     return None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
+from juncture.columnar.types import DAY_S
 from juncture.errors import SchemaError
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval, everything, span_of
@@ -22,7 +23,6 @@ from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
 from juncture.predicate.language.types import TIME_STEPS, Type
 from juncture.spec.schema import Side
-from juncture.spec.values import DAY_S
 
 Number = int | Fraction
 ColumnBounds = Mapping[Column, Interval]

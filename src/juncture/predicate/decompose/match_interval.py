@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TypeAlias
 
 import pyarrow as pa
 
+from juncture.ordered.domain import Domain
+from juncture.ordered.floats import Floats
+from juncture.ordered.kinds import domain_of
 from juncture.predicate.decompose.shape import Band, End, Shape
 from juncture.predicate.language.nodes import sides
-from juncture.predicate.language.types import Type, arrow_type
+from juncture.predicate.language.types import arrow_type
 from juncture.spec.condition import Limit, MatchInterval, Value
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Domain, Side
+from juncture.spec.schema import Side
 
 Ends: TypeAlias = tuple[End | None, End | None]
 """The lower and the upper end of the rows of a side."""
@@ -70,16 +72,11 @@ def _interval(part: IntervalPart) -> MatchInterval | None:
     numbers, times = kinds <= {"integer", "decimal", "float"}, kinds <= {"date", "timestamp"}
     if not kinds or not (numbers or times or kinds == {"duration"}):
         return None
-    whole = _whole(types[0]) if len({(each.kind, each.unit) for each in types}) == 1 else None
+    # Decimals may not fit in 64 bits.
+    is_whole = len({(each.kind, each.unit) for each in types}) == 1 and not kinds & {"decimal", "float"}
+    whole = domain_of(arrow_type(types[0])) if is_whole else None
     left, right = _limits(part.left, whole), _limits(part.right, whole)
-    return MatchInterval(left, right, whole or Domain("float"), exact=whole is not None, may_swap=part.may_swap)
-
-
-def _whole(data_type: Type) -> Domain | None:
-    kind = data_type.kind
-    if kind == "integer" or kind == "date" or kind == "timestamp" or kind == "duration":
-        return Domain(kind, unit="d" if kind == "date" else data_type.unit)
-    return None
+    return MatchInterval(left, right, whole or Floats(), exact=whole is not None, may_swap=part.may_swap)
 
 
 def _limits(ends: Ends, domain: Domain | None) -> tuple[Limit | None, Limit | None]:
@@ -90,8 +87,7 @@ def _limits(ends: Ends, domain: Domain | None) -> tuple[Limit | None, Limit | No
     )
     if domain is None:
         return first, last
-    steps = Fraction(10**9, domain.step_ns) if domain.is_time else Fraction(1)
     return (
-        None if first is None else replace(first, offset=math.floor(first.offset * steps)),
-        None if last is None else replace(last, offset=math.ceil(last.offset * steps)),
+        None if first is None else replace(first, offset=math.floor(first.offset / domain.step)),
+        None if last is None else replace(last, offset=math.ceil(last.offset / domain.step)),
     )

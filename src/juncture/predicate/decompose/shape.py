@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.predicate.decompose.linear import LinearComparison, Number, may_overflow, separate
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval
@@ -15,8 +16,6 @@ from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe
 from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
-from juncture.spec.schema import TIME_UNITS
-from juncture.spec.values import DAY_S
 
 _MOST_SHOWN = 20
 """The most keys, bands and so on that an explanation shows of each."""

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from juncture.columnar.types import DAY_S
 from juncture.predicate.evaluate.vectors import Vector, row_by_row, vector_type
 from juncture.predicate.intervals.rounding import half_up
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Function
 from juncture.predicate.language.types import TIME_STEPS, Type
-from juncture.spec.values import DAY_S
 
 Array = npt.NDArray[Any]
 

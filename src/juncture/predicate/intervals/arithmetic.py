@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import partial, reduce
 from typing import Literal as OneOf
 
+from juncture.columnar.types import DAY_S
 from juncture.predicate.intervals import spans
 from juncture.predicate.intervals.interval import (
     Interval,
@@ -32,7 +33,6 @@ from juncture.predicate.intervals.interval import (
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
 from juncture.predicate.intervals.spans import Real, Span
 from juncture.predicate.language.types import MAX_DIGITS, TIME_STEPS, ArithmeticOperator, Type
-from juncture.spec.values import DAY_S
 
 _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
 """The range of integers and decimals, which as floats are neither infinite nor NaN."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial, reduce
 
+from juncture.columnar.types import DAY_S
 from juncture.predicate.intervals.arithmetic import can_be_infinite, computed, widened
 from juncture.predicate.intervals.interval import (
     Interval,
@@ -28,7 +29,6 @@ from juncture.predicate.intervals.spans import Real, Span
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Literal
 from juncture.predicate.language.types import TIME_STEPS, Value
-from juncture.spec.values import DAY_S
 
 Operands = tuple[Interval, ...]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
+from juncture.columnar.types import DAY_S
 from juncture.errors import SchemaError
 from juncture.predicate.intervals.rounding import near_float
 from juncture.predicate.language.literals import read_date, read_timestamp
@@ -22,7 +23,6 @@ from juncture.predicate.language.types import (
     Type,
     integer_decimal,
 )
-from juncture.spec.values import DAY_S
 
 TextReader = Callable[[str, Type], Literal]
 

@@ -6,9 +6,9 @@ import re
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from fractions import Fraction
 
+from juncture.columnar.types import DAY_S
 from juncture.errors import SpecError, did_you_mean
 from juncture.predicate.language.types import TIME_STEPS, Type
-from juncture.spec.values import DAY_S
 
 _EPOCH = date(1970, 1, 1).toordinal()
 _MOST_STEPS = 2**63

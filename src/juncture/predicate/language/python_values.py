@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from juncture.errors import SpecError
+from juncture.ordered.duration import TimeLength, length_ns, numpy_ns
 from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Literal
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type
-from juncture.spec.values import TimeLength, length_ns, numpy_ns, plain
+from juncture.spec.values import plain
 
 _EPOCH_DATE = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.types import TIME_UNITS, plain_type
 from juncture.errors import SchemaError
-from juncture.spec.schema import TIME_UNITS, plain_type
 
 Value = bool | int | Fraction | float | str | bytes | None
 """A value of a predicate: integers, dates, timestamps and durations as whole steps, decimals as fractions."""

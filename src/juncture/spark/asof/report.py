@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
@@ -11,18 +10,16 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
 from juncture.errors import PlanError
+from juncture.ordered.domain_sql import SqlDomain
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import REASONS, Distances, MatchReport
-from juncture.spark.sql.times import DAY_MICROS
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.schema import Side
 
 _COUNTED = (*REASONS, "matched")
 _QUANTILES = [0.5, 0.9, 0.99]
 _QUANTILE_ACCURACY = 10_000
-_DECIMAL_LIMIT = Decimal(10) ** 38
-"""A decimal above every distance."""
-
 
 Joined = Callable[[Asof, DataFrame, DataFrame], DataFrame]
 
@@ -41,7 +38,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
             "on a sample: jn.plan(left, right, spec).match_report().",
             name="JN-REPORT-UNSUPPORTED",
         )
-    if join.domain.is_asof_only and not join.domain.is_ranked:
+    if join.domain.is_asof_only and join.domain.has_distances:
         on_type = join.left_schema.field(join.left_on).type
         raise PlanError(
             f"The left on column {join.spec.on_names()[0]!r} is of type {on_type}, but SQL "
@@ -145,9 +142,8 @@ def _named_alike(data_type: DataType, names: DataType) -> DataType:
 def _is_usable(join: ResolvedAsof, side: Side) -> Column:
     """Return whether an ``on`` can match: no part is null or NaN."""
     usable = F.lit(True)
-    for name, domain in zip(_ordered_by(join, side), join.domain.parts or [join.domain], strict=True):
-        on = F.col(name)
-        usable = usable & on.isNotNull() & (~F.isnan(on) if domain.kind == "float" else F.lit(True))
+    for name, domain in zip(_ordered_by(join, side), join.domain.parts, strict=True):
+        usable = usable & sql_domain(domain, []).present(F.col(name)).isNotNull()
     return usable
 
 
@@ -168,53 +164,25 @@ def _reason(join: ResolvedAsof) -> Column:
 
 def _is_near(join: ResolvedAsof) -> Column:
     """Return whether the candidate is within the tolerance, null without a candidate."""
-    tolerance, domain = join.tolerance, join.domain
+    tolerance, domain = join.tolerance, _domain(join)
     if tolerance is None:
         return F.lit(True)
-    if tolerance.column is not None:
-        limit = F.col("tolerance")
-        if domain.is_time:
-            limit = _micros(limit) / (DAY_MICROS if domain.kind == "date" else 1)
-        if domain.kind == "float":
-            limit = F.when(~F.isnan(limit), limit)
-    else:
-        assert tolerance.constant is not None
-        if domain.kind == "float":
-            limit = F.lit(float(tolerance.constant))
-        elif (constant := Decimal(tolerance.constant).scaleb(-domain.scale)) < _DECIMAL_LIMIT:
-            limit = F.lit(constant)
-        else:
-            return F.lit(True)
-    if domain.kind == "decimal":
-        # A distance beyond the range of decimals is compared in its own type.
-        exact = F.try_subtract(F.col("left_on"), F.col("right_on"))
-        return F.coalesce(F.abs(exact) <= limit, _distance(join) <= limit.cast("double"))
-    return _distance(join) <= limit
+    limit = (
+        domain.constant_limit(tolerance.constant or 0)
+        if tolerance.column is None
+        else domain.row_limit(F.col("tolerance"))
+    )
+    return F.lit(True) if limit is None else domain.near(F.col("left_on"), F.col("right_on"), limit)
 
 
 def _distance(join: ResolvedAsof) -> Column:
     """Return the distance of both ``on`` values in days, microseconds or their own unit, or null."""
-    left, right = F.col("left_on"), F.col("right_on")
-    if join.domain.is_ranked:
-        return F.lit(None).cast("double")
-    if join.domain.kind == "date":
-        return F.abs(F.date_diff(left, right))
-    if join.domain.kind == "timestamp":
-        if join.left_schema.field(join.left_on).type.tz is not None:
-            return F.abs(F.unix_micros(left) - F.unix_micros(right))
-        return F.abs(_micros(left - right))
-    if join.domain.kind == "integer":
-        return F.abs(left.cast("decimal(20,0)") - right.cast("decimal(20,0)"))
-    rounded = F.abs(left.cast("double") - right.cast("double"))
-    if join.domain.kind == "decimal":
-        return F.coalesce(F.abs(F.try_subtract(left, right)).cast("double"), rounded)
-    # The distance between equal infinities is 0, but their difference is NaN.
-    return F.when(left == right, 0.0).otherwise(rounded)
+    return _domain(join).apart(F.col("left_on"), F.col("right_on"))
 
 
-def _micros(interval: Column) -> Column:
-    """Return an interval in microseconds."""
-    return (interval.cast("interval second").cast("decimal(20,6)") * 1_000_000).cast("long")
+def _domain(join: ResolvedAsof) -> SqlDomain:
+    """Return the ``on`` columns in SQL."""
+    return sql_domain(join.domain, [join.left_schema.field(join.left_on).type])
 
 
 def _aggregates() -> list[Column]:
@@ -232,9 +200,9 @@ def _aggregates() -> list[Column]:
 
 
 def _distances(join: ResolvedAsof, counts: Row) -> Distances | None:
-    if not counts["matched"] or join.domain.is_ranked:
+    if not counts["matched"] or not join.domain.has_distances:
         return None
-    unit = {"date": 1_000 * DAY_MICROS, "timestamp": 1_000}.get(join.domain.kind, 1)
+    unit = _domain(join).step_ns or 1
     p50, p90, p99 = (float(value) * unit for value in counts["quantiles"])
     return Distances(
         min=float(counts["min"]) * unit,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.spark.asof.distance import OnDistances
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
@@ -29,7 +29,9 @@ class SqlJoin:
 
     def __init__(self, join: ResolvedAsof, left: FrameSide, right: FrameSide) -> None:
         self.join = join
-        self._distances = OnDistances.of(join)
+        sides = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
+        self._domain = sql_domain(join.domain, sides)
+        self._domain.check_distances()
         self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
         self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
         self._left = left.frame.toDF(*self._l.values())
@@ -40,14 +42,14 @@ class SqlJoin:
         self._key_types = [common_type(left_types[a], right_types[b]) for a, b in pairs]
         self._ties = {name: right_types[name] for name in join.tie_columns if name in needed_right(join).names}
         self.keys = [f"key{i}" for i in range(len(self._key_types))]
-        self.words = [f"on{i}" for i in range(len(self._distances.words(F.lit(None))))]
+        self.words = [f"on{i}" for i in range(len(self._domain.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]
 
     def left_rows(self) -> DataFrame:
         """Return the left rows with ``row``, keys, ``on``, and whether the row is ``usable`` (can match)."""
         on = F.col(self._l[self.join.left_on])
         by = [F.col(self._l[name]) for name in self.join.left_by]
-        usable = self._distances.words(on)[0].isNotNull()
+        usable = self._domain.words(on)[0].isNotNull()
         for column in [] if self.join.nulls_equal else by:
             usable = usable & column.isNotNull()
         row = F.struct(*self._l.values()).alias("row")
@@ -57,7 +59,7 @@ class SqlJoin:
         """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
         on = F.col(self._r[self.join.right_on])
         by = [F.col(self._r[name]) for name in self.join.right_by]
-        rows = self._right.where(self._distances.words(on)[0].isNotNull())
+        rows = self._right.where(self._domain.words(on)[0].isNotNull())
         for column in [] if self.join.nulls_equal else by:
             rows = rows.where(column.isNotNull())
         shown = [column.source for column in self.join.output if column.side == "right"]
@@ -71,16 +73,14 @@ class SqlJoin:
         return [column.cast(data_type).alias(name) for name, column, data_type in typed]
 
     def _named_words(self, on: Column) -> list[Column]:
-        return [word.alias(name) for name, word in zip(self.words, self._distances.words(on), strict=True)]
+        return [word.alias(name) for name, word in zip(self.words, self._domain.words(on), strict=True)]
 
     def distance(self, found: str, *, ahead: bool) -> list[Column]:
         """Return the distance between a left row and a candidate."""
-        right_words = self._distances.words(F.col(found).getField(self._r[self.join.right_on]))
+        right_words = self._domain.words(F.col(found).getField(self._r[self.join.right_on]))
         left_words = [F.col(name) for name in self.words]
         return (
-            self._distances.distance(right_words, left_words)
-            if ahead
-            else self._distances.distance(left_words, right_words)
+            self._domain.distance(right_words, left_words) if ahead else self._domain.distance(left_words, right_words)
         )
 
     def if_within(self, found: str, *, ahead: bool) -> Column:
@@ -91,10 +91,10 @@ class SqlJoin:
         distance = self.distance(found, ahead=ahead)
         if tolerance.column is None:
             assert tolerance.constant is not None
-            return F.when(self._distances.within(distance, tolerance.constant), F.col(found))
+            return F.when(self._domain.within(distance, tolerance.constant), F.col(found))
         limit = F.col("row").getField(self._l[tolerance.column])
         data_type = self.join.left_schema.field(tolerance.column).type
-        return F.when(self._distances.within_row(distance, limit, data_type), F.col(found))
+        return F.when(self._domain.within_row(distance, limit, data_type), F.col(found))
 
     def result(self, rows: DataFrame, found: Column) -> DataFrame:
         """Return the result from left rows with their match or null."""

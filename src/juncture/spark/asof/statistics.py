@@ -6,6 +6,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.planner.statistics import Stats
 from juncture.runtime.zone_maps import extent_of
 from juncture.spark.asof.shuffle import asof_placements
@@ -28,7 +29,7 @@ class AsofStatistics(Statistics):
         super().__init__(left, right, given)
         self._join = join
         # Footers contain the minimum and maximum. Text and tuples (ranked domains) have no distances, so no extent.
-        if isinstance(left, FileSide) and not join.domain.is_ranked:
+        if isinstance(left, FileSide) and join.domain.has_distances:
             ends = left.ends(join.left_on)
             if ends is not None:
                 self.learn("left", FOOTERS, on_range=extent_of(ends, join.domain))
@@ -51,9 +52,9 @@ class AsofStatistics(Statistics):
     def figures(self, name: Side, *, in_detail: bool) -> dict[str, Column]:
         """Return the aggregates that measure a side, with the range of ``on`` if `in_detail`."""
         figures = super().figures(name, in_detail=in_detail)
-        if in_detail and not self._join.domain.is_ranked:
+        if in_detail and self._join.domain.has_distances:
             on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
-            usable = F.when(~F.isnan(on), on) if self._join.domain.kind == "float" else on
+            usable = sql_domain(self._join.domain, []).present(on)
             figures |= {"least": F.min(usable), "greatest": F.max(usable)}
         return figures
 

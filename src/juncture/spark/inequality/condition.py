@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.ordered.domain_sql import SqlDomain
+from juncture.ordered.ends import LimitEnd
+from juncture.ordered.kinds import domain_of
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import expression
 from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides
-from juncture.spark.sql.order_encoding import OrderEncoding
-from juncture.spark.sql.times import DAY_MICROS, whole_steps
 from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
 from juncture.spec.schema import Side
 
@@ -36,7 +37,8 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
     interval, ranges = condition.interval, None
     if interval is not None:
         types = [type_of_value(join, side, limit.value) for side, limit in interval.limits]
-        order = OrderEncoding.of(interval.domain, types)
+        order = sql_domain(interval.domain, types)
+        order.check_ends()
         _add_ends(sides, "left", interval, order, condition.left_interval)
         _add_ends(sides, "right", interval, order, condition.right_interval)
         if not interval.is_open:
@@ -57,8 +59,7 @@ def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval)
     own = condition.left_interval
     touching = own is None or own.may_be_empty
     first, last = (
-        touching and not (limit is not None and limit.strict and interval.domain.kind == "float")
-        for limit in interval.left
+        touching and not (limit is not None and limit.strict and interval.domain.floating) for limit in interval.left
     )
     begins = sides.value("rfirst"), sides.value("llast")
     ends = sides.value("lfirst"), sides.value("rfirst" if interval.is_point("right") else "rlast")
@@ -66,9 +67,7 @@ def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval)
     return is_before_end & (ends[0] <= ends[1] if first else ends[0] < ends[1])
 
 
-def _add_ends(
-    sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, own: OwnInterval | None
-) -> None:
+def _add_ends(sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDomain, own: OwnInterval | None) -> None:
     """Add the ends of a side's spans, null for rows that match nothing."""
     first, last = (
         order.limit(upper=upper) if limit is None else _end(sides, side, interval, order, limit)
@@ -80,7 +79,11 @@ def _add_ends(
         first = first if own.may_be_empty else F.when(first < last, first)
     if interval.may_swap:
         first, last = F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)
-    if order.is_real and interval.exact and any(limit is not None and limit.is_moved for limit in interval.ends(side)):
+    if (
+        interval.domain.floating
+        and interval.exact
+        and any(limit is not None and limit.is_moved for limit in interval.ends(side))
+    ):
         # Ends far from zero may be rounded to the same value.
         lower, upper = (_distance(sides, side, limit) for limit in interval.ends(side))
         first = first if lower is None or upper is None else F.when(lower <= upper, first)
@@ -90,16 +93,16 @@ def _add_ends(
     sides.derive(side, {name: F.when(proper, sides.value(name)) for name in ends})
 
 
-def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: OrderEncoding, limit: Limit) -> Column:
+def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDomain, limit: Limit) -> Column:
     """Return an end of a side's spans."""
     data_type = type_of_value(sides.join, side, limit.value)
     value = sides.column(side, limit.value) if isinstance(limit.value, str) else expression(limit.value, sides.names)
     if not interval.exact:
         return _rounded(value, data_type, limit)
-    word = order.word(value, data_type)
+    word, end = order.word(value, data_type), LimitEnd(limit.upper, limit.strict)
     if limit.column is None:
-        return order.end(word, limit)
-    return order.end(word, limit, sides.column(side, limit.column), type_of_value(sides.join, side, limit.column))
+        return order.end(word, limit.offset, end)
+    return order.row_end(word, sides.column(side, limit.column), type_of_value(sides.join, side, limit.column), end)
 
 
 def _distance(sides: SqlSides, side: Side, limit: Limit | None) -> Column | None:
@@ -111,11 +114,9 @@ def _distance(sides: SqlSides, side: Side, limit: Limit | None) -> Column | None
 
 def _rounded(value: Column, data_type: pa.DataType, limit: Limit) -> Column:
     """Return an end as a float (seconds for times), rounded outward."""
-    number = value.cast("double")
-    if pat.is_temporal(data_type):
-        number = whole_steps(value, data_type).cast("double") * F.lit(
-            (DAY_MICROS if pat.is_date(data_type) else 1) / 1e6
-        )
+    domain = domain_of(data_type)
+    assert domain is not None
+    number = sql_domain(domain, [data_type]).number(value, data_type)
     offset = float(limit.offset)
     moved = number + F.lit(offset)
     slack = F.abs(number) * F.lit(_ROUNDING) + F.lit(abs(offset) * _ROUNDING)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from juncture.errors import PlanError
+from juncture.ordered.duration import NANOSECONDS
 from juncture.planner.algorithm import Algorithm
 from juncture.planner.planning_input import JoinFeatures
 from juncture.spark.exchange.broadcast_join import join_broadcast
@@ -22,7 +23,6 @@ from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
-from juncture.spec.duration import NANOSECONDS
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.columnar.types import is_null_type
 from juncture.spark.schema import arrow_schema, spark_schema
 from juncture.spark.tasks.feed import BatchFeed, Feed
-from juncture.spec.schema import is_null_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

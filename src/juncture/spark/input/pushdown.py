@@ -6,23 +6,19 @@ Spark pushes down to its source. Row groups of files out of range are not read.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from decimal import Decimal, localcontext
 from typing import Any
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.ordered.domain_sql import SqlDomain
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.runtime.zone_maps import Extent, extent_of, parts_within
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.range import ResolvedRange
-from juncture.spec.schema import Domain
-
-_EPOCH = datetime(1970, 1, 1)
-_BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
 
 
 def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[SparkSide, str]:
@@ -31,9 +27,8 @@ def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[Spark
     `left` is the extent of the left side. The join must not keep unmatched right rows.
     """
     tolerance, distance = join.tolerance, None
-    # Distances between floats are rounded, so a limit might exclude a match.
-    if tolerance is not None and tolerance.column is None and join.domain.kind != "float":
-        distance = int(tolerance.constant or 0)
+    if tolerance is not None and tolerance.column is None:
+        distance = tolerance.constant
     low, high = join.reach(*left, distance)
     if isinstance(right, FileSide):
         return _files_within(right, join, low, high)
@@ -42,7 +37,8 @@ def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[Spark
     data_type = right.spark_schema.fields[number].dataType
     names = [f"c{i}" for i in range(len(right.schema))]
     frame, on = right.frame.toDF(*names), F.col(names[number])
-    conditions = [_not_below(on, low, data_type, join.domain), _not_above(on, high, data_type, join.domain)]
+    domain = sql_domain(join.domain, [])
+    conditions = [_not_below(on, low, data_type, domain), _not_above(on, high, data_type, domain)]
     used = [condition for condition in conditions if condition is not None]
     if not used:
         return right, ""
@@ -71,49 +67,17 @@ def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, 
     return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
 
 
-def _not_below(on: Column, low: Any, data_type: st.DataType, domain: Domain) -> Column | None:
+def _not_below(on: Column, low: Any, data_type: st.DataType, domain: SqlDomain) -> Column | None:
     """Return the condition that a value is at least a limit; None if every value is."""
     if low is None:
         return None
-    found = _literal(low, data_type, domain, up=True)
+    found = domain.literal(low, data_type, up=True)
     return on >= found if isinstance(found, Column) else (F.lit(False) if found == 1 else None)
 
 
-def _not_above(on: Column, high: Any, data_type: st.DataType, domain: Domain) -> Column | None:
+def _not_above(on: Column, high: Any, data_type: st.DataType, domain: SqlDomain) -> Column | None:
     """Return the condition that a value is at most a limit; None if every value is."""
     if high is None:
         return None
-    found = _literal(high, data_type, domain, up=False)
+    found = domain.literal(high, data_type, up=False)
     return on <= found if isinstance(found, Column) else (F.lit(False) if found == -1 else None)
-
-
-def _literal(step: Any, data_type: st.DataType, domain: Domain, *, up: bool) -> Column | int | None:
-    """Return a limit as a literal of a column's type, rounded up or down.
-
-    Returns 1 or -1 if the limit is above or below all values of the type, and None if the type has no such literal.
-    """
-    if domain.kind == "float":
-        return F.lit(float(step))
-    if domain.kind in ("duration", "time"):
-        return None
-    if isinstance(data_type, st.DecimalType):
-        coarser = 10 ** (domain.scale - data_type.scale)
-        unscaled = -(-step // coarser) if up else step // coarser
-        if abs(unscaled) >= 10**data_type.precision:
-            return 1 if unscaled > 0 else -1
-        with localcontext(prec=data_type.precision):
-            text = f"{Decimal(unscaled).scaleb(-data_type.scale):f}"
-        return F.expr(f"CAST('{text}' AS DECIMAL({data_type.precision}, {data_type.scale}))")
-    bits = 32 if isinstance(data_type, st.DateType) else _BITS.get(type(data_type), 64)
-    if not -(1 << bits - 1) <= step < 1 << bits - 1:
-        return 1 if step > 0 else -1
-    if isinstance(data_type, st.DateType):
-        return F.expr(f"date_add(DATE '1970-01-01', {step})")
-    if isinstance(data_type, st.TimestampType):
-        return F.expr(f"timestamp_micros({step})")
-    if isinstance(data_type, st.TimestampNTZType):
-        try:
-            return F.expr(f"TIMESTAMP_NTZ '{_EPOCH + timedelta(microseconds=step)}'")
-        except OverflowError:
-            return None
-    return F.lit(step)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, SchemaError, spark_errors
 from juncture.inputs import Files, kind_of
 from juncture.local.many.run import about
@@ -33,7 +34,6 @@ from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_computed
-from juncture.spec.schema import is_null_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

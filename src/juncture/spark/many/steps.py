@@ -8,12 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from juncture.columnar.types import plain_type
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.query import partition_count
 from juncture.spark.tasks.many.exchange import ByKey
 from juncture.spec.many import ResolvedTable
-from juncture.spec.schema import plain_type
 
 SENT_BYTES = 8 << 20
 """Up to this size, a table is broadcast."""

@@ -11,6 +11,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import with_fields
 from juncture.columnar.conversion import converted
+from juncture.columnar.types import plain_type
 from juncture.runtime.context import JoinContext
 from juncture.runtime.footers import changed, read_footers
 from juncture.runtime.partitions import Value
@@ -18,7 +19,6 @@ from juncture.runtime.paths import file_at
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.spill import SpooledSource
 from juncture.spark.tasks.engine import RECEIVED_SHARE
-from juncture.spec.schema import plain_type
 
 
 class Feed(Protocol):

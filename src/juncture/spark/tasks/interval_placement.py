@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
-from juncture.columnar.arrays import days, plain, validity
-from juncture.columnar.order_encoding import RoughCoder, float_codes
+from juncture.columnar.arrays import both, plain, validity
+from juncture.columnar.floats import float_codes
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.local.equal_values import equal_columns, equal_types
-from juncture.local.inequality.limits import both, floats
 from juncture.local.inequality.own_interval import check_interval
+from juncture.ordered.domain import Domain
+from juncture.ordered.kinds import domain_of
+from juncture.ordered.rough import RoughCoder
 from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.predicate.evaluate.evaluate import evaluate
-from juncture.predicate.language.types import TIME_STEPS
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, key_types, one_chunk
 from juncture.spec.condition import (
@@ -33,8 +33,7 @@ from juncture.spec.condition import (
     ResolvedInequality,
     Value,
 )
-from juncture.spec.schema import TIME_UNITS, Domain, Side
-from juncture.spec.values import DAY_S
+from juncture.spec.schema import Side
 
 _ROUNDING = 2.0**-50
 """Relative error of a float after a few operations."""
@@ -125,7 +124,7 @@ class Placement:
             return np.full(table.num_rows, HIGHEST if upper else LOWEST), None
         values = self._values(table, limit.value)
         added = None if limit.column is None else self._values(table, limit.column)
-        if interval.domain.kind == "float":
+        if interval.domain.floating:
             codes, known = _float_codes(values, limit, added, exact=interval.exact)
         else:
             codes, known = self.coding.order.encode(values)
@@ -154,11 +153,7 @@ def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exac
 
 def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, order: RoughCoder) -> tuple[Ints, Mask]:
     """Return codes moved by a column of distances, and which rows have one."""
-    in_one = domain.steps_in_one
-    if pat.is_duration(added.type):
-        in_one = Fraction(1_000 ** (3 - TIME_UNITS.index(added.type.unit)), domain.step_ns)
-        added = added.view(pa.int64())
-    distance = floats(added) * float(in_one / order.steps_in_code)
+    distance = _numbers(added) / float(domain.step * order.steps_in_code)
     slack = np.abs(distance) * _ROUNDING + 1
     known = ~np.isnan(distance)
     return _moved(codes, np.where(known, distance + slack if limit.upper else distance - slack, 0)), known
@@ -180,8 +175,6 @@ def _moved(codes: Ints, steps: int | Floats) -> Ints:
 
 def _numbers(values: pa.Array) -> Floats:
     """Return values as floats, times in seconds."""
-    if pat.is_date(values.type):
-        return days(values).astype(np.float64) * DAY_S
-    if pat.is_timestamp(values.type) or pat.is_duration(values.type):
-        return floats(values.view(pa.int64())) / TIME_STEPS[values.type.unit]
-    return floats(values)
+    domain = domain_of(values.type)
+    assert domain is not None
+    return domain.numbers(values)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.order_encoding import RoughCoder
 from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.ordered.rough import RoughCoder
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 

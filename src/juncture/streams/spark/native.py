@@ -147,7 +147,7 @@ class _Bounded:
         found += [(f"{side} order", order_text(self.time.order(side))) for side in _SIDES]
         found += [(f"{side} state", f"rows are kept {kept_while(self.bounds[side])}") for side in _SIDES]
         units = f"a millisecond of virtual time for {float(self.time.unit):g}"
-        units += " s" if self.time.left.coder.domain.is_time else ""
+        units += " s" if self.time.left.domain.is_time else ""
         delays = ", ".join(f"{side} rows may be {self.time.delay(side)} behind" for side in _SIDES)
         found.append(("watermarks", f"{units}; {delays}; the lesser one applies to both"))
         if not self.is_keyed:

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.ordered.domain_sql import SqlDomain
+from juncture.ordered.kinds_sql import sql_domain
 from juncture.predicate.language.nodes import Arithmetic, Cast, Literal, Node
-from juncture.spark.sql.times import ntz_micros
+from juncture.predicate.language.types import arrow_type
 from juncture.spec.schema import Side
 from juncture.streams.condition import Relation
 from juncture.streams.order import SideOrder
@@ -209,16 +211,12 @@ class VirtualTime:
 
 def _has_place(order: SideOrder, value: Column) -> Column:
     """Return whether a value is neither null nor NaN."""
-    return value.isNotNull() & ~F.isnan(value) if order.node.type.kind == "float" else value.isNotNull()
+    return _sql(order).present(value).isNotNull()
 
 
 def _whole_steps(order: SideOrder, value: Column) -> Column:
     """Return a non-null value of a discrete order in growing steps, clipped to 63 bits."""
-    whole = value.cast("long")
-    if order.node.type.kind == "date":
-        whole = F.unix_date(value).cast("long")
-    elif order.node.type.kind == "timestamp":
-        whole = F.unix_micros(value) if order.node.type.zoned else ntz_micros(value)
+    whole = _sql(order).word(value, arrow_type(order.node.type))
     cut = F.greatest(F.lit(-_WHOLE_MOST), F.least(F.lit(_WHOLE_MOST), whole))
     return -cut if order.order.descending else cut
 
@@ -230,20 +228,22 @@ def _number(order: SideOrder, value: Column) -> Column:
 
 
 def _is_whole(order: SideOrder) -> bool:
-    return order.node.type.kind in ("integer", "date", "timestamp")
+    return _sql(order).is_whole
+
+
+def _sql(order: SideOrder) -> SqlDomain:
+    """Return the values of an order in SQL."""
+    return sql_domain(order.domain, [arrow_type(order.node.type)])
 
 
 def _step(order: SideOrder) -> Fraction:
     """Return a step of an order in numbers or seconds; 1 for floats."""
-    domain = order.coder.domain
-    if domain.kind == "float":
-        return Fraction(1)
-    return Fraction(domain.step_ns, 10**9) if domain.is_time else 1 / domain.steps_in_one
+    return order.domain.step
 
 
 def _least_unit(order: SideOrder) -> Fraction:
     """Return the finest unit of an order: a millisecond for timestamps, whose microseconds would not fit."""
-    return max(_step(order), Fraction(1, 1000)) if order.node.type.kind == "timestamp" else _step(order)
+    return max(_step(order), Fraction(1, 1000)) if order.domain.is_time else _step(order)
 
 
 def delay_of(order: SideOrder) -> Fraction:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from juncture.errors import PlanError
-from juncture.spec.duration import format_duration
+from juncture.ordered.duration import format_duration
 from juncture.spec.schema import Side
 from juncture.streams.order import Order, orders_of
 

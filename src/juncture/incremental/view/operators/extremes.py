@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values
-from juncture.columnar.order_encoding import float_codes
+from juncture.columnar.floats import float_codes
 from juncture.incremental.arrangement import Arrangement, Delta, Journal
 from juncture.incremental.view.operators.accumulators import Accumulator
 from juncture.incremental.view.operators.arranged import identity_of

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.kernels.array_types import Ints, Words
+from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
@@ -27,7 +28,6 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import dense_keys, one_chunk
 from juncture.spark.tasks.scatter import Scatter
 from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.schema import Domain
 
 Seen = Literal["backward", "forward"]
 

@@ -1,29 +1,86 @@
-"""Order-preserving integer codes of tuples of columns.
+"""Tuples of columns, compared lexicographically, without distances.
 
-A tuple is a struct of parts that are compared lexicographically. The codes of its parts are digits of one 64-bit
-number. The base of a digit is the size of the range of the part's codes. If the number would need more bits, ranks
-among the distinct values replace the codes. A `StepCoder` returns codes with distances, such as microseconds; a
-`RankCoder` returns ranks of distinct values.
+A tuple is a struct of parts. The codes of its parts are digits of one 64-bit number. The base of a digit is the size of
+the range of the part's codes. If the number would need more bits, ranks among the distinct values replace the codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
-from juncture.columnar.order_encoding import RankCoder, StepCoder, TooWideError
-from juncture.kernels.array_types import Ints, Mask
-from juncture.spec.schema import Domain
+from juncture.columnar.types import plain_type
+from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.ordered.domain import Coder, Domain, RankCoder, Read, Tolerance
+from juncture.ordered.ends import TooWideError
 
-Read = Callable[[], Iterable[pa.Array]]
-"""Returns all values of both sides at each call."""
-
+_CODE_BITS = 64
 _ROOM = 2**63 - 1
 """Number of available codes of a tuple."""
+
+
+@dataclass(frozen=True)
+class Tuples(Domain):
+    """Tuples of ``columns``, the most significant first."""
+
+    kind: ClassVar[str] = "tuple"
+    phrase: ClassVar[str] = "a tuple of columns"
+    has_distances: ClassVar[bool] = False
+    distances_remedy: ClassVar[str] = "Combine the columns into one, such as a date and a time of day into a timestamp"
+
+    columns: tuple[Domain, ...]
+
+    @property
+    def parts(self) -> tuple[Domain, ...]:
+        """The domain of each column, the most significant first."""
+        return self.columns
+
+    @classmethod
+    def of(cls, data_type: pa.DataType) -> Self | None:  # noqa: ARG003 - a struct column has no order
+        """Return None: a tuple has several columns."""
+        return None
+
+    def refusal(self, on: str, what: str) -> str:
+        """Return why only joins of tables compare tuples."""
+        return (
+            f"on={on} names several columns, which {what} cannot order by. Add one column to both tables that orders "
+            "the rows in the same way."
+        )
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:  # noqa: ARG002 - codes depend on all values
+        """Raise `TooWideError`, as codes depend on all values."""
+        raise TooWideError
+
+    def ranked(self, read: Read) -> Coder:
+        """Return a coder of all tuples."""
+        return TupleCoder.of(self, read)
+
+    def steps(self, array: pa.Array) -> list[Any]:
+        """Return the steps of the parts; None if one has none."""
+        parts = [part.steps(plain(column)) for part, column in zip(self.parts, array.flatten(), strict=True)]
+        return [None if None in row else row for row in zip(*parts, strict=True)]
+
+    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
+        """Return the leading bits of the codes of as many parts as fit."""
+        codes, valid, room = np.zeros(len(array), np.int64), None, _CODE_BITS - 1
+        for place, (part, column) in enumerate(zip(self.parts, array.flatten(), strict=True)):
+            part_types = [plain_type(each.field(place).type) for each in types]
+            own, there = part.rough_codes(plain(column), part_types)
+            if there is not None:
+                valid = there if valid is None else valid & there
+            bits = part.rough_bits(part_types)
+            least = np.int64(-(2 ** (bits - 1)))
+            # Without a sign, since the first of 64 bits would be one.
+            digits = (np.clip(own, least, ~least) - least).view(np.uint64)
+            taken = min(bits, room)
+            room -= taken
+            codes |= (digits >> np.uint64(bits - taken) << np.uint64(room)).view(np.int64) if taken else 0
+        return codes, valid
 
 
 @dataclass(frozen=True)
@@ -61,7 +118,7 @@ class _Part:
     `before` ranks the packed codes of all earlier parts. If it is None, these codes are packed without ranking.
     """
 
-    coder: StepCoder | RankCoder
+    coder: Coder
     ranks: _Ranks
     before: _Ranks | None
 
@@ -70,19 +127,21 @@ class _Part:
 class TupleCoder:
     """Codes of a fixed set of tuples, by their parts in order of significance."""
 
-    domain: Domain
+    floating: ClassVar[bool] = False
+
+    domain: Tuples
     parts: tuple[_Part, ...]
 
     @classmethod
-    def of(cls, domain: Domain, types: Sequence[pa.DataType], read: Read) -> TupleCoder:
-        """Return the coder of all tuples of two columns, whose types are structs; `read` returns their values.
+    def of(cls, domain: Tuples, read: Read) -> TupleCoder:
+        """Return the coder of all tuples that `read` returns.
 
         The values are read once, and again for each part whose codes do not fit in the rest of the 64 bits. The
         distinct values of that part, or of the parts before it, are then in memory.
         """
         # Number of codes that are left for the next parts.
         coder, room = cls(domain, ()), _ROOM
-        for index, (part_coder, least, greatest) in enumerate(_measured(domain, types, read)):
+        for index, (part_coder, least, greatest) in enumerate(_measured(domain, read)):
             ranks, before = _Ranks(least, max(greatest - least + 1, 1)), None
             # Ranking reads all values again, so rank only what is necessary. If this part fits in 64 bits by itself,
             # ranking the earlier parts may suffice.
@@ -99,6 +158,14 @@ class TupleCoder:
             coder, room = cls(domain, (*coder.parts, _Part(part_coder, ranks, before))), room // ranks.count
         return coder
 
+    def limit(self, tolerance: Tolerance | None) -> Words:  # noqa: ARG002 - tuples have no distances
+        """Return the tolerance without a limit."""
+        return self.domain.limit(None)
+
+    def limits(self, array: pa.Array) -> tuple[Words, Mask | None]:
+        """Raise `NotImplementedError`, as tuples have no distances."""
+        return self.domain.limits(array)
+
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one (no part is null or NaN); None if all have."""
         codes, valid = np.zeros(len(array), np.int64), None
@@ -111,17 +178,9 @@ class TupleCoder:
         return codes, valid
 
 
-OrderCoder = StepCoder | RankCoder | TupleCoder
-
-
-def _measured(
-    domain: Domain, types: Sequence[pa.DataType], read: Read
-) -> Iterator[tuple[StepCoder | RankCoder, int, int]]:
+def _measured(domain: Tuples, read: Read) -> Iterator[tuple[Coder, int, int]]:
     """Yield the coder of each part with its least and greatest code, or with 0 and -1 if there are no values."""
-    coders = [
-        None if part.is_ranked else StepCoder.between(part, [each.field(index).type for each in types])
-        for index, part in enumerate(domain.parts)
-    ]
+    coders = [part if part.has_distances else None for part in domain.parts]
     ends: list[list[int]] = [[] for _ in coders]
     for array in read():
         for index, column in enumerate(plain(array).flatten()):
@@ -139,7 +198,7 @@ def _measured(
             yield ranked, 0, len(ranked.values) - 1
 
 
-def _ends(coder: StepCoder, column: pa.Array) -> list[int]:
+def _ends(coder: Domain, column: pa.Array) -> list[int]:
     """Return the least and the greatest code of some values; an empty list if no value has a code."""
     [codes] = _usable(coder, [column])
     return [int(codes.min()), int(codes.max())] if len(codes) else []
@@ -159,7 +218,7 @@ def _part(read: Read, index: int) -> Iterator[pa.Array]:
         yield plain(array).flatten()[index]
 
 
-def _usable(coder: StepCoder | RankCoder | TupleCoder, columns: Iterable[pa.Array]) -> Iterator[Ints]:
+def _usable(coder: Coder, columns: Iterable[pa.Array]) -> Iterator[Ints]:
     """Yield the codes of values that have one."""
     for column in columns:
         codes, valid = coder.encode(column)

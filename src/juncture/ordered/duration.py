@@ -1,11 +1,33 @@
-"""Durations as text: ``"50ms"``, ``"1h30m"``, ``"2 days"``."""
+"""Durations of Python and NumPy, and as text: ``"50ms"``, ``"1h30m"``, ``"2 days"``."""
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from fractions import Fraction
+from typing import TypeAlias
 
+import numpy as np
+
+from juncture.columnar.types import DAY_S
 from juncture.errors import SpecError
-from juncture.spec.values import DAY_S, TimeLength, length_ns
+
+TimeLength: TypeAlias = timedelta | np.timedelta64
+"""A duration of Python, pandas (a ``timedelta`` subclass with nanoseconds) or NumPy."""
+
+_UNIT_NS: dict[str, Fraction | int] = {
+    "W": 7 * DAY_S * 10**9,
+    "D": DAY_S * 10**9,
+    "h": 3_600 * 10**9,
+    "m": 60 * 10**9,
+    "s": 10**9,
+    "ms": 10**6,
+    "us": 10**3,
+    "ns": 1,
+    "ps": Fraction(1, 10**3),
+    "fs": Fraction(1, 10**6),
+    "as": Fraction(1, 10**9),
+}
 
 NANOSECONDS = {
     "ns": 1,
@@ -86,3 +108,38 @@ def format_duration(nanoseconds: int) -> str:
         if count:
             parts.append(f"{count}{unit}")
     return ("-" if nanoseconds < 0 else "") + "".join(parts)
+
+
+def length_ns(value: TimeLength, *, argument: str) -> int:
+    """Return a length of time in nanoseconds, exactly; raise SpecError if that is impossible.
+
+    Examples
+    --------
+    >>> length_ns(np.timedelta64(1_500, "ns"), argument="tolerance")
+    1500
+    """
+    if isinstance(value, timedelta):
+        microseconds = (value.days * DAY_S + value.seconds) * 1_000_000 + value.microseconds
+        return microseconds * 1_000 + int(getattr(value, "nanoseconds", 0))
+    return numpy_ns(value, argument=argument)
+
+
+def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
+    """Return a NumPy duration, or datetime since 1970, in nanoseconds, exactly; raise SpecError if impossible."""
+    if np.isnat(value):
+        raise SpecError(
+            f"{argument}=NaT would match nothing. Pass a value, or None for no limit.", name="JN-DISTANCE-VALUE"
+        )
+    unit, steps = np.datetime_data(value.dtype)
+    if unit not in _UNIT_NS:
+        what = "has no unit" if unit == "generic" else "has no fixed length"
+        raise SpecError(
+            f"{argument}={value!r} {what}. Pass weeks, days or a smaller unit, such as numpy.timedelta64(30, 'D').",
+            name="JN-DURATION-VARIABLE",
+        )
+    exact = int(value.astype(np.int64)) * steps * Fraction(_UNIT_NS[unit])
+    if exact.denominator != 1:
+        raise SpecError(
+            f"{argument}={value!r} is finer than a nanosecond. Round it to nanoseconds.", name="JN-DURATION-PRECISION"
+        )
+    return int(exact)

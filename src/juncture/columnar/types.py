@@ -1,0 +1,90 @@
+"""Arrow types regardless of their encoding, and the units of times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+DAY_S = 86_400
+"""Seconds in a day."""
+
+TIME_UNITS = ("s", "ms", "us", "ns")
+"""Units of Arrow timestamps and durations, each a thousand times finer than the one before."""
+
+_NULL = pa.null().id
+_ENCODED = frozenset((pa.dictionary(pa.int8(), pa.int8()).id, pa.run_end_encoded(pa.int32(), pa.int8()).id))
+"""Arrow's numbers of types. A look-up takes a fraction of the time of the functions in `pyarrow.types`."""
+
+
+def plain_type(data_type: pa.DataType) -> pa.DataType:
+    """Return the type of the values, without dictionary or run-end encoding.
+
+    Examples
+    --------
+    >>> plain_type(pa.dictionary(pa.int32(), pa.string()))
+    DataType(string)
+    """
+    while data_type.id in _ENCODED:
+        data_type = data_type.value_type
+    return data_type
+
+
+def is_fixed(data_type: pa.DataType) -> bool:
+    """Return whether values are whole bytes of one width."""
+    if not pat.is_primitive(data_type) and not pat.is_decimal(data_type) and not pat.is_fixed_size_binary(data_type):
+        return False
+    return not pat.is_boolean(data_type) and data_type.bit_width > 0
+
+
+def is_null_type(data_type: pa.DataType) -> bool:
+    """Return whether a type has no value except null, in any encoding.
+
+    Examples
+    --------
+    >>> is_null_type(pa.dictionary(pa.int8(), pa.null()))
+    True
+    """
+    return bool(plain_type(data_type).id == _NULL)
+
+
+_LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
+
+
+def key_kind(data_type: pa.DataType) -> str:
+    """Return the class of types among which values are compared exactly, regardless of width and encoding."""
+    data_type = plain_type(data_type)
+    if pat.is_integer(data_type):
+        return "integer"
+    if pat.is_floating(data_type):
+        return "float"
+    if pat.is_decimal(data_type):
+        return "decimal"
+    if pat.is_date(data_type):
+        return "date"
+    if pat.is_timestamp(data_type):
+        return "timestamp" if data_type.tz is None else "timestamp with time zone"
+    if pat.is_string(data_type) or pat.is_large_string(data_type) or pat.is_string_view(data_type):
+        return "string"
+    if pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_binary_view(data_type):
+        return "binary"
+    if pat.is_fixed_size_binary(data_type):
+        return "binary"
+    if pat.is_time(data_type):
+        return "time"
+    if pat.is_map(data_type):
+        return "map"
+    if any(is_list(data_type) for is_list in _LISTS):
+        return f"list<{key_kind(data_type.value_type)}>"
+    if pat.is_struct(data_type):
+        fields = (data_type.field(i) for i in range(data_type.num_fields))
+        return f"struct<{', '.join(key_kind(field.type) for field in fields)}>"
+    return str(data_type)
+
+
+def map_entries(items: Any) -> Any:
+    """Return the entries of a map in the order of keys, and other values unchanged. Only maps are lists of tuples."""
+    if isinstance(items, list) and items and type(items[0]) is tuple:
+        return sorted(items, key=lambda entry: entry[0])
+    return items

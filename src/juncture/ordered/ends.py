@@ -1,0 +1,81 @@
+"""Ends of ranges of values: rounded inward to whole steps, and moved by distances without overflow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.kernels.array_types import Ints, Mask
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+
+Offset: TypeAlias = "int | float | Fraction | pa.Array"
+"""The distance added to a value: a number of steps (a float among floats), or a column with one for each row."""
+
+
+class TooWideError(Exception):
+    """A value or a distance does not fit in 64 bits, so the join must start again with ranks or exact numbers."""
+
+
+@dataclass(frozen=True)
+class LimitEnd:
+    """An end of a range of values: whether it is the upper one, and whether the end itself does not match."""
+
+    upper: bool
+    strict: bool = False
+
+
+def inward(value: Fraction | int, end: LimitEnd) -> int:
+    """Return the last whole number within an end."""
+    if end.upper:
+        return math.ceil(value) - 1 if end.strict else math.floor(value)
+    return math.floor(value) + 1 if end.strict else math.ceil(value)
+
+
+def shifted(codes: Ints, offset: int | Ints, end: LimitEnd) -> tuple[Ints, Mask | None]:
+    """Add offsets to codes without overflow, and return which rows any code can satisfy; None for all.
+
+    A limit beyond all codes is none, or excludes all of them. Raise `TooWideError` if the offset does not fit.
+    """
+    carry = np.zeros(0, np.int8)
+    for added in (offset, end.strict * (-1 if end.upper else 1)):
+        if isinstance(added, int) and added == 0:
+            continue
+        if isinstance(added, int) and not LEAST <= added <= GREATEST:
+            raise TooWideError
+        step = np.asarray(added, np.int64)
+        total = codes + step
+        wrapped = ((codes ^ total) & (step ^ total)) < 0
+        if wrapped.any():
+            # Overflow in one direction and then in the other returns to the right code.
+            carry = (carry if len(carry) else np.zeros(len(codes), np.int8)) + wrapped * np.sign(step).astype(np.int8)
+        codes = total
+    if not carry.any():
+        return codes, None
+    codes = np.where(carry == 0, codes, np.where(carry > 0, GREATEST, LEAST))
+    return codes, carry >= 0 if end.upper else carry <= 0
+
+
+def moved(codes: Ints, steps: int) -> Ints:
+    """Return codes some steps on, without overflow."""
+    if not steps:
+        return codes
+    far = np.broadcast_to(np.uint64(abs(steps)), codes.shape)
+    return above(codes, far) if steps > 0 else below(codes, far)
+
+
+def above(codes: Ints, steps: np.ndarray) -> Ints:
+    """Return codes some unsigned steps above, at most the greatest code."""
+    unsigned = codes.view(np.uint64)
+    # Differences of 64-bit integers fit in 64 bits without a sign.
+    return np.where(steps >= np.uint64(GREATEST) - unsigned, GREATEST, (unsigned + steps).view(np.int64))
+
+
+def below(codes: Ints, steps: np.ndarray) -> Ints:
+    """Return codes some unsigned steps below, at least the least code."""
+    return ~above(~codes, steps)

@@ -1,0 +1,206 @@
+"""Floats, coded by their bits, and 64-bit integers among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import both, plain, raw_values, validity
+from juncture.columnar.floats import float_codes, floats, floats_of
+from juncture.kernels.array_types import Floats as FloatArray
+from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.ordered.domain import Coder, Domain, Read
+from juncture.ordered.ends import LEAST, LimitEnd, Offset, TooWideError, shifted
+from juncture.ordered.integers import Integers, any_of, signed_integers
+
+_INTEGER_MAX = 2**53
+"""Floats represent all integers up to this magnitude."""
+
+_SLACK = 2.0**-50
+"""Greatest relative error of a float after a few operations."""
+
+
+@dataclass(frozen=True)
+class Floats(Domain):
+    """Floats.
+
+    With ``has_integers``, they are compared with 64-bit integers. The comparison is exact; distances are those between
+    the nearest floats.
+    """
+
+    kind: ClassVar[str] = "float"
+    floating: ClassVar[bool] = True
+    missing_text: ClassVar[str] = "null or NaN"
+    distance_noun: ClassVar[str] = "an integer or float"
+
+    has_integers: bool = False
+
+    @classmethod
+    def of(cls, data_type: pa.DataType) -> Self | None:
+        """Return the domain of a type."""
+        return cls() if pat.is_floating(data_type) else None
+
+    def common(self, other: Domain) -> Domain | None:
+        """Return the domain of both."""
+        if isinstance(other, Integers):
+            return Floats(has_integers=True)
+        return Floats(self.has_integers or other.has_integers) if isinstance(other, Floats) else None
+
+    @property
+    def is_asof_only(self) -> bool:
+        """Whether only as-of joins of tables compare such values."""
+        return self.has_integers
+
+    @property
+    def sql_refusal(self) -> str | None:
+        """Why SQL does not compare such values; None if it does."""
+        if self.has_integers:
+            return "the on columns are integers and floats, and SQL would round the integers."
+        return None
+
+    def refusal(self, on: str, what: str) -> str | None:  # noqa: ARG002 - only tuples name their columns
+        """Return why joins of other inputs than tables do not compare such values; None if they do."""
+        if not self.has_integers:
+            return None
+        return (
+            f"on= compares 64-bit integers with floats, which {what} cannot do exactly. Cast one of them to the type "
+            "of the other."
+        )
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the bits in the order of floats. Raise `TooWideError` for an integer that no float represents."""
+        array = plain(array)
+        valid = validity(array)
+        if self.has_integers and pat.is_integer(array.type) and array.type.bit_width == 64:
+            values = raw_values(array, np.uint64 if pat.is_uint64(array.type) else np.int64)
+            if any_of((values > _INTEGER_MAX) | (values < -_INTEGER_MAX), valid):
+                raise TooWideError
+        return self.rough_codes(array, [])
+
+    def ranked(self, read: Read) -> Coder:
+        """Return this domain, as `encode` suffices for all floats; with integers, ranks."""
+        return super().ranked(read) if self.has_integers else self
+
+    def code_of(self, step: Any) -> int:
+        """Return the code of a float."""
+        return int(float_codes(np.array([step], np.float64))[0])
+
+    def step_of(self, code: int) -> float:
+        """Return the float of a code."""
+        return float(floats_of(np.array([code], np.int64))[0])
+
+    def rough_codes(
+        self,
+        array: pa.Array,
+        types: Sequence[pa.DataType],  # noqa: ARG002 - floats have the same codes whatever the types
+    ) -> tuple[Ints, Mask | None]:
+        """Return the codes of floats. Integers have the code of the nearest float, which keeps the order."""
+        valid = validity(array)
+        values = raw_values(array.cast(pa.float64(), safe=False), np.float64)
+        missing = np.isnan(values)
+        if missing.any():
+            valid = ~missing if valid is None else valid & ~missing
+        return float_codes(values), valid
+
+    def steps(self, array: pa.Array) -> list[Any]:
+        """Return the values, as Python compares integers and floats exactly; None for NaN."""
+        return [None if value != value else value for value in array.to_pylist()]
+
+    def position(self, step: Any) -> float:
+        """Return the nearest float."""
+        return float(step)
+
+    def takes_distances(self, data_type: pa.DataType) -> bool:
+        """Return whether a type is of integers or floats."""
+        return bool(pat.is_integer(data_type) or pat.is_floating(data_type))
+
+    def exact_distances(self, array: pa.Array) -> list[Any]:
+        """Return integers or floats."""
+        return list(array.to_pylist())
+
+    def whole(
+        self,
+        steps: Decimal,
+        *,
+        up: bool = False,  # noqa: ARG002 - rounded to the nearest float
+    ) -> int | float:
+        """Return the nearest float."""
+        return float(steps)
+
+    def _limits(self, array: pa.Array) -> tuple[Words, Mask]:
+        if pat.is_floating(array.type):
+            values = raw_values(array.cast(pa.float64()), np.float64) + 0.0
+            return values.view(np.uint64), values >= 0
+        integers = signed_integers(array, validity(array))
+        if (integers > _INTEGER_MAX).any():
+            raise TooWideError
+        good = integers >= 0
+        return np.where(good, integers, 0).astype(np.float64).view(np.uint64), good
+
+    def _rounded_down(self, distance: Any) -> Any:
+        return distance
+
+    def words(self, distances: list[Any]) -> Words:
+        """Return the bits of the greatest floats that do not exceed some numbers."""
+        return np.array([_float_below(distance) for distance in distances], np.float64).view(np.uint64)
+
+    def ends(self, array: pa.Array, offset: Offset, end: LimitEnd, *, nan_counts: bool) -> tuple[Ints, Mask | None]:
+        """Return the last code within each limit, and which rows any value can satisfy; None for all."""
+        array = plain(array)
+        values, possible = floats(array), validity(array)
+        if isinstance(offset, pa.Array):
+            column = plain(offset)
+            possible = both(validity(column), possible)
+            added: FloatArray | float = floats(column)
+        else:
+            added = float(offset)
+        if isinstance(added, np.ndarray) or added != 0:
+            with np.errstate(invalid="ignore", over="ignore"):
+                values = values + added
+        missing = np.isnan(values)
+        if not nan_counts and missing.any():
+            possible = both(possible, ~missing)
+        codes = float_codes(values)
+        if not end.strict:
+            return codes, possible
+        codes, inside = shifted(codes, 0, end)
+        return codes, both(possible, inside)
+
+    def around(self, codes: Ints, distances: Words) -> tuple[Ints, Ints]:
+        """Return the codes at some distances below and above, rounded outward."""
+        own, far = floats_of(codes), np.ascontiguousarray(distances).view(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = far + (np.abs(own) + far) * _SLACK + np.finfo(np.float64).tiny
+            low, high = own - far, own + far
+        return np.where(np.isnan(low), LEAST, float_codes(low)), float_codes(high)
+
+    def mirrored(self, codes: Ints, others: Ints, *, later: bool) -> Ints:  # noqa: ARG002 - includes equal distances
+        """Return the farthest codes on the opposite side that may be as near as others."""
+        own, other = floats_of(codes), floats_of(others)
+        with np.errstate(over="ignore", invalid="ignore"):
+            far = np.abs(own - other)
+        low, high = self.around(codes, far.view(np.uint64))
+        return np.where(others > codes, low, high)
+
+    def distances(self, one: pa.Array, other: pa.Array) -> FloatArray:
+        """Return the distances between plain values as floats; 0 for null, and between equal infinities."""
+        a, b = (floats(side) for side in (one, other))
+        valid = both(validity(one), validity(other))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.where((a == b) | (False if valid is None else ~valid), 0.0, np.abs(a - b))
+
+
+def _float_below(limit: Any) -> float:
+    """Return the greatest float that is not greater than a number."""
+    try:
+        near = float(limit)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(near, -math.inf) if near > limit else near

@@ -1,0 +1,78 @@
+"""Floats in SQL, as doubles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+import pyarrow.types as pat
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as st
+
+from juncture.ordered.domain_sql import SqlDomain
+from juncture.ordered.ends import LimitEnd
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+@dataclass(frozen=True)
+class SqlFloats(SqlDomain):
+    """Floats as doubles. An open end cannot be closed by moving it a step."""
+
+    is_whole: ClassVar[bool] = False
+
+    def present(self, value: Column) -> Column:
+        """Return a value, null if it is NaN."""
+        return F.when(~F.isnan(value), value)
+
+    def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - doubles represent all floats
+        """Return the double, with one zero."""
+        return self.present(value.cast("double") + F.lit(0.0))
+
+    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+        """Return the double."""
+        return F.lit(float(step))
+
+    def limit(self, *, upper: bool) -> Column:
+        """Return infinity."""
+        return F.lit(float("inf") if upper else float("-inf"))
+
+    def end(self, word: Column, offset: int | float | Fraction, end: LimitEnd) -> Column:  # noqa: ARG002 - open ends stay open
+        """Return the end, null for NaN."""
+        return self.present(word + F.lit(float(offset))) if offset else word
+
+    def row_end(self, word: Column, distance: Column, data_type: pa.DataType, end: LimitEnd) -> Column:  # noqa: ARG002
+        """Return the end, null for NaN."""
+        return self.present(word + distance.cast("double"))
+
+    def distance(self, more: list[Column], less: list[Column]) -> list[Column]:
+        """Return the difference; 0 between equal infinities, whose difference is NaN."""
+        return [F.when(more[0] == less[0], 0.0).otherwise(more[0] - less[0])]
+
+    def within(self, distance: list[Column], constant: int | float) -> Column:
+        """Return whether a distance is at most a float."""
+        return distance[0] <= F.lit(float(constant))
+
+    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:
+        """Return whether a distance is at most a float or an integer."""
+        near = limit.cast("double")
+        if pat.is_floating(data_type):
+            return ~F.isnan(limit) & (limit >= 0) & (distance[0] <= near)
+        # Rounded to a float, the limit could grow to the distance.
+        exceeds = near.cast("decimal(20,0)") > limit.cast("decimal(20,0)")
+        return (limit >= 0) & ((distance[0] < near) | ((distance[0] == near) & ~exceeds))
+
+    def apart(self, left: Column, right: Column) -> Column:
+        """Return the difference; 0 between equal infinities."""
+        return F.when(left == right, 0.0).otherwise(F.abs(left.cast("double") - right.cast("double")))
+
+    def constant_limit(self, constant: int | float) -> Column | None:
+        """Return the tolerance as a float."""
+        return F.lit(float(constant))
+
+    def row_limit(self, limit: Column) -> Column:
+        """Return the tolerances, null for NaN."""
+        return self.present(limit)

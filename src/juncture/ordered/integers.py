@@ -1,0 +1,140 @@
+"""Integers of any width, each its own step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import plain, raw_values, validity
+from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.domain import Domain
+from juncture.ordered.ends import TooWideError
+
+_SHIFT = 2**63
+
+
+@dataclass(frozen=True)
+class Integers(Domain):
+    """Integers. If all columns are ``unsigned``, codes are shifted by half the range."""
+
+    kind: ClassVar[str] = "integer"
+    has_regular_steps: ClassVar[bool] = True
+    distance_noun: ClassVar[str] = "an integer"
+
+    unsigned: bool = False
+
+    @classmethod
+    def of(cls, data_type: pa.DataType) -> Self | None:
+        """Return the domain of a type."""
+        return cls(pat.is_unsigned_integer(data_type)) if pat.is_integer(data_type) else None
+
+    def common(self, other: Domain) -> Domain | None:
+        """Return the domain of both, exactly; of integers and floats, that of floats."""
+        if isinstance(other, Integers):
+            return Integers(self.unsigned and other.unsigned)
+        return other.common(self) if other.floating else None
+
+    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+        """Return the integers, shifted if they are unsigned."""
+        array = plain(array)
+        valid = validity(array)
+        if self.unsigned:
+            wide = raw_values(array.cast(pa.uint64()), np.uint64)
+            return (wide ^ np.uint64(_SHIFT)).view(np.int64), valid
+        return signed_integers(array, valid), valid
+
+    def restores(self, data_type: pa.DataType) -> bool:
+        """Return whether codes of a type determine its values."""
+        return bool(pat.is_integer(data_type))
+
+    def restore(self, codes: Ints, valid: Mask | None, data_type: pa.DataType) -> pa.Array:
+        """Return the integers of codes."""
+        return super().restore(codes ^ np.int64(-_SHIFT) if self.unsigned else codes, valid, data_type)
+
+    def are_codes(self, data_type: pa.DataType) -> bool:
+        """Return whether a type is of signed 64-bit integers."""
+        return bool(pat.is_int64(data_type))
+
+    def code_of(self, step: Any) -> int:
+        """Return the code of an integer, of any size."""
+        return int(step) - _SHIFT if self.unsigned else int(step)
+
+    def step_of(self, code: int) -> int:
+        """Return the integer of a code."""
+        return code + _SHIFT if self.unsigned else code
+
+    @property
+    def unshifted(self) -> Integers:
+        """The same domain with codes that are steps."""
+        return Integers()
+
+    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
+        """Return integers, halved if any column is of unsigned 64-bit integers, so that both signs fit."""
+        valid = validity(array)
+        if not any(map(pat.is_uint64, types)):
+            return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
+        if pat.is_uint64(array.type):
+            return (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64), valid
+        return raw_values(array.cast(pa.int64()), np.int64) >> 1, valid
+
+    def rough_bits(self, types: Sequence[pa.DataType]) -> int:
+        """Return the number of bits of the widest type, and one for the sign."""
+        return min(64, max(int(each.bit_width) + int(pat.is_unsigned_integer(each)) for each in types))
+
+    def rough_steps(self, types: Sequence[pa.DataType]) -> int:
+        """Return the integers per rough code."""
+        return 2 if any(map(pat.is_uint64, types)) else 1
+
+    def steps(self, array: pa.Array) -> list[Any]:
+        """Return the integers."""
+        return list(array.to_pylist())
+
+    def least(self, data_type: pa.DataType) -> int:
+        """Return the least signed integer of the width of a type."""
+        return -int(2 ** (data_type.bit_width - 1))
+
+    def takes_distances(self, data_type: pa.DataType) -> bool:
+        """Return whether a type is of integers."""
+        return bool(pat.is_integer(data_type))
+
+    def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
+        """Return integers."""
+        return signed_integers(array, validity(array)), Fraction(1)
+
+    def exact_distances(self, array: pa.Array) -> list[Any]:
+        """Return integers."""
+        return list(array.to_pylist())
+
+
+def signed_integers(array: pa.Array, valid: Mask | None) -> Ints:
+    """Return integers of any type in 64 bits; raise `TooWideError` if one does not fit."""
+    if pat.is_uint64(array.type):
+        values: Ints = raw_values(array, np.int64)
+        if any_of(values < 0, valid):
+            raise TooWideError
+        return values
+    integers: Ints = raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
+    return integers
+
+
+def any_of(mask: Mask, valid: Mask | None) -> bool:
+    """Return whether any valid row is true."""
+    return bool((mask if valid is None else mask & valid).any())
+
+
+def multiplied(values: Ints, factor: int, valid: Mask | None) -> Ints:
+    """Multiply integers; raise `TooWideError` on overflow."""
+    if factor == 1:
+        return values
+    if valid is not None:
+        values = np.where(valid, values, 0)
+    most = (2**63 - 1) // factor
+    if ((values > most) | (values < -most)).any():
+        raise TooWideError
+    return values * np.int64(factor) if most > 0 else np.zeros_like(values)

@@ -1,0 +1,53 @@
+"""The kinds of ordered values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from juncture.columnar.types import plain_type
+from juncture.ordered.decimals import Decimals
+from juncture.ordered.domain import Domain
+from juncture.ordered.floats import Floats
+from juncture.ordered.integers import Integers
+from juncture.ordered.texts import Binaries, Texts
+from juncture.ordered.times import Dates, Durations, TimesOfDay, Timestamps
+from juncture.ordered.tuples import Tuples
+
+KINDS: tuple[type[Domain], ...] = (
+    Integers,
+    Floats,
+    Decimals,
+    Dates,
+    Timestamps,
+    Durations,
+    TimesOfDay,
+    Texts,
+    Binaries,
+)
+"""All kinds of values of a column. Tuples have several columns."""
+
+
+def domain_of(*types: pa.DataType) -> Domain | None:
+    """Return the domain in which columns of some types, in any encoding, are compared exactly; None if there is none.
+
+    Examples
+    --------
+    >>> domain_of(pa.dictionary(pa.int8(), pa.timestamp("us")))
+    Timestamps(unit='us')
+    >>> domain_of(pa.decimal128(5, 2), pa.decimal128(9, 0))
+    Decimals(scale=2)
+    """
+    first, *others = (_domain(plain_type(data_type)) for data_type in types)
+    for other in others:
+        first = None if first is None or other is None else first.common(other)
+    return first
+
+
+def _domain(data_type: pa.DataType) -> Domain | None:
+    return next((domain for kind in KINDS if (domain := kind.of(data_type)) is not None), None)
+
+
+def tuples_of(*types: pa.StructType) -> Tuples:
+    """Return the domain of tuples, given the structs of each side. All parts must compare."""
+    parts = [domain_of(*(field.type for field in fields)) for fields in zip(*types, strict=True)]
+    return Tuples(tuple(part for part in parts if part is not None))
