@@ -64,9 +64,9 @@ class PandasFrame:
             if name not in arrays:
                 left_out.append(name)
         metadata = {LEFT_OUT: json.dumps(left_out)} if left_out else None
-        # A table without columns has rows only if it had columns.
-        table = pa.table(arrays or {"row": np.arange(len(frame))}).select(list(arrays))
-        self.table = table.replace_schema_metadata(metadata)
+        # A table without columns has rows only if it had columns, and loses them with new metadata.
+        table = pa.table(arrays or {"row": np.arange(len(frame))}).replace_schema_metadata(metadata)
+        self.table = table.select(list(arrays))
 
     def joined(self, right: PandasFrame | None, rows: Joined) -> pd.DataFrame:
         """Return the rows of a join as a DataFrame."""

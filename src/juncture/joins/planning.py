@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import Any, Unpack
 
 from juncture.errors import PlanError, SpecError
 from juncture.inputs import choose_engine, is_stream
 from juncture.joins.execution import Execution, check_execution
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
-from juncture.planner.plan import Plan
-from juncture.planner.statistics import Stats
+from juncture.planner.plan import Plan, is_announced
+from juncture.planner.statistics import Resources, Stats
 from juncture.spec.kinds import Spec
 from juncture.spec.values import flag
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> Plan:
@@ -55,46 +52,13 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
     {'ts': [1, 2]}
     """
     check_execution(plan, execution)
-    return _planned(left, right, spec, brief=False, **execution)
-
-
-def joined(left: Any, right: Any, spec: Spec, execution: Execution) -> Any:
-    """Return the joined table. Planning looks at few rows of tables in memory."""
-    return _planned(left, right, spec, brief=True, **execution).execute()
-
-
-def _planned(
-    left: Any,
-    right: Any,
-    spec: Spec,
-    *,
-    brief: bool,
-    algorithm: str = "auto",
-    spark: SparkSession | None = None,
-    lazy: bool = False,
-    memory: str | int | None = None,
-    maintain_order: Literal["left"] | None = "left",
-    stats: Stats | None = None,
-) -> Plan:
-    """Plan a join. With ``brief``, planning looks at few rows of tables in memory."""
-    check_spec(spec)
-    if stats is not None and not isinstance(stats, Stats):
-        raise SpecError(
-            f"stats={stats!r} ({type(stats).__name__}) is not statistics of both sides. Expected "
-            "juncture.Stats(left=juncture.SideStats(rows=…), right=…).",
-            name="JN-ARGUMENT-TYPE",
-        )
-    lazy = flag("lazy", lazy)
-    engine = choose_engine(left, right, spark)
-    check_limits(engine, memory)
-    _check_order(maintain_order)
-    check_algorithm(spec, algorithm, engine)
+    engine = _engine_of(left, right, spec, execution)
+    algorithm, stats = execution.get("algorithm", "auto"), execution.get("stats")
     if engine == "local":
         from juncture.local.plan import plan as plan_in_process
-        from juncture.local.resources import resources_here
 
-        resources = resources_here(memory, in_order=maintain_order is not None)
-        return plan_in_process(spec, left, right, algorithm=algorithm, stats=stats, resources=resources, brief=brief)
+        return plan_in_process(spec, left, right, algorithm=algorithm, stats=stats, resources=_resources(execution))
+    session, lazy = execution.get("spark"), execution.get("lazy", False)
     if is_stream(left) and is_stream(right):
         raise PlanError(
             "Both tables are streaming DataFrames, and this function runs in batch. Use jn.stream(left, right, spec, "
@@ -104,10 +68,44 @@ def _planned(
     if is_stream(left) or is_stream(right):
         from juncture.streams.spark.table import plan_with_table
 
-        return plan_with_table(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
+        return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
     from juncture.spark.plan import plan as plan_on_spark
 
-    return plan_on_spark(spec, left, right, algorithm=algorithm, session=spark, lazy=lazy, stats=stats)
+    return plan_on_spark(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
+
+
+def joined(left: Any, right: Any, spec: Spec, execution: Execution) -> Any:
+    """Return the joined table. In-process, planning is brief, unless the plan is logged."""
+    if _engine_of(left, right, spec, execution) == "spark" or is_announced():
+        return plan(left, right, spec, **execution).execute()
+    from juncture.local.plan import join_at_once
+
+    algorithm, stats = execution.get("algorithm", "auto"), execution.get("stats")
+    return join_at_once(spec, left, right, algorithm=algorithm, stats=stats, resources=_resources(execution))
+
+
+def _engine_of(left: Any, right: Any, spec: Spec, execution: Execution) -> Engine:
+    """Return the engine of a join whose arguments are valid."""
+    check_spec(spec)
+    stats = execution.get("stats")
+    if stats is not None and not isinstance(stats, Stats):
+        raise SpecError(
+            f"stats={stats!r} ({type(stats).__name__}) is not statistics of both sides. Expected "
+            "juncture.Stats(left=juncture.SideStats(rows=…), right=…).",
+            name="JN-ARGUMENT-TYPE",
+        )
+    flag("lazy", execution.get("lazy", False))
+    engine = choose_engine(left, right, execution.get("spark"))
+    check_limits(engine, execution.get("memory"))
+    _check_order(execution.get("maintain_order", "left"))
+    check_algorithm(spec, execution.get("algorithm", "auto"), engine)
+    return engine
+
+
+def _resources(execution: Execution) -> Resources:
+    from juncture.local.resources import resources_here
+
+    return resources_here(execution.get("memory"), in_order=execution.get("maintain_order", "left") is not None)
 
 
 def check_spec(spec: object) -> None:

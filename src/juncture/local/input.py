@@ -45,6 +45,11 @@ class Input:
             if self.given.table is not None:
                 self._source = TableSource(self.given.table)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the number of rows is known before the input is read."""
+        return self._source is not None
+
     def look(self, join: Resolved, side: Side, given: SideStats, *, brief: bool = False) -> Looked:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:

@@ -18,8 +18,9 @@ from juncture.local.explain_row import explain_row, row_report
 from juncture.local.input import Input
 from juncture.local.kinds import REPORTS, planning_input
 from juncture.local.profile import Opened, measure
-from juncture.planner.choose import choose, serving
+from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
+from juncture.planner.planning_input import PlanningInput
 from juncture.planner.report import MatchReport
 from juncture.planner.row_explanation import RowExplanation
 from juncture.planner.run import Measured
@@ -29,6 +30,8 @@ from juncture.runtime.progress import Report
 from juncture.spec.resolved import Resolved
 
 _log = logging.getLogger(__name__)
+
+_FEW_ROWS = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +112,14 @@ class _Execution:
         return self.left.given.as_given(self.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
-        return join_context(memory_bytes=self.resources.memory_bytes, in_order=self.resources.in_order, report=report)
+        counts = [side.rows for side in (self.stats.left, self.stats.right) if side.rows is not None]
+        return join_context(
+            # Waking a thread takes longer than a few rows do.
+            threads=1 if len(counts) == 2 and sum(counts) < _FEW_ROWS else None,
+            memory_bytes=self.resources.memory_bytes,
+            in_order=self.resources.in_order,
+            report=report,
+        )
 
     def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
         with self._context(report) as context:
@@ -119,6 +129,8 @@ class _Execution:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
         left = with_computed(self.left.source(context), join, "left")
         right = with_computed(self.right.source(context), join, "right")
+        if self.left.is_counted and self.right.is_counted:
+            return Opened(join, left, right, self.algorithm)
         seen = Stats(
             left=self.left.seen(join, "left", self.stats.left, left),
             right=self.right.seen(join, "right", self.stats.right, right),
@@ -129,16 +141,63 @@ class _Execution:
         return Opened(join, left, right, algorithm)
 
 
-def plan(
-    spec: Any,
-    left: Any,
-    right: Any,
-    *,
-    algorithm: str,
-    stats: Stats | None,
-    resources: Resources,
-    brief: bool = False,
-) -> Plan:
+@dataclass(frozen=True, kw_only=True)
+class _Ready:
+    """A join whose inputs are open, and all that the choice of an algorithm depends on.
+
+    Attributes
+    ----------
+    resolved
+        The join of the inputs as they are.
+    left, right, answer, as_arrow
+        As in `_Execution`.
+    planning
+        What the choice depends on, for the join that `answer` runs.
+    """
+
+    resolved: Resolved
+    left: Input
+    right: Input
+    answer: ArrowAnswer | FrameAnswer
+    as_arrow: ArrowAnswer
+    planning: PlanningInput
+
+    @classmethod
+    def of(
+        cls, spec: Any, tables: tuple[Any, Any], stats: Stats | None, resources: Resources, *, brief: bool
+    ) -> _Ready:
+        """Open the inputs, resolve the join, and look at the inputs."""
+        left, right = Input(tables[0], "left"), Input(tables[1], "right")
+        resolved: Resolved = spec.resolve(left.given.schema, right.given.schema)
+        schemas = left.given.schema, right.given.schema
+        as_arrow = ArrowAnswer.of(resolved, schemas, left.given.number, right.given.number)
+        answer: ArrowAnswer | FrameAnswer = as_arrow
+        if left.given.frame is not None:
+            frames, numbers = (left.given.frame, right.given.frame), (left.given.number, right.given.number)
+            answer = FrameAnswer.of(resolved, schemas, *frames, *numbers)
+        given = stats or Stats()
+        looked = (
+            left.look(answer.run, "left", given.left, brief=brief),
+            right.look(answer.run, "right", given.right, brief=brief),
+        )
+        known = Stats(left=looked[0].stats, right=looked[1].stats)
+        planning = planning_input(answer.run, known, resources, (looked[0].rows, looked[1].rows))
+        return cls(resolved=resolved, left=left, right=right, answer=answer, as_arrow=as_arrow, planning=planning)
+
+    def execution(self, algorithm: str) -> _Execution:
+        """Return the join as an algorithm runs it."""
+        return _Execution(
+            left=self.left,
+            right=self.right,
+            answer=self.answer,
+            as_arrow=self.as_arrow,
+            algorithm=algorithm,
+            stats=self.planning.stats,
+            resources=self.planning.resources,
+        )
+
+
+def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Plan:
     """Plan a join of Arrow tables, streams and Parquet files.
 
     Parameters
@@ -147,45 +206,20 @@ def plan(
         As for `juncture.plan`.
     resources
         What the join may use.
-    brief
-        As for `juncture.local.statistics.look`.
 
     Raises
     ------
     SchemaError, PlanError, DataError
         As `juncture.plan` does.
     """
-    ours, theirs = Input(left, "left"), Input(right, "right")
-    resolved: Resolved = spec.resolve(ours.given.schema, theirs.given.schema)
-    schemas = ours.given.schema, theirs.given.schema
-    as_arrow = ArrowAnswer.of(resolved, schemas, ours.given.number, theirs.given.number)
-    answer: ArrowAnswer | FrameAnswer = as_arrow
-    if ours.given.frame is not None:
-        frames, numbers = (ours.given.frame, theirs.given.frame), (ours.given.number, theirs.given.number)
-        answer = FrameAnswer.of(resolved, schemas, *frames, *numbers)
-    join = answer.run
-    given = stats or Stats()
-    looked = (
-        ours.look(join, "left", given.left, brief=brief),
-        theirs.look(join, "right", given.right, brief=brief),
-    )
-    stats = Stats(left=looked[0].stats, right=looked[1].stats)
-    choice = choose(planning_input(join, stats, resources, (looked[0].rows, looked[1].rows)), algorithm)
-
-    execution = _Execution(
-        left=ours,
-        right=theirs,
-        answer=answer,
-        as_arrow=as_arrow,
-        algorithm=choice.algorithm,
-        stats=stats,
-        resources=resources,
-    )
+    ready = _Ready.of(spec, (left, right), stats, resources, brief=False)
+    choice = choose(ready.planning, algorithm)
+    execution = ready.execution(choice.algorithm)
     return Plan(
-        join=resolved,
+        join=ready.resolved,
         engine="local",
         choice=choice,
-        stats=stats,
+        stats=execution.stats,
         resources=resources,
         _run=execution.execute,
         _stream=execution.stream,
@@ -195,6 +229,13 @@ def plan(
         _explain_row=execution.explain_row,
         _count_matches=execution.match_report if type(spec) in REPORTS else None,
     )
+
+
+def join_at_once(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Any:
+    """Return the joined table, as `plan` and `Plan.execute` do, with a brief look at tables in memory."""
+    ready = _Ready.of(spec, (left, right), stats, resources, brief=True)
+    name = cheapest(ready.planning) if algorithm == "auto" else choose(ready.planning, algorithm).algorithm
+    return ready.execution(name).execute(None)
 
 
 def _forget(_: pa.RecordBatch) -> None:

@@ -91,7 +91,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief:
     join = working_join(join)
     source = working_source(source, join.left_schema if side == "left" else join.right_schema)
     found = _Look(join, side, source)
-    found.declared()
+    found.declared(brief=brief)
     most = SAMPLE_ROWS
     if brief and not isinstance(source, ParquetSource):
         found.look_at_order_of_all()
@@ -123,8 +123,8 @@ class _Look:
         self._equalities = join.condition.equalities if isinstance(join, ResolvedInequality) else ()
         self._on = on_columns(join, side)
 
-    def declared(self) -> None:
-        """Learn what the side says without a row being read."""
+    def declared(self, *, brief: bool) -> None:
+        """Learn what the side says without a row being read; if brief, only what decides how tables are joined."""
         source = self._source
         name = "Parquet footers" if isinstance(source, ParquetSource) else "Arrow table"
         needed = self._join.needed(self._side)
@@ -132,14 +132,16 @@ class _Look:
         # In files, numbers that come often take less than they do in memory.
         row_bytes = max(source.bytes_of(needed) // max(source.num_rows, 1), self._fixed_bytes())
         self._learn(f"{name}, columns needed", row_bytes=row_bytes)
+        if (key_range := self._key_range()) is not None:
+            self._learn(name, key_range=key_range)
+        if brief and isinstance(source, TableSource):
+            return
         nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
         known = [count for count in nulls if count is not None]
         if known and len(known) == len(nulls):
             self._learn(name, null_rows=max(known))
         if self._on:
             self._learn_on_range(name, [source.ends(column) for column in self._on])
-        if (key_range := self._key_range()) is not None:
-            self._learn(name, key_range=key_range)
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm
@@ -88,6 +89,20 @@ def choose(planning: PlanningInput, name: str = "auto") -> Choice:
         shuffle_bytes=expected_shuffle(planning, algorithms[best]),
         task_bytes=expected_task(planning, algorithms[best]),
     )
+
+
+def cheapest(planning: PlanningInput) -> str:
+    """Return the algorithm that `choose` would choose, without what only an explanation needs."""
+    costs = [
+        (cost, algorithm)
+        for algorithm in ALGORITHMS[planning.join.spec.joined_as][planning.engine]
+        if algorithm.cost is not None and (cost := algorithm.cost(planning)) is not None
+    ]
+    # Of equal costs, the one that stands first is taken.
+    for _, algorithm in sorted(costs, key=itemgetter(0)):
+        if _refusal(planning, algorithm) is None:
+            return algorithm.name
+    return choose(planning).algorithm
 
 
 def serving(planning: PlanningInput, name: str) -> str:

@@ -377,8 +377,13 @@ class Plan(Decision):
 
     def _announce(self) -> None:
         """Log what is about to run."""
-        if _log.isEnabledFor(logging.INFO):
+        if is_announced():
             _log.info("%s", in_a_line(self))
+
+
+def is_announced() -> bool:
+    """Return whether plans are logged before they run."""
+    return _log.isEnabledFor(logging.INFO)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,8 +67,9 @@ class SideStats:
     provenance: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            object.__setattr__(self, each.name, plain(getattr(self, each.name)))
+        for name, figure in vars(self).items():
+            if figure is not None:
+                object.__setattr__(self, name, plain(figure))
         for name in ("rows", "row_bytes", "distinct_keys", "null_rows"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):

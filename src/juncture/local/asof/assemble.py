@@ -76,7 +76,7 @@ def assemble(
     *,
     codes: Ints | None = None,
 ) -> pa.Table:
-    """Return the joined table.
+    """Return the left rows of a joined table, in their order, with their matches.
 
     Parameters
     ----------
@@ -88,13 +88,8 @@ def assemble(
         What the join may use.
     codes
         The codes of the right rows' ``on``, so that it need not be read again.
-
-    Returns
-    -------
-    pyarrow.Table
-        Left rows in their order, then the right rows without a match where the join keeps them.
     """
-    how = join.spec.how
+    how = join.how
     if how in ("semi", "anti"):
         rows = np.flatnonzero((pointers[:, 0] >= 0) == (how == "semi"))
         columns = select(left, [column.source for column in join.output], rows, context, "payload")
@@ -114,11 +109,7 @@ def assemble(
     if join.numbered:
         lefts = np.arange(len(pointers)) if left_rows is None else left_rows
         columns += [number_column(lefts if side == "left" else right_rows) for side in join.numbered]
-    table = pa.table(columns, schema=join.output_schema)
-    if how in ("left", "inner"):
-        return table
-    alone = unmatched_right_rows(join, right, unmatched_right(right.num_rows, pointers))
-    return pa.concat_tables([table, pa.Table.from_batches(alone, join.output_schema)])
+    return pa.table(columns, schema=join.output_schema)
 
 
 def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:

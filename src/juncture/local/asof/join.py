@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -18,7 +18,6 @@ from juncture.runtime.selection import SomeParts
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import in_small_parts
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.schema import How
 
 _log = logging.getLogger(__name__)
 
@@ -27,9 +26,6 @@ _LEFT_SHARE = 0.3
 
 _OUTPUT_SHARE = 0.5
 """How much of it the joined table may take that is made at once, when the left side is not held any more."""
-
-_ALONE: dict[How, How] = {"right": "inner", "full": "left"}
-"""What comes before the right rows without a match."""
 
 
 @dataclass(frozen=True)
@@ -161,11 +157,10 @@ def _in_one_piece(
     join: ResolvedAsof, left: Source, right: Source, found: Found, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the left rows with their matches, then the right rows without one, a part at a time."""
-    alone = replace(join, spec=replace(join.spec, how=_ALONE.get(join.how, join.how)))
     with context.progress.during("payload"):
-        table = assemble(alone, left, right, found.pointers, context, codes=found.codes)
+        table = assemble(join, left, right, found.pointers, context, codes=found.codes)
     yield from table.to_batches()
-    if alone.spec.how != join.how:
+    if join.how in ("right", "full"):
         yield from unmatched_right_rows(join, right, unmatched_right(right.num_rows, found.pointers))
 
 
