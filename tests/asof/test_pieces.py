@@ -17,7 +17,7 @@ from juncture import testing as reference
 from juncture.errors import DataError, SchemaError
 from juncture.local.asof import probe
 from juncture.local.asof.join import find
-from juncture.local.kinds import EXECUTORS
+from juncture.local.kinds import execute as execute_in
 from juncture.runtime import sources as scan
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MEMORY_BYTES
@@ -117,7 +117,7 @@ def test_nothing_is_spilled_where_left_rows_and_output_fit_one_after_the_other()
     # Searched, a left row takes 72 bytes of 0.3 of the memory, and then 45 of a half of it.
     for memory_bytes in (245_000, 235_000):
         with join_context(threads=1, memory_bytes=memory_bytes) as context:
-            batches = EXECUTORS[jn.Asof](join, *sides, "probe", context)
+            batches = execute_in(join, *sides, "probe", context)
             assert sum(batch.num_rows for batch in batches) == rows
             spilled[memory_bytes] = context.spill.spilled_bytes
     assert spilled[245_000] == 0 < spilled[235_000]
@@ -196,7 +196,7 @@ def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
     join = jn.Asof(on="ts").resolve(left.schema, right.schema)
     for memory_bytes, times in ((MEMORY_BYTES, 1), (1, 3)):
         with join_context(threads=1, memory_bytes=memory_bytes) as context:
-            found = find(join, TableSource(left), TableSource(right), "probe", context)
+            found = find(join, TableSource(left), TableSource(right), context)
         assert found.report.right_rows_read == 10 * times
         assert found.pointers[:, 0].tolist() == list(range(10))
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.errors import PlanError, StateError
+from juncture.local import kinds
 from juncture.local.equi import grace
 from juncture.local.equi import hash_index as grouped
 from juncture.local.equi import in_memory as held
-from juncture.local.equi import join as equi
 from juncture.runtime import spill as spilling
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -152,7 +152,7 @@ def test_what_fits_is_not_written(algorithm):
     join = Equi(on="k").resolve(left.schema, right.schema)
     with join_context() as context:
         sources = TableSource(left), TableSource(right)
-        assert sum(b.num_rows for b in equi.execute(join, *sources, algorithm, context)) > 0
+        assert sum(b.num_rows for b in kinds.execute(join, *sources, algorithm, context)) > 0
         assert context.spill.spilled_bytes == 0
 
 

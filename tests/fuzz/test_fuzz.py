@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Any
 from unittest import mock
 
@@ -16,7 +17,7 @@ from fuzz.joins.judge import judge
 from fuzz.joins.script import script
 from fuzz.run import Settings, main, run_cases, scratch
 from fuzz.text import table_text
-from juncture.local.kinds import EXECUTORS
+from juncture.local import kinds
 from juncture.spec.equi import Equi
 
 NAMES = {"pa": pa, "Decimal": Decimal, "nan": float("nan"), "inf": float("inf")}
@@ -31,13 +32,14 @@ def temporary(tmp_path, monkeypatch):
 @pytest.fixture
 def losing_rows(monkeypatch):
     """Have equality joins lose the last row of every batch that has several."""
-    executor = EXECUTORS[Equi]
+    runners = kinds.RUNNERS[Equi]
 
-    def execute(*arguments: Any) -> Iterator[pa.RecordBatch]:
-        for batch in executor(*arguments):
+    def losing(run: kinds.Runner, *arguments: Any) -> Iterator[pa.RecordBatch]:
+        for batch in run(*arguments):
             yield batch.slice(0, batch.num_rows - (batch.num_rows > 2))
 
-    monkeypatch.setitem(EXECUTORS, Equi, execute)
+    changed = {name: partial(losing, run) for name, run in runners.items()}
+    monkeypatch.setattr(kinds, "RUNNERS", {**kinds.RUNNERS, Equi: changed})
 
 
 def run_script(text: str) -> None:

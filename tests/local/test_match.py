@@ -75,7 +75,7 @@ ALGORITHMS = [
         if spec.kind == "equi"
         else (*LOCAL_NEAR[spec.kind], "external_merge")
     )
-    if algorithm not in ("nested_loop", "block_nested_loop")
+    if algorithm not in ("auto", "nested_loop", "block_nested_loop")
 ]
 
 

@@ -208,11 +208,11 @@ def execute(
     progress: Report | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join of two sources, with a context of its own."""
-    from juncture.local.kinds import EXECUTORS
+    from juncture.local import kinds
     from juncture.runtime.context import join_context
 
     with join_context(threads=threads, memory_bytes=memory_bytes, in_order=in_order, report=progress) as context:
-        yield from EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context)
+        yield from kinds.execute(join, left, right, algorithm, context)
 
 
 def is_connect(session: SparkSession) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import juncture as jn
-from juncture.local.kinds import EXECUTORS
+from juncture.local.kinds import execute
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import ParquetSource
@@ -50,7 +50,7 @@ def taken(kind: str, algorithm: str, memory_bytes: int, left: str, right: str) -
     sides = [ParquetSource([path]) for path in beginnings]
     join = spec.resolve(*(side.schema for side in sides))
     with join_context(memory_bytes=2_000_000) as context:
-        for _ in EXECUTORS[type(spec)](join, *sides, algorithm, context):
+        for _ in execute(join, *sides, algorithm, context):
             pass
     # Sets the peak back to what is held now, where there is a /proc.
     with suppress(OSError):

@@ -15,7 +15,7 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
 from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
-from juncture.local.inequality.join import InequalityAlgorithm, execute
+from juncture.local.inequality.join import execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.aggregate import Aggregate
@@ -60,9 +60,8 @@ class AggregateOperator(AnswerOperator):
         copies = np.repeat(np.arange(len(candidates.weights)), candidates.weights)
         right = rows_of(candidates.batch, array_of(copies, pa.int64()))
         sources = [TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right)]
-        algorithm: InequalityAlgorithm = "binary_search" if self._join.condition.second is None else "interval_tree"
         with join_context(threads=1) as context:
-            batch = joined_batches(list(execute(self._join, sources[0], sources[1], algorithm, context)))
+            batch = joined_batches(list(execute(self._join, sources[0], sources[1], context)))
         if self._keeps_unmatched:
             changes.add(batch, probe_rows.weights)
             return

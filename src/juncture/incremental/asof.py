@@ -136,7 +136,7 @@ class AsofOperator(AnswerOperator):
         right = rows_of(candidates.batch, array_of(entries, pa.int64()))
         left_source, right_source = (TableSource(pa.Table.from_batches([each])) for each in (probe_rows.batch, right))
         with join_context(threads=1) as context:
-            pointers = find(self._search, left_source, right_source, "merge", context).pointers
+            pointers = find(self._search, left_source, right_source, context, merges=True).pointers
         here = pointers >= 0
         matched = here.any(axis=1)
         if self._how in ("semi", "anti"):

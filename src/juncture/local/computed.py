@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -28,21 +28,6 @@ def with_computed(source: Source, join: Resolved, side: Side) -> Source:
     """Return a source with all columns that a join compares."""
     values = [value for value in join.computed(side) if value.name not in source.schema.names]
     return ComputedSource(source, values, join.schema(side), side) if values else source
-
-
-def computing(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """Return what runs a join of tables of their own columns, given what runs it of all that it compares.
-
-    Parameters
-    ----------
-    run
-        Takes the join and its two sides, and whatever else it needs.
-    """
-
-    def execute(join: Resolved, left: Source, right: Source, *others: Any) -> Iterator[pa.RecordBatch]:
-        yield from run(join, with_computed(left, join, "left"), with_computed(right, join, "right"), *others)
-
-    return execute
 
 
 class ComputedSource(Source):

@@ -14,7 +14,7 @@ from juncture.kernels.array_types import Ints
 from juncture.local.asof.join import find
 from juncture.local.asof.report import distances_between
 from juncture.local.asof.report import row_report as asof_rows
-from juncture.local.kinds import EXECUTORS
+from juncture.local.kinds import execute
 from juncture.local.reasons import CodedKeys, RowReport, reasons_of
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import REASONS, figure
@@ -63,7 +63,7 @@ def explain_row(
     pairs = (
         _asof(join, matches=join.spec.matches) if isinstance(join, ResolvedAsof) else replace(join, how="inner")
     ).row_pairs()
-    found = EXECUTORS[join.spec.joined_as](pairs, one, right, algorithm, context)
+    found = execute(pairs, one, right, algorithm, context)
     matches = np.concatenate([np.zeros(0, np.int64), *(batch.column(1).to_numpy() for batch in found)])
     candidates = tuple(_candidates(join, one, right, matches, context))
     keys = CodedKeys.of(join, one, context)
@@ -87,7 +87,7 @@ def row_report(join: Resolved, left: Source, right: Source, algorithm: str, cont
     join, left, right = working(join, left, right)
     matched = np.zeros(left.num_rows, np.bool_)
     pairs = replace(join, how="semi").row_pairs()
-    for batch in EXECUTORS[join.spec.joined_as](pairs, left, right, algorithm, context):
+    for batch in execute(pairs, left, right, algorithm, context):
         matched[batch.column(0).to_numpy()] = True
     context = context.within(MemoryBudget(context.memory.total_bytes))
     reasons = reasons_of(join, matched, CodedKeys.of(join, left, context), left, right, context)
@@ -161,7 +161,7 @@ def _nearest(join: ResolvedAsof, side: str, one: Source, right: Source, context:
 def _found(join: ResolvedAsof, one: Source, right: Source, context: JoinContext) -> Ints:
     """Return the matches of the only left row."""
     context = context.within(MemoryBudget(context.memory.total_bytes))
-    pointers: Ints = find(join, one, right, "probe", context).pointers.ravel()
+    pointers: Ints = find(join, one, right, context).pointers.ravel()
     return pointers[pointers >= 0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from juncture.local.asof import join as asof
 from juncture.local.asof.report import match_report
-from juncture.local.computed import computing
+from juncture.local.computed import with_computed
 from juncture.local.equi import join as equi
+from juncture.local.equi.in_memory import hashed, merged
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
@@ -19,7 +20,7 @@ from juncture.planner.report import MatchReport
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.working_types import in_working_types
+from juncture.runtime.working_types import given_back, working
 from juncture.spec.asof import Asof
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import Equi
@@ -28,20 +29,54 @@ from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import Where
 
-Executor = Callable[[Any, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
-"""Yields the rows of a join, batch by batch, in the order of the left rows.
+Runner = Callable[[Any, Source, Source, JoinContext], Iterator[pa.RecordBatch]]
+"""Yields the rows of a join of working types, batch by batch, in the order of the left rows."""
 
-Takes the resolved join, its two sides, the algorithm, and what the join may use.
-"""
-
-EXECUTORS: dict[type, Executor] = {
-    Asof: computing(in_working_types(partial(asof.execute, by_number=equi.execute))),
-    Range: computing(in_working_types(inequality.execute)),
-    Overlap: computing(in_working_types(inequality.execute)),
-    Where: computing(in_working_types(inequality.execute)),
-    Equi: computing(in_working_types(equi.execute)),
+_INEQUALITY: Mapping[str, Runner] = {
+    "binary_search": partial(inequality.execute, method=inequality.BINARY_SEARCH),
+    "interval_tree": partial(inequality.execute, method=inequality.INTERVAL_TREE),
+    "block_nested_loop": partial(inequality.execute, method=inequality.BLOCK_NESTED_LOOP),
+    "nested_loop": partial(inequality.execute, method=inequality.NESTED_LOOP),
+    "external_merge": inequality.execute_on_disk,
 }
-"""What runs each kind of join, by the spec."""
+
+RUNNERS: Mapping[type, Mapping[str, Runner]] = {
+    Asof: {
+        "probe": partial(asof.execute, merges=False, by_number=equi.execute_grace),
+        "merge": partial(asof.execute, merges=True, by_number=equi.execute_grace),
+    },
+    Range: _INEQUALITY,
+    Overlap: _INEQUALITY,
+    Where: _INEQUALITY,
+    Equi: {
+        "hash": partial(equi.execute, search=hashed),
+        "parallel_hash": partial(equi.execute, search=partial(hashed, partitioned=True)),
+        "grace": equi.execute_grace,
+        "sort_merge": partial(equi.execute, search=merged, swaps=False),
+        "external_sort_merge": equi.execute_external_sort_merge,
+    },
+}
+"""What runs each algorithm of each kind of join, by the spec and the name of the planner's row."""
+
+
+def execute(
+    join: Resolved, left: Source, right: Source, algorithm: str, context: JoinContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join, batch by batch, in the order of the left rows.
+
+    Parameters
+    ----------
+    join, left, right
+        The resolved join, and its two sides.
+    algorithm
+        One that `RUNNERS` has for it.
+    context
+        What the join may use.
+    """
+    sides = with_computed(left, join, "left"), with_computed(right, join, "right")
+    rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, *sides), context)
+    yield from given_back(rows, join.given_back(*(side.schema for side in sides)))
+
 
 REPORTS: dict[type, Callable[[Any, Source, Source, JoinContext], MatchReport]] = {Asof: match_report}
 """What counts the matches of a kind of join, by the spec."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from juncture.kernels.compiled import compile_seconds
-from juncture.local.kinds import EXECUTORS
+from juncture.local.kinds import execute
 from juncture.planner.run import Measured
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import peak_memory_bytes
@@ -27,7 +27,7 @@ class Opened:
 
     def batches(self, context: JoinContext) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join."""
-        return EXECUTORS[self.join.spec.joined_as](self.join, self.left, self.right, self.algorithm, context)
+        return execute(self.join, self.left, self.right, self.algorithm, context)
 
 
 def measure(

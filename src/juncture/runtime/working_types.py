@@ -8,9 +8,9 @@ compared column of the null type has the type of the resolved join (see `junctur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -68,15 +68,6 @@ def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType
     if pat.is_binary_view(data_type):
         return pa.large_binary()
     return with_fields(data_type, lambda field: field.with_type(working_type(field.type, nested=True)))
-
-
-def in_working_types(run: Callable[..., Iterator[pa.RecordBatch]]) -> Callable[..., Iterator[pa.RecordBatch]]:
-    """Wrap a function that runs a join in working types, so that it accepts and returns any types."""
-
-    def execute(join: Resolved, left: Source, right: Source, *others: Any) -> Iterator[pa.RecordBatch]:
-        yield from given_back(run(*working(join, left, right), *others), join.given_back(left.schema, right.schema))
-
-    return execute
 
 
 def working(join: Join, left: Source, right: Source) -> tuple[Join, Source, Source]:

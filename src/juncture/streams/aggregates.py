@@ -12,7 +12,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.kernels.array_types import Mask
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.inequality.join import InequalityAlgorithm, execute
+from juncture.local.inequality.join import execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.schema import Side
@@ -89,8 +89,7 @@ class AggregateJoin:
         right = pa.Table.from_batches(held) if held else held_schema(join, "right").empty_table()
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
         with join_context(threads=1) as context:
-            algorithm: InequalityAlgorithm = "binary_search" if join.condition.second is None else "interval_tree"
-            yield from execute(join, *sources, algorithm, context)
+            yield from execute(join, *sources, context)
 
 
 def _greatest(codes: npt.NDArray[np.int64], alive: Mask) -> npt.NDArray[np.int64]:

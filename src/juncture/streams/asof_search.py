@@ -127,5 +127,5 @@ class AsofSearch:
             join = replace(join, spec=replace(join.spec, ties="greatest"))
         left = TableSource(pa.Table.from_batches([self._left.taken(rows.slots)]))
         with join_context(threads=1) as context:
-            pointers = find(join, left, TableSource(right), "merge", context).pointers
+            pointers = find(join, left, TableSource(right), context, merges=True).pointers
         return np.where(pointers >= 0, positions[pointers], -1) if len(positions) else pointers

@@ -11,7 +11,7 @@ import pyarrow as pa
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.assemble import assemble, output_row_bytes, pairs_of, unmatched_right, unmatched_right_rows
 from juncture.local.asof.late import Execute, fetch
-from juncture.local.asof.search import Algorithm, Found, Prepared, Search, pieces
+from juncture.local.asof.search import Found, Prepared, Search, pieces
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.selection import SomeParts
@@ -46,9 +46,9 @@ def execute(
     join: ResolvedAsof,
     left: Source,
     right: Source,
-    algorithm: Algorithm,
     context: JoinContext,
     *,
+    merges: bool,
     by_number: Execute,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an as-of join, batch by batch, in the order of the left rows.
@@ -59,11 +59,11 @@ def execute(
         The spec, resolved against the two schemas.
     left, right
         The two sides.
-    algorithm
-        ``"probe"`` streams the right side past the sorted left; ``"merge"`` sorts both.
     context
         What the join may use. It holds the left side with its matches, then these with the output; or as much of the
         left side as fits at a time. The right side goes by once for each piece, and is never held.
+    merges
+        Whether to pass over both sides in order, rather than to stream the right side past the sorted left.
     by_number
         The equality join that fetches right rows by their numbers, where there are several pieces.
 
@@ -80,7 +80,7 @@ def execute(
     there are several pieces, all that the output shows is written to disk, once or twice.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
-    search = _search(join, left, right, algorithm, context)
+    search = _search(join, left, right, context, merges=merges)
     output_bytes = left.num_rows * output_row_bytes(join, left, right)
     if left.num_rows * search.row_bytes <= room_bytes and output_bytes <= context.memory.total_bytes * _OUTPUT_SHARE:
         found = search.run(room_bytes)
@@ -88,7 +88,7 @@ def execute(
         context.memory.reserve("matches and output", _OUTPUT_SHARE)
         yield from _in_one_piece(join, left, right, found, context)
         return
-    pointed = _piecewise(join, left, right, algorithm, context, search.row_bytes)
+    pointed = _piecewise(join, left, right, context, search.row_bytes, merges=merges)
     yield from fetch(join, pointed, right, by_number, context)
 
 
@@ -96,9 +96,9 @@ def find(
     join: ResolvedAsof,
     left: Source,
     right: Source,
-    algorithm: Algorithm,
     context: JoinContext,
     *,
+    merges: bool = False,
     count_ties: bool = False,
     seek_nearest: bool = False,
     prepared: Prepared | None = None,
@@ -107,7 +107,7 @@ def find(
 
     Parameters
     ----------
-    join, left, right, algorithm, context
+    join, left, right, context, merges
         As for `execute`. Which rows the join keeps does not matter, except that ``semi`` and ``anti`` need one
         match, whichever.
     count_ties
@@ -124,13 +124,13 @@ def find(
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     search = Search(
-        join, left, right, algorithm, context, count_ties=count_ties, seek_nearest=seek_nearest, prepared=prepared
+        join, left, right, context, merges=merges, count_ties=count_ties, seek_nearest=seek_nearest, prepared=prepared
     )
     return search.run(room_bytes)
 
 
 def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> Matches:
-    """Return the pairs of rows that match, found by ``"probe"``.
+    """Return the pairs of rows that match.
 
     Parameters
     ----------
@@ -142,15 +142,15 @@ def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext)
     DataError
         As `execute` does.
     """
-    pointers = find(join, left, right, "probe", context).pointers
+    pointers = find(join, left, right, context).pointers
     left_rows, here = pairs_of(pointers, keep_unmatched=False)
     assert left_rows is not None
     return Matches(left_rows, pointers[here])
 
 
-def _search(join: ResolvedAsof, left: Source, right: Source, algorithm: Algorithm, context: JoinContext) -> Search:
+def _search(join: ResolvedAsof, left: Source, right: Source, context: JoinContext, *, merges: bool) -> Search:
     shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
-    return Search(join, left, right, algorithm, context, keep_codes=shows_on)
+    return Search(join, left, right, context, merges=merges, keep_codes=shows_on)
 
 
 def _in_one_piece(
@@ -165,7 +165,7 @@ def _in_one_piece(
 
 
 def _piecewise(
-    join: ResolvedAsof, left: Source, right: Source, algorithm: Algorithm, context: JoinContext, row_bytes: int
+    join: ResolvedAsof, left: Source, right: Source, context: JoinContext, row_bytes: int, *, merges: bool
 ) -> Iterator[tuple[Source, Ints]]:
     """Yield pieces of the left side with the right row numbers of their matches."""
     context = context.streaming(UNDER_WAY_SHARE)
@@ -174,7 +174,7 @@ def _piecewise(
     left = in_small_parts(left, join.needed("left"), max(1, room_bytes // row_bytes), context.spill)
     for piece in pieces(left, row_bytes, room_bytes):
         ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
-        search = Search(join, ours, right, algorithm, context, first_row=first)
+        search = Search(join, ours, right, context, merges=merges, first_row=first)
         yield ours, search.run(room_bytes).pointers
     # The join that fetches right rows reserves memory of its own.
     context.memory.release()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,7 @@ from juncture.spec.equi import Equi, ResolvedEqui
 from juncture.spec.resolved import ROW_NUMBERS
 from juncture.spec.schema import OutputColumn
 
-Execute = Callable[[ResolvedEqui, Source, Source, Any, JoinContext], Iterator[pa.RecordBatch]]
+Execute = Callable[[ResolvedEqui, Source, Source, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of an equality join."""
 
 
@@ -74,7 +73,7 @@ def fetch(
         nulls_equal=False,
     )
     numbered = NumberedSource(right, theirs, 0)
-    yield from by_number(equality, pointed, numbered, "grace", context)
+    yield from by_number(equality, pointed, numbered, context)
 
 
 def _pointed(left: Source, pointers: Ints, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

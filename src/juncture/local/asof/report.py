@@ -51,7 +51,7 @@ class RowMatches:
         """
         ties = "greatest" if count_ties or join.spec.ties == "error" else join.spec.ties
         plainest = replace(join, how="left", spec=replace(join.spec, how="left", matches=1, ties=ties))
-        found = find(plainest, left, right, "probe", context, count_ties=count_ties, seek_nearest=True)
+        found = find(plainest, left, right, context, count_ties=count_ties, seek_nearest=True)
         assert found.nearest is not None
         pointers = found.pointers[:, 0]
         keys = CodedKeys.of(join, left, context)

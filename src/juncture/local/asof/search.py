@@ -36,8 +36,6 @@ from juncture.spec.asof import ResolvedAsof
 
 _log = logging.getLogger(__name__)
 
-Algorithm = Literal["probe", "merge"]
-
 Prepared = Callable[[], Left]
 """Returns the left side, read and sorted before."""
 
@@ -106,10 +104,10 @@ class Search:
     ----------
     join, left, right
         The join and its two sides.
-    algorithm
-        How to search.
     context
         What the join may use.
+    merges
+        Whether to pass over both sides in order, or to hold the right side at once where that cannot be.
     count_ties
         Whether to count ties instead of breaking them.
     seek_nearest
@@ -127,9 +125,9 @@ class Search:
         join: ResolvedAsof,
         left: Source,
         right: Source,
-        algorithm: Algorithm,
         context: JoinContext,
         *,
+        merges: bool = False,
         count_ties: bool = False,
         seek_nearest: bool = False,
         keep_codes: bool = False,
@@ -139,7 +137,7 @@ class Search:
         self._join = join
         self._left = left
         self._right = right
-        self._is_merge = algorithm == "merge"
+        self._is_merge = merges
         self._context = context
         self._first_row = first_row
         self._prepared = prepared

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.columnar.hashes import KeyHashes
-from juncture.local.equi.in_memory import held_bytes, key_types, stream_blockwise, stream_held
+from juncture.local.equi.in_memory import held_bytes, key_types, merged, stream_blockwise, stream_held
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.row_ids import NumberedJoin
@@ -62,7 +62,7 @@ class ExternalMergeJoin:
         advance, done, quiet = self._context.progress.of("windows"), 0, self._context.quiet()
         for left, right in self._windows():
             if held_bytes(right) <= self._room:
-                yield from stream_held(join, left, right, "sort_merge", quiet)
+                yield from stream_held(join, left, right, merged, quiet)
             else:
                 yield from stream_blockwise(self._numbered, left, right, self._room, quiet)
             done += left.num_rows

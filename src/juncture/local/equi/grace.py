@@ -16,6 +16,7 @@ from juncture.columnar.arrays import array_of, raw_values, rows_of
 from juncture.columnar.hashes import KeyHashes
 from juncture.kernels.hash import hash_integers
 from juncture.local.equi.in_memory import (
+    hashed,
     held_bytes,
     key_types,
     looks_for_keys_only,
@@ -96,13 +97,13 @@ class GraceJoin:
     def _in_memory(self, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch] | None:
         """Return the rows of a join if a side fits in memory; None if neither does."""
         if held_bytes(right) <= self._room:
-            return stream_held(self._numbered.join, left, right, "hash", context)
+            return stream_held(self._numbered.join, left, right, hashed, context)
         if held_bytes(left) > self._room:
             return None
         if can_swap(self._numbered.join):
             return stream_swapped(self._numbered.join, left, right, context)
         if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
-            return stream_held(self._numbered.join, left, right, "hash", context)
+            return stream_held(self._numbered.join, left, right, hashed, context)
         return None
 
     def _cut(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal
 
 import pyarrow as pa
 
@@ -35,7 +34,8 @@ from juncture.runtime.take import worth_coding
 from juncture.runtime.zone_maps import ends_of_column
 from juncture.spec.equi import ResolvedEqui
 
-Method = Literal["hash", "parallel_hash", "sort_merge"]
+Search = Callable[[ResolvedEqui, Source, Source, JoinContext], tuple[Prober, Payload]]
+"""Reads the right side, or what of it can match, and returns what finds its rows: `hashed` or `merged`."""
 
 _PARTITIONS_PER_THREAD = 4
 
@@ -44,7 +44,7 @@ def stream_held(
     join: ResolvedEqui,
     left: Source,
     right: Source,
-    method: Method,
+    search: Search,
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
@@ -53,17 +53,12 @@ def stream_held(
     ----------
     join, left, right
         The join and its two sides.
-    method
-        How keys are found: in one table, in one for each partition of the keys, or by sorting.
+    search
+        How keys are found.
     context
         What the join may use.
     """
-    if method == "sort_merge":
-        prober, payload = _sorted(join, left, right, context)
-    elif left.num_rows < right.num_rows:
-        prober, payload = _by_left_keys(join, left, right, method, context)
-    else:
-        prober, payload = _by_right_keys(join, left, right, method, context)
+    prober, payload = search(join, left, right, context)
     context.threads.release_unused()
     yield from stream(join, left, prober, payload, context)
 
@@ -92,7 +87,7 @@ def stream_blockwise(
     """
 
     def run(join: ResolvedEqui, left: Source, block: Source) -> Iterator[pa.RecordBatch]:
-        return stream_held(join, left, block, "hash", context)
+        return stream_held(join, left, block, hashed, context)
 
     rows_most = max(1, int(block_bytes * right.num_rows / max(held_bytes(right), 1)))
     return join_blockwise(numbered, left, ((left, block) for block in blocks_of(right, rows_most)), run)
@@ -111,12 +106,20 @@ def looks_for_keys_only(join: ResolvedEqui) -> bool:
     return join.how in ("semi", "anti") and join.predicate is None
 
 
+def hashed(
+    join: ResolvedEqui, left: Source, right: Source, context: JoinContext, *, partitioned: bool = False
+) -> tuple[Prober, Payload]:
+    """Hold the right rows by a table of the keys of the smaller side, or one for each partition of its keys."""
+    by_keys = _by_left_keys if left.num_rows < right.num_rows else _by_right_keys
+    return by_keys(join, left, right, partitioned, context)
+
+
 def _by_right_keys(
-    join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
+    join: ResolvedEqui, left: Source, right: Source, partitioned: bool, context: JoinContext
 ) -> tuple[Prober, Payload]:
     """Make a table of the right keys, and hold all right rows."""
     ours, theirs = key_types(join)
-    keys = _empty_table(join, right, join.right_by, (theirs, ours), method, context)
+    keys = _empty_table(join, right, join.right_by, (theirs, ours), partitioned, context)
     holder = Holder(right, _held_columns(join))
     groups = read_right(right, join.right_by, keys, context, holder=holder)
     payload = holder.finish()
@@ -124,10 +127,10 @@ def _by_right_keys(
 
 
 def _by_left_keys(
-    join: ResolvedEqui, left: Source, right: Source, method: Method, context: JoinContext
+    join: ResolvedEqui, left: Source, right: Source, partitioned: bool, context: JoinContext
 ) -> tuple[Prober, Payload]:
     """Make a table of the left keys, and hold the right rows that have one of them."""
-    keys = _empty_table(join, left, join.left_by, key_types(join), method, context)
+    keys = _empty_table(join, left, join.left_by, key_types(join), partitioned, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
     whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
     is_clustered = not whole and not presence and "right" not in join.numbered
@@ -139,7 +142,7 @@ def _by_left_keys(
     return _prober(join, left, groups, spans_by_code(groups, keys), payload), payload
 
 
-def _sorted(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Prober, Payload]:
+def merged(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Prober, Payload]:
     """Sort the right rows, and hold them."""
     ours, theirs = key_types(join)
     codes = SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
@@ -154,7 +157,7 @@ def _empty_table(
     source: Source,
     names: Sequence[str],
     types: tuple[list[pa.DataType], list[pa.DataType]],
-    method: Method,
+    partitioned: bool,
     context: JoinContext,
 ) -> Keys:
     """Return a table for the keys of a source, whose types come first."""
@@ -162,7 +165,7 @@ def _empty_table(
         dense = DenseKeys.of(types[0][0], types[1][0], ends_of_column(source, names[0]), source.num_rows)
         if dense is not None:
             return dense
-    if method == "parallel_hash":
+    if partitioned:
         partitions = _PARTITIONS_PER_THREAD * context.threads.count
         return PartitionedKeys(*types, nulls_equal=join.nulls_equal, partitions=partitions)
     return KeyCodes(*types, nulls_equal=join.nulls_equal)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
 from juncture.local.equi.external_sort_merge import ExternalMergeJoin
 from juncture.local.equi.grace import GraceJoin
-from juncture.local.equi.in_memory import held_bytes, stream_held
+from juncture.local.equi.in_memory import Search, hashed, held_bytes, stream_held
 from juncture.local.equi.late import LateColumns
 from juncture.local.equi.prune import within_keys
 from juncture.local.equi.swapped import can_swap, stream_unordered
@@ -32,11 +31,9 @@ _ORDER_SHARE = 1 / 12
 _UNORDERED_SHARE = _LEFT_SHARE + _ORDER_SHARE
 """For a side that is held, where no rows need be brought into order."""
 
-EquiAlgorithm = Literal["hash", "parallel_hash", "grace", "sort_merge", "external_sort_merge"]
-
 
 def execute(
-    join: ResolvedEqui, left: Source, right: Source, algorithm: EquiAlgorithm, context: JoinContext
+    join: ResolvedEqui, left: Source, right: Source, context: JoinContext, *, search: Search, swaps: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an equality join, batch by batch, in the order of the left rows if the context requires it.
 
@@ -45,14 +42,15 @@ def execute(
     join
         The spec, resolved against the two schemas.
     left, right
-        The two sides.
-    algorithm
-        ``"hash"`` makes a table of the keys of the smaller side; ``"parallel_hash"`` one for each partition of them, so
-        that all threads make tables at once; ``"sort_merge"`` sorts the right side, and the left one batch by batch,
-        and walks through both. All three hold the right rows that can match. ``"grace"`` cuts both sides by the hash of
-        the key into pieces on disk and joins these one by one; ``"external_sort_merge"`` sorts both sides on disk.
+        The two sides. The right rows that can match are held.
     context
-        What the join may use. The first three hold what they have to.
+        What the join may use.
+    search
+        How keys are found: `hashed` makes a table of the keys of the smaller side, or one for each partition of them,
+        so that all threads make tables at once; `merged` sorts the right side, and the left one batch by batch, and
+        walks through both.
+    swaps
+        Whether a smaller left side may be held instead, where the rows need no order.
 
     Raises
     ------
@@ -60,28 +58,74 @@ def execute(
         If a side has more rows than the algorithm can number.
     DataError
         If a file cannot be read.
-    StateError
-        If there is no room to spill.
 
     Notes
     -----
-    Time O(L + R) and the output; for the sorting ones O(L log L + R log R). The first three hold the shown columns of
-    the right rows that can match, 4 bytes more of each, and the distinct keys; the others what they are allowed to, and
-    they write both sides to disk, where these exceed it, and the output too, which is put in the order of the left rows
-    there. Rows of one key that do not fit in memory on either side are joined block by block. Row groups of the larger
-    side are not read where, by the footer, no key of the smaller one can be.
+    Time O(L + R) and the output; by sorting O(L log L + R log R). Holds the shown columns of the right rows that can
+    match, 4 bytes more of each, and the distinct keys. Row groups of the larger side are not read where, by the footer,
+    no key of the smaller one can be.
     """
-    on_disk = algorithm in ("grace", "external_sort_merge")
-    context = context.streaming(_PIECE_SHARE if on_disk else UNDER_WAY_SHARE)
+    context = context.streaming(UNDER_WAY_SHARE)
     left, right = within_keys(join, left, right, context)
-    if algorithm == "grace" and not context.in_order and (rows := _unordered(join, left, right, context)) is not None:
-        yield from rows
-    elif algorithm == "grace" or algorithm == "external_sort_merge":
-        yield from _on_disk(NumberedJoin.of(join, left, right), algorithm, context)
-    elif not context.in_order and algorithm != "sort_merge" and left.num_rows < right.num_rows and can_swap(join):
+    if swaps and not context.in_order and left.num_rows < right.num_rows and can_swap(join):
         yield from stream_unordered(join, left, right, context)
     else:
-        yield from stream_held(join, left, right, algorithm, context)
+        yield from stream_held(join, left, right, search, context)
+
+
+def execute_grace(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an equality join as `execute` does, with no more memory than the context allows.
+
+    Both sides are cut by the hash of the key into pieces on disk, which are joined one by one. Where rows need no order
+    and a side fits in memory past which the other can stream, it is held instead.
+
+    Parameters
+    ----------
+    join, left, right, context
+        As for `execute`.
+
+    Raises
+    ------
+    DataError, StateError
+        If a file cannot be read, or there is no room to spill.
+
+    Notes
+    -----
+    Both sides are written to disk, where these exceed the memory, and the output too, which is put in the order of the
+    left rows there. Rows of one key that do not fit in memory on either side are joined block by block.
+    """
+    context = context.streaming(_PIECE_SHARE)
+    left, right = within_keys(join, left, right, context)
+    if not context.in_order and (rows := _unordered(join, left, right, context)) is not None:
+        yield from rows
+        return
+    numbered, late = NumberedJoin.of(join, left, right), None
+    room = int(context.memory.total_bytes * _LEFT_SHARE)
+    fits = held_bytes(numbered.left) <= room < held_bytes(numbered.right)
+    if fits and context.in_order and can_swap(numbered.join):
+        context.memory.reserve("left rows", _LEFT_SHARE)
+        late = LateColumns(numbered, context)
+    yield from _in_pieces(numbered, GraceJoin, context, late)
+
+
+def execute_external_sort_merge(
+    join: ResolvedEqui, left: Source, right: Source, context: JoinContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of an equality join as `execute_grace` does, but sort both sides on disk.
+
+    Parameters
+    ----------
+    join, left, right, context
+        As for `execute`.
+
+    Raises
+    ------
+    DataError, StateError
+        As `execute_grace` does.
+    """
+    context = context.streaming(_PIECE_SHARE)
+    left, right = within_keys(join, left, right, context)
+    yield from _in_pieces(NumberedJoin.of(join, left, right), ExternalMergeJoin, context)
 
 
 def _unordered(
@@ -90,27 +134,23 @@ def _unordered(
     """Return the rows of a join in any order, if a side fits in memory past which the other can stream."""
     room = int(context.memory.total_bytes * _UNORDERED_SHARE)
     if held_bytes(right) <= room:
-        return stream_held(join, left, right, "hash", context)
+        return stream_held(join, left, right, hashed, context)
     if can_swap(join) and held_bytes(left) <= room:
         return stream_unordered(join, left, right, context)
     return None
 
 
-def _on_disk(
-    numbered: NumberedJoin[ResolvedEqui], algorithm: EquiAlgorithm, context: JoinContext
+def _in_pieces(
+    numbered: NumberedJoin[ResolvedEqui],
+    join_pieces: Callable[[NumberedJoin[ResolvedEqui], JoinContext], GraceJoin | ExternalMergeJoin],
+    context: JoinContext,
+    late: LateColumns | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join that is done in pieces, put in order."""
-    late, share, memory = None, _PIECE_SHARE, context.memory
-    room = int(memory.total_bytes * _LEFT_SHARE)
-    fits = (
-        context.in_order and can_swap(numbered.join) and held_bytes(numbered.left) <= room < held_bytes(numbered.right)
-    )
-    if algorithm == "grace" and fits:
-        memory.reserve("left rows", _LEFT_SHARE)
-        late, share = LateColumns(numbered, context), _LEFT_SHARE
-        numbered = late.narrow
-    pieces = context.within(memory.reserve("pieces of both sides", share))
-    work = (GraceJoin if algorithm == "grace" else ExternalMergeJoin)(numbered, pieces)
+    """Yield the rows of a join that is done in pieces, put in order; left columns may come late."""
+    memory = context.memory
+    numbered = numbered if late is None else late.narrow
+    share = _PIECE_SHARE if late is None else _LEFT_SHARE
+    work = join_pieces(numbered, context.within(memory.reserve("pieces of both sides", share)))
     if not context.in_order:
         for batch in work.rows():
             yield from numbered.finished(batch)

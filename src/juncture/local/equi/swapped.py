@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated
-from juncture.local.equi.in_memory import stream_held
+from juncture.local.equi.in_memory import hashed, stream_held
 from juncture.runtime.context import JoinContext
 from juncture.runtime.progress import Progress
 from juncture.runtime.row_ids import NumberedJoin
@@ -98,7 +98,7 @@ def _stream(join: ResolvedEqui, left: Source, right: Source, context: JoinContex
         output=tuple(replace(column, side=_OTHER[column.side]) for column in join.output),
         numbered=tuple(_OTHER[side] for side in join.numbered),
     )
-    return stream_held(other, right, left, "hash", replace(context, progress=Progress(report)))
+    return stream_held(other, right, left, hashed, replace(context, progress=Progress(report)))
 
 
 def _with_streaming_keys(join: ResolvedEqui) -> ResolvedEqui:

@@ -9,8 +9,8 @@ pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -35,11 +35,43 @@ from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 
-InequalityAlgorithm = Literal["binary_search", "interval_tree", "block_nested_loop", "nested_loop", "external_merge"]
+
+@dataclass(frozen=True)
+class Method:
+    """How right rows that are held in memory are searched.
+
+    Attributes
+    ----------
+    used
+        Returns what is looked at of a condition that a predicate says in full; of others there is no less.
+    nested
+        Whether to compare all pairs.
+    blocks
+        Whether to skip pairs of blocks by the bounds of their columns.
+    """
+
+    used: Callable[[JoinCondition], JoinCondition]
+    nested: bool = False
+    blocks: bool = False
+
+    def condition(self, condition: JoinCondition) -> JoinCondition:
+        """Return what is looked at of a condition."""
+        return condition if condition.predicate is None else self.used(condition)
+
+
+def _unbounded(condition: JoinCondition) -> JoinCondition:
+    assert condition.predicate is not None
+    return condition.unbounded(sorting_value(columns(condition.predicate)))
+
+
+BINARY_SEARCH = Method(lambda condition: condition.only_first())
+INTERVAL_TREE = Method(lambda condition: condition)
+BLOCK_NESTED_LOOP = Method(_unbounded, blocks=True)
+NESTED_LOOP = Method(_unbounded, nested=True)
 
 
 def execute(
-    join: ResolvedInequality, left: Source, right: Source, algorithm: InequalityAlgorithm, context: JoinContext
+    join: ResolvedInequality, left: Source, right: Source, context: JoinContext, *, method: Method | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
 
@@ -48,23 +80,20 @@ def execute(
     join
         The spec, resolved against the two schemas.
     left, right
-        The two sides.
-    algorithm
-        ``"binary_search"`` sorts the right side by the equal keys and one bounded value; ``"interval_tree"`` also uses
-        a second bounded value; ``"block_nested_loop"`` skips pairs of blocks by the bounds of their columns;
-        ``"nested_loop"`` compares all pairs, as a reference; ``"external_merge"`` sorts both sides on disk, by a band
-        or by the hash of the equal keys, and holds the right one block by block.
+        The two sides. The right one is held, whatever it takes.
     context
-        What the join may use. All but ``"external_merge"`` hold the right side, whatever it takes.
+        What the join may use.
+    method
+        `BINARY_SEARCH` sorts the right side by the equal keys and one bounded value; `INTERVAL_TREE` also uses a second
+        bounded value; `BLOCK_NESTED_LOOP` skips pairs of blocks; `NESTED_LOOP` compares all pairs, as a reference. By
+        default, the one that suits the condition.
 
     Raises
     ------
     DataError
         If an interval starts after its end, or a file cannot be read.
     PlanError
-        If the right side has too many rows, or ``"external_merge"`` cannot hold those that one left row aggregates.
-    StateError
-        If there is no room to spill.
+        If the right side has too many rows.
 
     Notes
     -----
@@ -72,54 +101,62 @@ def execute(
     Holds 12 bytes of each right row (48 while it sorts them), 9 more with a second value, and the right columns that
     the output shows or the predicate reads, beside a few batches. Row groups of the right side that no window of
     constant ends reaches are not read. Columns of intervals of the left side are read twice, so that wrong ones are
-    found before anything is yielded. On disk both sides are written once, and those left rows again that reach several
-    blocks; the output is put in the order of the left rows there.
+    found before anything is yielded.
     """
     right = within_reach(join, left, right, context)
-    if algorithm == "external_merge":
-        in_memory = partial(_in_memory, algorithm=_of_pieces(join))
-        return stream_merged(join, left, right, _key_ranges, in_memory, context)
-    return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), algorithm=algorithm)
+    return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), method=method or _method_of(join))
+
+
+def execute_on_disk(
+    join: ResolvedInequality, left: Source, right: Source, context: JoinContext
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose right side does not fit in memory.
+
+    Both sides are sorted on disk, by a band or by the hash of the equal keys, and the right one is held block by block.
+
+    Parameters
+    ----------
+    join, left, right, context
+        As for `execute`.
+
+    Raises
+    ------
+    DataError, PlanError
+        As `execute` does; or if it cannot hold the right rows that one left row aggregates.
+    StateError
+        If there is no room to spill.
+
+    Notes
+    -----
+    Both sides are written once, and those left rows again that reach several blocks; the output is put in the order of
+    the left rows on disk, too.
+    """
+    right = within_reach(join, left, right, context)
+    return stream_merged(join, left, right, _key_ranges, partial(_in_memory, method=_method_of(join)), context)
 
 
 def _in_memory(
-    join: ResolvedInequality,
-    left: Source,
-    right: Source,
-    context: JoinContext,
-    *,
-    algorithm: InequalityAlgorithm,
+    join: ResolvedInequality, left: Source, right: Source, context: JoinContext, *, method: Method
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose right side is held."""
-    used = _used(join.condition, algorithm)
+    used = method.condition(join.condition)
     looked_at = aggregate_columns(join) + (() if used.exact else join.compared("right"))
     return run(
-        join, left, right, _prepared(join, used, left, right, algorithm), context,
+        join, left, right, _prepared(join, used, left, right, method), context,
         checked=looked_at, emit=partial(stream_aggregates, join, right) if join.aggregates else None,
     )  # fmt: skip
 
 
-def _used(condition: JoinCondition, algorithm: InequalityAlgorithm) -> JoinCondition:
-    """Return what an algorithm looks at of a condition that a predicate says in full; of others there is no less."""
-    if condition.predicate is None:
-        return condition
-    if algorithm in ("block_nested_loop", "nested_loop"):
-        return condition.unbounded(sorting_value(columns(condition.predicate)))
-    return condition.only_first() if algorithm == "binary_search" else condition
-
-
-def _of_pieces(join: ResolvedInequality) -> InequalityAlgorithm:
-    """Return what joins pieces in memory."""
+def _method_of(join: ResolvedInequality) -> Method:
+    """Return the method that suits the condition of a join."""
     condition = join.condition
     if condition.second is not None:
-        return "interval_tree"
+        return INTERVAL_TREE
     has_order = condition.equalities or join.left_by or condition.first is not None or condition.predicate is None
-    return "binary_search" if has_order else "block_nested_loop"
+    return BINARY_SEARCH if has_order else BLOCK_NESTED_LOOP
 
 
-def _prepared(
-    join: ResolvedInequality, used: JoinCondition, left: Source, right: Source, algorithm: InequalityAlgorithm
-) -> Prepare:
+def _prepared(join: ResolvedInequality, used: JoinCondition, left: Source, right: Source, method: Method) -> Prepare:
     """Return what checks the intervals, and reads the right side."""
 
     def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], Prober]:
@@ -134,7 +171,7 @@ def _prepared(
         def make(payload: Payload) -> Prober:
             node = None if used.exact else used.predicate
             check = None if node is None else checking(node, payload, index.rows_at)
-            if algorithm == "block_nested_loop":
+            if method.blocks:
                 assert node is not None
                 assert check is not None
                 return BlockProber(node, index, payload, join.compared("left"), check)
@@ -144,7 +181,7 @@ def _prepared(
                 join.left_by,
                 coded.probe_keys,
                 by_row=used.predicate is not None,
-                nested=algorithm == "nested_loop",
+                nested=method.nested,
                 check=check,
                 windows={name: coded.in_window(name).probe_keys for name in join.window_names},
             )

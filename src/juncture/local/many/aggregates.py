@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from juncture.local.inequality.aggregate import aggregate_columns, folds_of, tie
 from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.index import read_sorted_index
 from juncture.local.inequality.prune import within_reach
-from juncture.local.kinds import EXECUTORS
+from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
 from juncture.local.output.payload import Holder
 from juncture.ordered.ends import GREATEST, LEAST, TooWideError
@@ -31,14 +32,6 @@ Aggregated = tuple[Mask | None, pa.Table]
 
 _MATCHES = Aggregate("matches", None, "count", pa.int64())
 _SLICE_LEAST = 1 << 16
-
-
-def has_own_order(join: Any, algorithm: str) -> bool:
-    """Return whether rows of the spine query spans, which is fastest in the order of keys and time."""
-    if not isinstance(join, ResolvedRange) or algorithm != "binary_search":
-        return False
-    condition = join.condition
-    return condition.predicate is None and condition.second is None and not condition.equalities
 
 
 def aggregated(
@@ -78,13 +71,21 @@ def aggregated(
     counts = tuple(replace(_MATCHES, name=f"{_MATCHES.name}{i}", window=name) for i, name in enumerate(windows))
     counts = counts if marks_matches or not join.aggregates else ()
     join = replace(join, output=(), aggregates=(*join.aggregates, *counts))
-    if has_own_order(join, algorithm):
+    in_order = _IN_ORDER.get(algorithm)
+    if in_order is not None and _has_own_order(join):
         try:
-            return _split(_in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)), len(counts))
+            return _split(in_order(join, spine, left, right, context.streaming(UNDER_WAY_SHARE)), len(counts))
         except TooWideError:
             pass
-    batches = list(EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context))
+    batches = list(execute(join, left, right, algorithm, context))
     return _split(pa.Table.from_batches(batches, join.output_schema), len(counts))
+
+
+def _has_own_order(join: ResolvedInequality) -> bool:
+    """Return whether rows of the spine query spans, which is fastest in the order of keys and time."""
+    condition = join.condition
+    is_range = isinstance(join, ResolvedRange) and condition.predicate is None
+    return is_range and condition.second is None and not condition.equalities
 
 
 def _split(table: pa.Table, counts: int) -> Aggregated:
@@ -189,3 +190,7 @@ def _in_order_of_rows(
         return pa.chunked_array([pa.concat_arrays(chunks).take(places)], schema.field(number).type)
 
     return pa.Table.from_arrays(list(context.threads.map(column, range(len(schema)))), schema=schema)
+
+
+_IN_ORDER: Mapping[str, Callable[[Any, Spine, Source, Source, JoinContext], pa.Table]] = {"binary_search": _in_order}
+"""The algorithms whose spans are found faster in the order of keys and time than in that of the spine."""

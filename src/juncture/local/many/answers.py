@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints, Mask
+from juncture.local.kinds import RUNNERS
 from juncture.local.many.aggregates import aggregated
 from juncture.local.many.pointers import asof_pointers, equal_pointers, lookup_pointers
 from juncture.local.many.spine import Spine
@@ -18,14 +21,24 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import gather
 from juncture.runtime.working_types import given_back, working
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.asof import ResolvedAsof
+from juncture.spec.asof import Asof
 from juncture.spec.condition import ResolvedInequality
-from juncture.spec.equi import ResolvedEqui
+from juncture.spec.equi import Equi
 from juncture.spec.many import ResolvedTable
 from juncture.spec.resolved import Resolved
 
 LOOKUP = "lookup"
 """The algorithm that looks up the keys of right rows among those of the spine."""
+
+
+Finder = Callable[[Any, ResolvedTable, Spine, Source, Source, JoinContext], Ints]
+"""Returns the right row of each row of the spine, in working types; -1 where there is none."""
+
+FINDERS: Mapping[type, Mapping[str, Finder]] = {
+    Asof: {"probe": partial(asof_pointers, merges=False), "merge": partial(asof_pointers, merges=True)},
+    Equi: {LOOKUP: lookup_pointers, **{name: partial(equal_pointers, run=run) for name, run in RUNNERS[Equi].items()}},
+}
+"""What finds rows under each algorithm, for the kinds of join that find at most one."""
 
 
 @dataclass(frozen=True)
@@ -95,25 +108,8 @@ def answer(
             join, spine, left, right, algorithm, context, marks_matches=marks_matches or table.drops_unmatched
         )
         return Answer(join, right, matched, None, columns)
-    pointers = _pointers(join, table, algorithm, spine, left, right, context)
+    pointers = FINDERS[join.spec.joined_as][algorithm](join, table, spine, left, right, context)
     return Answer(join, right, pointers >= 0, pointers, None)
-
-
-def _pointers(
-    join: Resolved,
-    table: ResolvedTable,
-    algorithm: Any,
-    spine: Spine,
-    left: Source,
-    right: Source,
-    context: JoinContext,
-) -> Ints:
-    if isinstance(join, ResolvedAsof):
-        return asof_pointers(join, spine, left, right, algorithm, context)
-    assert isinstance(join, ResolvedEqui)
-    if algorithm == LOOKUP:
-        return lookup_pointers(join, table.duplicates, spine, left, right, context)
-    return equal_pointers(join, table.duplicates, left, right, algorithm, context)
 
 
 def columns_of(

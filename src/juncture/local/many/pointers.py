@@ -11,9 +11,7 @@ from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof import join as asof
-from juncture.local.asof.search import Algorithm
-from juncture.local.equi import join as equi
-from juncture.local.equi.join import EquiAlgorithm
+from juncture.local.kinds import Runner
 from juncture.local.many.spine import Spine
 from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
@@ -22,20 +20,27 @@ from juncture.runtime.sources import Source
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
-from juncture.spec.many import Duplicates
+from juncture.spec.many import ResolvedTable
 
 NOWHERE = -1
 """The right row of a row of the spine without a match."""
 
 
 def asof_pointers(
-    join: ResolvedAsof, spine: Spine, left: Source, right: Source, algorithm: Algorithm, context: JoinContext
+    join: ResolvedAsof,
+    _table: ResolvedTable,
+    spine: Spine,
+    left: Source,
+    right: Source,
+    context: JoinContext,
+    *,
+    merges: bool,
 ) -> Ints:
     """Return the right row that each row of the spine takes in an as-of join.
 
     Parameters
     ----------
-    join, left, right, algorithm, context
+    join, left, right, context, merges
         As for `juncture.local.asof.join.find`.
     spine
         What is known of the left side.
@@ -47,12 +52,12 @@ def asof_pointers(
     """
     has_own_limits = join.tolerance is not None and join.tolerance.column is not None
     prepared = None if has_own_limits else lambda: spine.asof_left(join, left)
-    pointers: Ints = asof.find(join, left, right, algorithm, context, prepared=prepared).pointers[:, 0]
+    pointers: Ints = asof.find(join, left, right, context, merges=merges, prepared=prepared).pointers[:, 0]
     return pointers
 
 
 def lookup_pointers(
-    join: ResolvedEqui, duplicates: Duplicates, spine: Spine, left: Source, right: Source, context: JoinContext
+    join: ResolvedEqui, table: ResolvedTable, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> Ints:
     """Return the right row whose key each row of the spine has.
 
@@ -60,7 +65,7 @@ def lookup_pointers(
     ----------
     join, left, right
         An equality join without a further condition, and its sides.
-    duplicates
+    table
         What to do with several rows of a key.
     spine, context
         As for `asof_pointers`.
@@ -85,7 +90,7 @@ def lookup_pointers(
     spine_rows = np.bincount(coded.codes[coded.codes != EMPTY], minlength=count)
     repeated = (times > 1) & (spine_rows > 0)
     if repeated.any():
-        if duplicates == "error":
+        if table.duplicates == "error":
             row = int(np.flatnonzero((coded.codes != EMPTY) & repeated[coded.codes])[0])
             raise _several(join, left, row, context)
         for rows, codes in _known(join, spine, left, right, context):
@@ -121,20 +126,22 @@ def _known(
 
 def equal_pointers(
     join: ResolvedEqui,
-    duplicates: Duplicates,
+    table: ResolvedTable,
+    _spine: Spine,
     left: Source,
     right: Source,
-    algorithm: EquiAlgorithm,
     context: JoinContext,
+    *,
+    run: Runner,
 ) -> Ints:
     """Return the right row that matches each row of the spine, in an equality join that has a further condition.
 
     Parameters
     ----------
-    join, left, right, duplicates, context
+    join, table, left, right, context
         As for `lookup_pointers`.
-    algorithm
-        How to join.
+    run
+        Runs the join.
 
     Raises
     ------
@@ -142,14 +149,14 @@ def equal_pointers(
         As `lookup_pointers` does.
     """
     pairs = replace(join, how="inner").row_pairs()
-    rows = pa.Table.from_batches(list(equi.execute(pairs, left, right, algorithm, context)), pairs.output_schema)
+    rows = pa.Table.from_batches(list(run(pairs, left, right, context)), pairs.output_schema)
     ours, theirs = rows.column(0).to_numpy(), rows.column(1).to_numpy()
     times = np.bincount(ours, minlength=left.num_rows)
     repeated = times > 1
     pointers = np.full(left.num_rows, NOWHERE, np.int64)
     pointers[ours] = theirs
     if repeated.any():
-        if duplicates == "error":
+        if table.duplicates == "error":
             raise _several(join, left, int(np.flatnonzero(repeated)[0]), context)
         here = repeated[ours]
         greatest, owners = _greatest(theirs[here], ours[here], join, right, context)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
+from juncture.local import kinds
 from juncture.local.asof.join import match as asof_match
-from juncture.local.kinds import EXECUTORS, planning_input
 from juncture.planner.choose import choose
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
@@ -44,9 +44,9 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     context = context.within(MemoryBudget(context.memory.total_bytes))
     stats = Stats(left=_counted(join, "left", left), right=_counted(join, "right", right))
     resources = Resources(cores=1, memory_bytes=context.memory.total_bytes)
-    algorithm = choose(planning_input(join, stats, resources)).algorithm
+    algorithm = choose(kinds.planning_input(join, stats, resources)).algorithm
     _log.debug("Join of %d left and %d right rows by %s", left.num_rows, right.num_rows, algorithm)
-    for batch in EXECUTORS[join.spec.joined_as](join, left, right, algorithm, context):
+    for batch in kinds.execute(join, left, right, algorithm, context):
         yield pa.Table.from_batches([batch])
 
 
