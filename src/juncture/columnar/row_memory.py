@@ -17,26 +17,14 @@ _NOTHING = np.zeros(0, np.uint8)
 
 @dataclass(frozen=True)
 class ColumnMemory:
-    """The memory of a column, whose first row is `first`.
-
-    Attributes
-    ----------
-    valid
-        Validity bits; empty if no value is null.
-    values
-        The values, or the bytes of texts.
-    width
-        Bytes of a value; 0 for a bit.
-    edges, edge_width
-        Offsets of texts, and the bytes of an offset; empty and 0 for other values.
-    """
+    """The memory of a column, whose first row is `first`."""
 
     first: int
-    valid: Bytes
-    values: Bytes
-    width: int
-    edges: Bytes
-    edge_width: int
+    valid: Bytes  # validity bits; empty if no value is null
+    values: Bytes  # the values, or the bytes of texts
+    width: int  # bytes of a value; 0 for a bit
+    edges: Bytes  # offsets of texts, and the bytes of an offset
+    edge_width: int  # empty and 0 for other values
 
     @classmethod
     def of(cls, array: pa.Array) -> ColumnMemory | None:

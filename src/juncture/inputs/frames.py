@@ -25,20 +25,13 @@ Schemas = tuple[pa.Schema, pa.Schema]
 class Joined:
     """The rows of a join.
 
-    Attributes
-    ----------
-    left
-        Left row numbers; -1 without a left row.
-    right
-        Right row numbers; None if the right table is not a frame of the same library.
-    columns
-        Columns without row numbers, by output name: aggregates, left columns filled from unmatched right rows, and
-        right columns if ``right`` is None.
+    `columns` are those without row numbers, by output name: aggregates, left columns filled from unmatched right rows,
+    and right columns if ``right`` is None.
     """
 
     join: Resolved
-    left: Ints
-    right: Ints | None
+    left: Ints  # left row numbers; -1 without a left row
+    right: Ints | None  # right row numbers; None if the right table is not a frame of the same library
     columns: pa.Table
 
 

@@ -31,27 +31,16 @@ def unchanged(answer: Any) -> Any:
 class Given:
     """An input table as Arrow.
 
-    Attributes
-    ----------
-    number
-        The column with row numbers of a table without other columns, not in `schema`; None if there are others.
-    table, batches
-        The rows: in memory, or a function that yields them.
-    is_stream
-        Whether rows can be read only once.
-    frame
-        The table of a library that selects its own rows.
-    as_given
-        Converts a result, in Arrow or that library's frame, to the input's own type: a lazy table, or a relation.
+    `number` is the column with row numbers of a table without other columns, which is not in `schema`.
     """
 
     schema: pa.Schema
     number: str | None = None
-    table: pa.Table | None = None
-    batches: Callable[[], Iterator[pa.RecordBatch]] | None = None
-    is_stream: bool = False
-    frame: Frame | None = None
-    as_given: Callable[[Any], Any] = unchanged
+    table: pa.Table | None = None  # the rows, in memory
+    batches: Callable[[], Iterator[pa.RecordBatch]] | None = None  # otherwise, yields the rows
+    is_stream: bool = False  # whether rows can be read only once
+    frame: Frame | None = None  # the table of a library that selects its own rows
+    as_given: Callable[[Any], Any] = unchanged  # converts a result to the input's own type: a lazy table, or a relation
 
 
 def read_table(table: Any, side: Side) -> Given:

@@ -65,30 +65,11 @@ def offer(
 ) -> None:
     """Offer right rows to their slots, with one place per slot and no codes.
 
-    Parameters
-    ----------
-    slots, on, rows
-        Slot, value and row of each right row, in any order, up to the position ``end``.
-    low, high
-        Only slots in ``[low, high)`` are touched, so that threads may own ranges of slots.
-    base
-        Added to a row to make its pointer.
-    flip
-        0 if backward, -1 if forward: the value XOR this is the rank.
-    ties_from
-        Stop at this number of ties, at most the length of ``ties``.
-    best
-        In and out: candidates, ``[slot, word]``.
-    ties
-        Out: slot, rank and pointer of rows that tie with the best.
-    rest
-        Out: positions of rows whose slot is out of range.
-    state
-        In and out: the next position, and the numbers of ties and of rest.
-
-    Notes
-    -----
-    One prefetched cache miss per row: about 8 ns if slots come in partitions.
+    ``best`` has the candidates, ``[slot, word]``. Only slots in ``[low, high)`` are touched, so that threads may own
+    ranges of slots; ``rest`` receives the positions of the other rows. A pointer is a row plus ``base``. The value XOR
+    ``flip`` (0 if backward, -1 if forward) is the rank. ``ties`` receives slot, rank and pointer of rows that tie with
+    the best; the loop stops at ``ties_from`` of them. ``state`` is the next position, and the numbers of ties and of
+    rest; rows up to the position ``end`` are offered. About 8 ns per row if slots come in partitions.
     """
     words = best.reshape(-1)
     position, tied, left_over = state[0], state[1], state[2]
@@ -147,18 +128,11 @@ def offer_many(
     rest: CodesOut,
     state: IntsOut,
 ) -> None:
-    """Offer right rows to their slots, as `offer`, with any number of places and codes.
+    """Offer right rows to their slots, as `offer`, with any number of places and codes: ``best[slot, place, word]``.
 
-    Parameters
-    ----------
-    codes
-        Codes that decide between equal ranks, one line for each right row, indexed by ``rows``.
-    decided
-        Whether pointers decide between equal codes. Otherwise rows that compete for the last place are ties.
-    first
-        Whether the smaller pointer then wins, rather than the greater one.
-    best
-        In and out: candidates, ``[slot, place, word]``. Tied rows within the places are unordered unless decided.
+    ``codes`` has a line for each right row, indexed by ``rows``. ``decided`` is whether pointers decide between equal
+    codes, the smaller one winning if ``first``. Otherwise rows that compete for the last place are ties, and tied rows
+    within the places are unordered.
     """
     places, last_word = best.shape[1], best.shape[2] - 1
     position, tied, left_over = state[0], state[1], state[2]
@@ -266,30 +240,17 @@ def choose(
     codes: IntTableOut,
     counts: IntsOut,
 ) -> None:
-    """Write each left row's matches: the candidates at the least distances, within the tolerance.
+    """Write each left row's matches: the candidates at the least distances, within the tolerance. 30 ns per row.
 
-    Parameters
-    ----------
-    on, rows
-        Value and left row of each slot; the row's complement if no distance is within its tolerance.
-    behind, ahead
-        Spread candidates of the backward and the forward direction; without slots if a direction is not used.
-    wanted
-        Most matches. Candidates may have one more place, to detect a tie between the last match and the next row.
-    tolerance, tolerance_step
-        The greatest distance, in the form of `distance_between`: one and step 0, or one for each left row and step 1.
-    later
-        Whether the candidate ahead comes first at equal distance.
-    pointers
-        Out: ``[left row, match]``, best first. Initially `NOWHERE`.
-    codes
-        Out: the codes of the right values in the same shape; empty if not needed.
-    counts
-        In and out: `COUNTERS` counters, added to.
+    ``rows`` has the left row of each slot, or its complement if no distance is within its tolerance. ``behind`` and
+    ``ahead`` are spread candidates; without slots if a direction is not used, and with a place more than the matches
+    ``wanted`` to detect a tie between the last match and the next row. ``tolerance`` is the greatest distance, in the
+    form of `distance_between`: one with ``tolerance_step`` 0, or one for each left row with step 1. ``later`` is
+    whether the candidate ahead comes first at equal distance.
 
-    Notes
-    -----
-    Reads slots in order and writes left rows at random, with prefetched cache lines: 30 ns per row.
+    Out: ``pointers[left row, match]``, best first, initially `NOWHERE`; ``codes`` of the right values in the same
+    shape, or empty if not needed; and `COUNTERS` numbers added to ``counts``. Reads slots in order, and writes left
+    rows at random into prefetched cache lines.
     """
     places_behind = behind.shape[1] if len(behind) > 0 else 0
     places_ahead = ahead.shape[1] if len(ahead) > 0 else 0

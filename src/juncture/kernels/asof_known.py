@@ -117,22 +117,11 @@ def find_known(
 ) -> None:
     """List the best available right rows for each slot. O(log n) for each candidate, regardless of unavailable rows.
 
-    Parameters
-    ----------
-    on, seen, starts
-        Value and seen code of the left slots, and the first slot of each group.
-    first_slot, end_slot, group
-        The range of slots, and the group of the first.
-    right_on, right_starts, pointers
-        The right rows, sorted into the same groups by value, known code and tie order, the winner last.
-    run_ends
-        End of each right row's run of equal values. Read only if forward.
-    tree, levels
-        The known codes of these rows with their minima, and the start of each level.
-    strict
-        Whether equal values do not match.
-    best
-        Out: ``[slot, place, (rank, known, pointer)]``, filled for the whole range. Initially empty.
+    The right rows are sorted into the groups of the left slots by value, known code and tie order, the winner last;
+    ``seen`` has the seen code of each slot, and ``group`` is that of ``first_slot``. ``run_ends`` has the end of each
+    right row's run of equal values, and is read only if forward. ``tree`` has the known codes with their minima, and
+    ``levels`` the start of each level. ``strict`` is whether equal values do not match. Out: ``best[slot, place, (rank,
+    known, pointer)]``, initially empty, is filled for the whole range.
     """
     places = best.shape[1]
     inclusive = forward == strict

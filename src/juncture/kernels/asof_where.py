@@ -32,23 +32,10 @@ def find_spans(
 ) -> None:
     """Find the right rows in the join's direction from each slot, up to its limit.
 
-    Parameters
-    ----------
-    on, starts
-        Value of the left slots, and the first slot of each group.
-    first_slot, end_slot, group
-        The range of slots, and the group of the first.
-    right_on, right_starts
-        The values of the right rows, sorted into the same groups.
-    farthest
-        The farthest value of each slot; empty without limits.
-    strict
-        Whether equal values do not match.
-    spans
-        Out: ``[slot, (first, count)]``: the nearest right row, and the number of rows from there outward.
+    Both sides are sorted into the same groups, and ``group`` is that of ``first_slot``. ``farthest`` has the farthest
+    value of each slot, and is empty without limits; ``strict`` is whether equal values do not match. Out: ``spans[slot,
+    (first, count)]``, the nearest right row and the number of rows from there outward.
 
-    Notes
-    -----
     One pass over the slots, galloping through the right rows; with limits another O(log n) for each slot.
     """
     inclusive = forward == strict

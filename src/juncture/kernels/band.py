@@ -57,19 +57,10 @@ def find_spans(
 ) -> None:
     """Find the positions of each query's group whose value is in the query's range.
 
-    Parameters
-    ----------
-    keys, low, high
-        The queries: a group (negative for none), the least and the greatest value; a reversed range matches nothing.
-    on, starts
-        The sorted groups, with `WINDOW` spare items at the end.
-    groups, index
-        Their index.
-    first, end
-        Out: the span of each query; both 0 if its group is empty or unknown.
+    A query is a group (negative for none), the least and the greatest value; a reversed range matches nothing. ``on``
+    and ``starts`` are the sorted groups, with `WINDOW` spare items at the end, and ``groups`` and ``index`` their
+    index. Out: the span of each query; ``first`` and ``end`` are 0 if its group is empty or unknown.
 
-    Notes
-    -----
     O(log n) for n rows in one bucket. Queries may come in any order: the index entries of a block of queries are read
     together, then the values, so that cache misses overlap. Queries in about the order of the groups rarely miss.
     """

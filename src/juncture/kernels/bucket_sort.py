@@ -64,14 +64,8 @@ def scatter(
 ) -> None:
     """Move rows together by partition, which is ``bucket >> shift``; rows with a negative bucket are dropped.
 
-    Parameters
-    ----------
-    base
-        The pointer of the first row.
-    offsets
-        In and out: first position of each partition in the output, then its end.
-    out_on, out_known, out_buckets, out_pointers
-        Out: value, known code, bucket and pointer of each remaining row.
+    ``base`` is the pointer of the first row, and ``offsets`` has the first position of each partition in the output,
+    then its end. Out: value, known code, bucket and pointer of each remaining row.
     """
     for row in range(len(on)):
         bucket = buckets[row]
@@ -142,22 +136,11 @@ def order_partition(
 ) -> None:
     """Sort the rows of one partition by bucket, value and known code, stably.
 
-    Parameters
-    ----------
-    base
-        Number of rows in the partitions before.
-    low, high
-        The partition's buckets.
-    firsts, group
-        The first bucket of each group, and the first group that starts in the partition.
-    out_on, out_known, out_pointers
-        Out: the sorted rows.
-    out_starts
-        Out: the start of each group that starts in the partition, counted over all partitions.
-    long_buckets
-        Out: start and end, among these rows, of unsorted buckets of more than `LONG` rows, which keep their order.
-    state
-        Out: `STATES` numbers.
+    The partition has the buckets from ``low`` to before ``high``, and ``base`` rows are in partitions before it.
+    ``firsts`` has the first bucket of each group, and ``group`` is the first group that starts in the partition. Out:
+    the sorted rows; ``out_starts``, the start of each group that starts in the partition, counted over all partitions;
+    `STATES` numbers in ``state``; and in ``long_buckets`` the start and end, among these rows, of unsorted buckets of
+    more than `LONG` rows, which keep their order.
     """
     ends = np.zeros(high - low + 1, np.int32)
     for i in range(len(buckets)):

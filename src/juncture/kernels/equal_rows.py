@@ -89,20 +89,11 @@ def find_alike(
 ) -> int:
     """Find the held rows with the key, first code and hash of rows and a positive weight; return the number of pairs.
 
-    Parameters
-    ----------
-    keys, codes, hashes
-        The rows, their keys ascending.
-    remaining
-        Zero for rows to skip.
-    groups, starts, held, held_hashes, held_weights
-        The distinct keys of held rows, ascending; the start of each key's rows, and the end; their codes and hashes,
-        sorted by first code and hash within a group; and their weights.
-    rows, positions
-        Out: pairs of a row and the position of a held row; pairs beyond the capacity are counted but not written.
+    Keys of the rows ascend, and rows with 0 ``remaining`` are skipped. ``groups`` are the distinct keys of held rows,
+    ascending, and ``starts`` the start of each key's rows, and the end; held rows are sorted by first code and hash
+    within a group. Out: pairs of a row and the position of a held row; pairs beyond the capacity are counted but not
+    written.
 
-    Notes
-    -----
     Two binary searches for each row, and a step for each match.
     """
     lines = held.shape[0]
@@ -152,18 +143,9 @@ def share_equal(
 ) -> int:
     """Distribute the weight changes of rows over the held rows that equal them; return the number of changes.
 
-    Parameters
-    ----------
-    rows, positions
-        In: pairs of a row and the position of a held row. Out: those that change.
-    same
-        Which pairs are equal; no held row is equal to two rows.
-    weights, held_weights
-        The weight change of each row, and the weight of each held row.
-    remaining
-        In and out: the part of the change that is not yet assigned.
-    changes
-        Out: the weight change of each held row; no weight becomes negative.
+    ``rows`` and ``positions`` are pairs of a row and the position of a held row, and afterwards those that change;
+    ``same`` is which of them are equal, and no held row is equal to two rows. ``remaining`` is the part of each row's
+    change that is not yet assigned. Out: ``changes``, the weight change of each held row; no weight becomes negative.
     """
     count = 0
     for pair in range(len(same)):
@@ -209,16 +191,9 @@ def keep_equal_values(
 ) -> None:
     """Compare values of rows with others at some positions, and clear ``same`` where they differ.
 
-    Parameters
-    ----------
-    first, valid, values
-        Row ``i`` is the one at ``first + i``: its validity bit (an empty array if all are valid), and its bytes.
-    other_first, other_valid, others, places
-        The other rows, in the same form.
-    width
-        Bytes of a value; 0 for a bit.
-    same
-        In and out: 0 for rows to skip.
+    Row ``i`` is the one at ``first + i``: its validity bit (an empty array if all are valid), and its bytes. ``width``
+    is the bytes of a value, and 0 for a bit. The other rows at ``places`` have the same form. Rows whose ``same`` is 0
+    are skipped.
     """
     for i in range(len(rows)):
         if same[i] == 0:

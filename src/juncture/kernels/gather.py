@@ -10,23 +10,11 @@ from juncture.kernels.compiled import compiled
 
 @compiled
 def count_parts(pointers: Ints, bounds: Ints, firsts: Codes, shift: int, parts: CodesOut, counts: IntsOut) -> None:
-    """Find the part of each pointer, and count the pointers of each part.
+    """Find the part of each pointer (-1 for none), and add the pointers of each part to ``counts``.
 
-    Parameters
-    ----------
-    pointers
-        Row numbers; negative for none.
-    bounds
-        Ascending: part ``p`` has the rows ``bounds[p] <= row < bounds[p + 1]``.
-    firsts, shift
-        The part of each row ``i << shift``, up to one beyond the last row.
-    parts
-        Out: the part of each pointer, -1 for none.
-    counts
-        In and out: pointers of each part, added to.
+    A pointer is a row number, negative for none. Part ``p`` has the rows ``bounds[p] <= row < bounds[p + 1]``, and
+    ``firsts`` has the part of each row ``i << shift``, up to one beyond the last row.
 
-    Notes
-    -----
     One read of ``firsts``, and a binary search where several parts begin between two of its rows.
     """
     for i in range(len(pointers)):

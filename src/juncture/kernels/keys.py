@@ -62,13 +62,8 @@ def _place_of_integer(value: Any, hashed: Any, table: Table, known: Ints) -> Any
 def add_integers(values: Ints, first: int, table: HalvesOut, known: IntsOut, count: int, codes: CodesOut) -> int:
     """Assign a code to each integer from ``first`` on; return where it stopped since the table is full, or the end.
 
-    Parameters
-    ----------
-    known, count
-        The keys of the table by code, with room for its capacity, and their number before. Afterwards it is one more
-        than the greatest code.
-    codes
-        In: `EMPTY` for rows to skip. Out: the codes.
+    ``known`` has the keys of the table by code, with room for its capacity; ``count`` is their number before.
+    Afterwards it is one more than the greatest code. ``codes`` are `EMPTY` for rows to skip.
     """
     most = len(table) // 4
     hashes = np.empty(BLOCK, np.uint64)
@@ -262,14 +257,8 @@ def add_bytes(
 ) -> int:
     """Assign a code to each byte string from ``first`` on; return where it stopped, or the end.
 
-    It stops when the table is full, or ``known`` has no room.
-
-    Parameters
-    ----------
-    known_words, known_offsets, known
-        The keys of the table by code: two words of each, and the bytes of long keys.
-    codes
-        In: `EMPTY` for rows to skip. Out: the codes.
+    It stops when the table is full, or ``known`` has no room. The keys of the table by code are two words of each
+    (``known_words``) and the bytes of long keys (``known``). ``codes`` are `EMPTY` for rows to skip.
     """
     most = len(table) // 4
     words = np.empty(2 * BLOCK, np.uint64)

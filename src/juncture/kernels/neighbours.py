@@ -20,24 +20,12 @@ def nth_neighbours(
     forward: bool,
     found: IntsOut,
 ) -> None:
-    """Find the code of the nth held row of each row's key, counted from the row's code (inclusive).
+    """Find the code of the nth (from 1) held row of each row's key, counted from the row's code (inclusive).
 
-    Parameters
-    ----------
-    keys, codes
-        The rows, in any order.
-    groups, starts, held
-        The distinct keys of held rows, ascending; the start of each key's rows, and the end; their codes, sorted within
-        each group.
-    weights
-        Weights of held rows: those of zero are removed rows.
-    nth
-        1-based number of the row.
-    found
-        In: the farthest code so far. Out: the nearer of that and the result; unchanged without a result.
+    ``groups`` are the distinct keys of held rows, ascending, and ``starts`` the start of each key's rows, and the end;
+    codes are sorted within each group, and rows of weight 0 are removed rows. ``found`` has the farthest code so far,
+    and afterwards the nearer of that and the result.
 
-    Notes
-    -----
     Two binary searches for each row, and a step for each held row that is passed.
     """
     for row in range(len(keys)):

@@ -26,23 +26,10 @@ def mark_wanted(
 ) -> None:
     """Mark the rows among the last ``matches`` before a waiting query of their key, or before a future query.
 
-    Parameters
-    ----------
-    keys, codes
-        The rows, sorted by key and code.
-    far
-        The greatest query that each row may serve.
-    query_keys, queries
-        The waiting queries, sorted by key and code.
-    first, last
-        The range of codes of future queries of any key; none if reversed.
-    strict
-        Whether a row does not serve a query of its own code.
-    wanted
-        In and out: set to 1 for marked rows; rows of one code are all marked, or none.
+    Rows and waiting queries are sorted by key and code. ``far`` is the greatest query that each row may serve. Codes of
+    future queries of any key are from ``first`` to ``last``; none if reversed. ``strict`` is whether a row does not
+    serve a query of its own code. Rows of one code are all marked with 1 in ``wanted``, or none.
 
-    Notes
-    -----
     One pass over the rows, and a binary search among the queries for each.
     """
     shift = np.int64(1) if strict else np.int64(0)
@@ -92,22 +79,10 @@ def find_next(
 ) -> None:
     """Find the held row of each row's key with the nearest code in one direction, or an equal code.
 
-    Parameters
-    ----------
-    keys, codes
-        The rows, sorted by key.
-    groups, starts, held
-        The distinct keys of held rows, ascending; the start of each key's rows, and the end; their codes, sorted within
-        each group.
-    forward
-        Whether to find the least code that is not less, rather than the greatest that is not greater.
-    positions
-        Out: the position of the held row, the first or the last of its code; -1 for none.
-    tied
-        Out: whether another held row has its code.
+    Rows are sorted by key. ``groups`` are the distinct keys of held rows, ascending, and ``starts`` the start of each
+    key's rows, and the end; codes are sorted within each group. Out: the position of the held row, the first (if
+    forward) or the last of its code, -1 for none; and in ``tied`` whether another held row has its code.
 
-    Notes
-    -----
     A search for each row, starting at the last result.
     """
     group = np.int64(0)

@@ -97,16 +97,8 @@ def append_values(
 ) -> None:
     """Write the validity and the bytes of each value, for texts after their length.
 
-    Parameters
-    ----------
-    first, valid
-        Value ``i`` is the one at ``first + i``: its validity bit; an empty array if all are valid.
-    values, width
-        Bytes of the values, and the size of each.
-    edges, edge_width
-        Offsets of texts, and the size of an offset; 0 for other values.
-    positions
-        In and out: the position of each value in ``target``; advanced.
+    Value ``i`` is the one at ``first + i``; ``valid`` is empty if all are valid, and ``edge_width`` is 0 for values
+    other than texts. ``positions`` in ``target`` are advanced.
     """
     for i in range(len(positions)):
         place, position = first + i, positions[i]

@@ -152,18 +152,9 @@ def arrange_rows(
 ) -> int:
     """Write the rows with a key in the order of keys and first codes, stably, by counting; return their number.
 
-    Returns -1 and writes nothing if there are too many keys to count, or first codes neither rise nor fall throughout.
-
-    Parameters
-    ----------
-    keys, codes
-        The rows: keys less than ``distinct``, or `EMPTY`, and lines of codes.
-    rows, sorted_keys, sorted_codes
-        Out: in their order, with room for all rows.
-
-    Notes
-    -----
-    One pass over the keys to count them, one to place the rows, and a step for each possible key.
+    Keys are less than ``distinct``, or `EMPTY`. Returns -1 and writes nothing if there are too many keys to count, or
+    first codes neither rise nor fall throughout. One pass over the keys to count them, one to place the rows, and a
+    step for each possible key.
     """
     count, lines = len(keys), codes.shape[0]
     if distinct > 2 * count + _COUNTED_LEAST:

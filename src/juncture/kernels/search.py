@@ -134,21 +134,10 @@ def partition_count(
 ) -> int:
     """Find each query's bucket, count the queries of each partition, and return the number of remaining queries.
 
-    Backward, a query serves the slots at or after its value; forward, those at or before it. A query that serves no
-    slot, or whose group does not exist, is dropped.
-
-    Parameters
-    ----------
-    keys, on
-        The queries: a group (negative for none) and a value.
-    strict
-        Whether a query does not serve slots of the same value.
-    shift
-        A partition is ``bucket >> shift``, so partitions are ranges of slots.
-    buckets
-        Out: index entry of each query, -1 if dropped.
-    counts
-        In and out: queries in each partition, added to.
+    Backward, a query serves the slots at or after its value; forward, those at or before it; with ``strict``, not those
+    of its own value. A query that serves no slot, or whose group does not exist (or is negative), is dropped: its
+    bucket is -1. A partition is ``bucket >> shift``, so partitions are ranges of slots; its queries are added to
+    ``counts``.
     """
     kept = 0
     for query in range(len(keys)):
@@ -199,20 +188,10 @@ def locate(
 ) -> None:
     """Find the first slot that each query serves.
 
-    Backward, it is the first slot at or after the value; forward, the last one at or before it. With strict, slots of
-    the same value do not count.
+    Backward, it is the first slot at or after the value; forward, the last one at or before it. With ``strict``, slots
+    of the same value do not count. Queries are the remaining ones of `partition_count`, best in the order of their
+    partitions; ``on`` has `WINDOW` spare items at the end. ``slots`` may be the same array as ``buckets``.
 
-    Parameters
-    ----------
-    values, buckets
-        The remaining queries of `partition_count`, best in the order of their partitions.
-    on, index
-        The sorted groups, with `WINDOW` spare items at the end, and their index.
-    slots
-        Out: slot of each query. May be the same array as ``buckets``.
-
-    Notes
-    -----
     O(log n) for n rows in one bucket. Spans longer than `WINDOW` are halved in lockstep, the rest is one vector
     comparison. About 12 ns per query if partitions fit the second-level cache and have tens of thousands of queries
     each.

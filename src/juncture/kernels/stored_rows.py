@@ -51,25 +51,12 @@ def mark_blocks(
     most: IntTable,
     needed: BytesOut,
 ) -> None:
-    """Mark the blocks that may have rows between two limits.
+    """Mark the blocks that may have rows between two limits with 1 in ``needed``.
 
-    Parameters
-    ----------
-    hashes
-        Key hashes of the queries.
-    low, low_rows, high, high_rows
-        The least and the greatest first code of each query, with the row hash that breaks ties.
-    others
-        For each further line of codes, the least matching code.
-    block_hashes, block_codes, block_rows
-        The first row of each block.
-    most
-        For each further line of codes, the greatest of each block.
-    needed
-        In and out: set to 1 for such blocks.
+    A query has a key hash, the least and the greatest first code with the row hash that breaks ties, and in ``others``
+    the least matching code for each further line of codes. ``block_hashes``, ``block_codes`` and ``block_rows`` are the
+    first row of each block; ``most`` has the greatest code of each block for each further line.
 
-    Notes
-    -----
     A binary search for each query, and a step for each block between its limits.
     """
     blocks = len(block_hashes)

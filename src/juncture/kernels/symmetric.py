@@ -40,26 +40,12 @@ def find_matches(
 ) -> int:
     """Write the pairs of rows and held rows that match, and return their number.
 
-    Parameters
-    ----------
-    keys, codes
-        The rows: keys, ascending, and a line of codes for each relation; faster if the first line ascends too.
-    relations
-        Number of lines to compare.
-    groups, starts
-        The distinct keys of held rows, ascending; the start of each key's rows, and the end.
-    held
-        The codes of held rows, sorted by the first within each group.
-    reach
-        Most by which the first code of a held row exceeds the complement of its second, or `UNLIMITED`.
-    resume
-        In and out: the row and the position to continue with; position -1 for the first. At the end, the number of
-        rows.
-    rows, positions
-        Out: the pairs, up to the capacity.
+    Keys of the rows ascend; ``codes`` has a line for each of the ``relations``, and it is faster if the first line
+    ascends too. ``groups`` are the distinct keys of held rows, ascending, and ``starts`` the start of each key's rows,
+    and the end; held codes are sorted by the first within each group. ``reach`` is the most by which the first code of
+    a held row exceeds the complement of its second, or `UNLIMITED`. ``resume`` is the row and the position to continue
+    with (-1 for the first); at the end, the number of rows. Pairs are written up to the capacity.
 
-    Notes
-    -----
     A search for each row, starting at the last result, and a step for each held row between its limits.
     """
     room = len(rows)
@@ -139,22 +125,9 @@ def _never_fall(codes: Any) -> Any:
 def mark_late(codes: Ints, greatest: int, known: int, delay: int, late: BytesOut, reached: IntsOut) -> int:
     """Mark rows that are behind the greatest code before them by more than ``delay``, and return their number.
 
-    Parameters
-    ----------
-    codes
-        Of rows in order of arrival.
-    greatest
-        The greatest code before them, the least integer for none.
-    known
-        A code that is never late, nor are greater ones.
-    late
-        Out: 1 for late rows, 0 for others.
-    reached
-        Out: the greatest code after them.
-
-    Notes
-    -----
-    One pass over the rows, and another one if they do not rise.
+    Rows are in order of arrival. ``greatest`` is the greatest code before them, the least integer for none; codes from
+    ``known`` on are never late. ``reached`` receives the greatest code after them. One pass over the rows, and another
+    one if they do not rise.
     """
     least = known
     if greatest >= _LEAST + delay:
@@ -184,19 +157,9 @@ FAR, RISES, FALLS = -1, 1, 2
 def write_codes(values: Ints, far: int, added: Ints, flipped: Ints, codes: IntTableOut) -> int:
     """Write lines of codes of values, each shifted, and return `FAR`, or whether they rise (`RISES`) or fall (`FALLS`).
 
-    Parameters
-    ----------
-    values, far
-        The values, and a limit: sums of values within the limit do not overflow.
-    added, flipped
-        For each line the addend, and the bits to invert afterwards: none, or all.
-    codes
-        Out: the lines; undefined after `FAR`.
-
-    Notes
-    -----
-    One pass over the values for each line, and one more, or two if they are unordered. Constant values both rise and
-    fall.
+    Sums of values within the limit ``far`` do not overflow; the lines are undefined after `FAR`. For each line,
+    ``added`` is the addend, and ``flipped`` the bits to invert afterwards: none, or all. One pass over the values for
+    each line, and one more, or two if they are unordered. Constant values both rise and fall.
     """
     count, falls, rises = len(values), np.int64(0), np.int64(0)
     for row in range(1, count):
@@ -253,14 +216,7 @@ def living_rows(codes: IntTable, limits: Ints, living: CodesOut) -> int:
 def expire_rows(codes: IntTable, limits: Ints, alive: BytesOut, gone: CodesOut, least: IntsOut) -> int:
     """Write the rows with a code below its line's limit to ``gone``, and return their number. One pass.
 
-    Parameters
-    ----------
-    limits
-        The least live code of each line.
-    alive
-        In and out: 1 for live rows, otherwise 0.
-    least
-        Out: the least remaining code of each line.
+    ``alive`` is 1 for live rows, and ``least`` receives the least remaining code of each line.
     """
     lines = codes.shape[0]
     for line in range(lines):

@@ -23,15 +23,9 @@ WORD_BITS = 64
 def build_levels(codes: CodesOut, other: CodesOut, bits: WordsOut, ones: CodesOut, zeros: IntsOut) -> None:
     """Fill all levels. Some 4 ns for each code and level.
 
-    Parameters
-    ----------
-    codes, other
-        The codes, none negative, and a buffer of the same size. Both are overwritten.
-    bits, ones
-        Out: the bits of all levels in sequence, initially zero, and the number of ones before each word in its level. A
-        level has one word more than its bits fill.
-    zeros
-        Out: the number of zeros of each level; as many as the codes have bits.
+    Codes are not negative; they and the buffer ``other`` of the same size are overwritten. Out: the ``bits`` of all
+    levels in sequence, initially zero, with ``ones`` before each word in its level, one word more per level than its
+    bits fill; and the number of ``zeros`` of each level, one for each bit of the codes.
     """
     levels, rows = len(zeros), len(codes)
     words = len(bits) // max(levels, 1)

@@ -127,20 +127,11 @@ def find_in_windows(
 ) -> int:
     """Write the pairs of rows and held rows that match, and return their number.
 
-    Parameters
-    ----------
-    keys, codes
-        The rows, and two lines of codes; faster if these are ordered.
-    rising
-        The line of the held rows that increases while the other decreases.
-    resume
-        In and out: the row, the position in its window (-1 for the first), and the start of the last window. At the
-        end, the row is the number of rows.
-    rows, positions
-        Out: the pairs, up to the capacity.
+    Both sides have two lines of codes; it is faster if those of the rows are ordered. ``rising`` is the line of the
+    held rows that increases while the other decreases. ``resume`` is the row, the position in its window (-1 for the
+    first), and the start of the last window; at the end, the row is the number of rows. Pairs are written up to the
+    capacity.
 
-    Notes
-    -----
     A search for each row, from the start of the last window, and a step for each held row in its window.
     """
     room, written = len(rows), 0

@@ -17,18 +17,10 @@ of it; how long its strings are; a sample of both sides; how often keys come; th
 
 @dataclass(frozen=True)
 class Need:
-    """What has to be known before an algorithm runs.
-
-    Attributes
-    ----------
-    fact
-        What.
-    unnamed
-        Whether only the choice depends on it, so that it is not needed where the algorithm was named.
-    """
+    """What has to be known before an algorithm runs."""
 
     fact: Fact
-    unnamed: bool = False
+    unnamed: bool = False  # whether only the choice depends on it, so that a named algorithm does not need it
 
 
 Cost = Callable[[PlanningInput], float | None]
@@ -39,40 +31,21 @@ Cost = Callable[[PlanningInput], float | None]
 class Algorithm:
     """One way to run a join.
 
-    Attributes
-    ----------
-    name, summary
-        Its name, and what it does.
-    cost
-        What it should take; without one it runs only when it is named.
-    holds
-        The side that is held whole, or by the partition on Spark: ``"smaller"`` is the right one for ``semi`` and
-        ``anti``, since left rows that stream past are shown at once.
-    sends
-        On Spark, whether that side goes to every task, and rows of the other stay.
-    shuffles
-        On Spark, whether rows of both sides move, each once or as copies.
-    in_python
-        Whether its tasks on Spark are Python.
-    splits_keys
-        Whether the rows of one key may be divided among tasks.
-    needs
-        What has to be known before it runs, in the order in which it is looked for.
-    rules
-        What rules it out, the first that applies being the reason given.
+    `holds` is the side that is held whole, or by the partition on Spark: ``"smaller"`` is the right one for ``semi``
+    and ``anti``, since left rows that stream past are shown at once.
     """
 
     name: str
     summary: str
-    cost: Cost | None = None
+    cost: Cost | None = None  # what it should take; without one it runs only when it is named
     _: KW_ONLY
     holds: Side | Literal["smaller"] | None = None
-    sends: bool = False
-    shuffles: Literal["once", "copies"] | None = None
-    in_python: bool = False
-    splits_keys: bool = False
-    needs: tuple[Need, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    sends: bool = False  # on Spark, whether that side goes to every task, and rows of the other stay
+    shuffles: Literal["once", "copies"] | None = None  # on Spark, how rows of both sides move
+    in_python: bool = False  # whether its tasks on Spark are Python
+    splits_keys: bool = False  # whether the rows of one key may be divided among tasks
+    needs: tuple[Need, ...] = ()  # what has to be known before it runs, in the order in which it is looked for
+    rules: tuple[Rule, ...] = ()  # what rules it out, the first that applies being the reason given
 
 
 Rule = Callable[[PlanningInput, Algorithm], str | None]

@@ -39,15 +39,7 @@ def algorithms_of(spec: Spec, engine: Engine) -> dict[str, Algorithm]:
 
 
 def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
-    """Refuse a name that the engine does not know for this kind of join.
-
-    Raises
-    ------
-    SpecError
-        If no engine has such an algorithm.
-    PlanError
-        If another engine has it.
-    """
+    """Refuse a name that the engine does not know for this kind of join."""
     if isinstance(name, str) and name == "auto":
         return
     other: Engine = "spark" if engine == "local" else "local"
@@ -63,20 +55,7 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
 
 
 def choose(planning: PlanningInput, name: str = "auto") -> Choice:
-    """Choose an algorithm, or check the one that was named.
-
-    Parameters
-    ----------
-    planning
-        What the choice depends on.
-    name
-        ``"auto"``, or the algorithm to take.
-
-    Raises
-    ------
-    SpecError, PlanError
-        If the named algorithm is unknown or cannot serve, or none can.
-    """
+    """Choose an algorithm, or check the one that was named; raise PlanError if it cannot serve, or none can."""
     check_algorithm(planning.join.spec, name, planning.engine)
     algorithms = algorithms_of(planning.join.spec, planning.engine)
     options = tuple(_option(planning, algorithm) for algorithm in algorithms.values())

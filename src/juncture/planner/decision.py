@@ -13,65 +13,33 @@ Engine = Literal["local", "spark"]
 
 @dataclass(frozen=True, kw_only=True)
 class Option:
-    """One algorithm that the planner considered.
-
-    Attributes
-    ----------
-    algorithm, summary
-        Its name, and what it does.
-    cost_s
-        Estimated seconds; None if not estimated.
-    excluded
-        Why the algorithm cannot run this join; None if it can.
-    remark
-        Why its cost is not estimated, if ``auto`` may still choose it.
-    """
+    """One algorithm that the planner considered."""
 
     algorithm: str
     summary: str
-    cost_s: float | None = None
-    excluded: str | None = None
-    remark: str = ""
+    cost_s: float | None = None  # estimated seconds; None if not estimated
+    excluded: str | None = None  # why the algorithm cannot run this join; None if it can
+    remark: str = ""  # why its cost is not estimated, if ``auto`` may still choose it
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """An expected figure.
+    """An expected figure."""
 
-    Attributes
-    ----------
-    value
-        The figure; None if unknown.
-    source
-        Where the figure comes from, or why it is unknown.
-    """
-
-    value: int | None
-    source: str
+    value: int | None  # the figure; None if unknown
+    source: str  # where the figure comes from, or why it is unknown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """The algorithm that will run, the reason, and the alternatives.
-
-    Attributes
-    ----------
-    algorithm, reason
-        The algorithm that will run, and why the planner chose it.
-    options
-        All algorithms that the planner considered.
-    output_rows
-        The expected number of output rows.
-    shuffle_bytes, task_bytes
-        Expected bytes of the shuffle, and of memory in a task; None in-process.
-    """
+    """The algorithm that will run, the reason, and the alternatives."""
 
     algorithm: str
     reason: str
     options: tuple[Option, ...]
-    output_rows: Estimate
-    shuffle_bytes: Estimate | None
-    task_bytes: Estimate | None
+    output_rows: Estimate  # the expected number of output rows
+    shuffle_bytes: Estimate | None  # expected bytes of the shuffle, and of memory in a task
+    task_bytes: Estimate | None  # none in-process
 
     @property
     def chosen(self) -> Option:

@@ -21,22 +21,12 @@ _NOT_COUNTED = "a side is not counted"
 
 @dataclass(frozen=True, kw_only=True)
 class _Matches:
-    """What should match.
+    """What should match."""
 
-    Attributes
-    ----------
-    pairs
-        How many pairs of rows; None if that is not known.
-    left, right
-        How many rows of each side have a match; None if that is not known.
-    how
-        The source of these figures, or why there are none.
-    """
-
-    pairs: float | None = None
-    left: float | None = None
-    right: float | None = None
-    how: str
+    pairs: float | None = None  # how many pairs of rows; None if that is not known
+    left: float | None = None  # how many rows of each side have a match
+    right: float | None = None  # none if that is not known
+    how: str  # the source of these figures, or why there are none
 
 
 def expected_rows(planning: PlanningInput) -> Estimate:
@@ -104,8 +94,6 @@ def _asof_matches(planning: PlanningInput) -> _Matches:
 def _equi_matches(planning: PlanningInput, join: ResolvedEqui) -> _Matches:
     """Return what should match in an equality join, if keys are spread evenly, and those of one side are in the other.
 
-    Notes
-    -----
     Source: Selinger and others, "Access path selection in a relational database management system", 1979.
     """
     left, right = planning.stats.left, planning.stats.right
@@ -208,16 +196,9 @@ def _is_constant(join: ResolvedRange) -> bool:
 
 
 def covered_share(first: Floats, last: Floats, extent: tuple[float, float], step: float = 0.0) -> float:
-    """Return what share of an extent windows cover on average.
+    """Return what share of an extent windows cover on average; a window with a NaN is empty.
 
-    Parameters
-    ----------
-    first, last
-        The ends of the windows. NaN is an empty one.
-    extent
-        The least and the greatest value.
-    step
-        How far apart values are at least: each stands for the room around it, half a step to both sides.
+    `step` is how far apart values are at least: each stands for the room around it, half a step to both sides.
 
     Examples
     --------

@@ -26,15 +26,7 @@ _SHARED = ("left", "resources", "constants", "output")
 
 @dataclass(frozen=True, kw_only=True)
 class TablePlan:
-    """What will run for one of the tables.
-
-    Attributes
-    ----------
-    table
-        The table.
-    decision
-        What runs, what else was weighed, and why.
-    """
+    """What will run for one of the tables."""
 
     table: ResolvedTable
     decision: Decision

@@ -14,81 +14,35 @@ _ASSUMED_ROWS = 100_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class JoinFeatures:
-    """How the conditions of a join bring rows together, and what a sample showed.
+    """How the conditions of a join bring rows together, and what a sample showed."""
 
-    Attributes
-    ----------
-    has_keys
-        Whether columns or expressions have to be equal.
-    inequalities
-        In-process, how many right expressions are compared with left ones, up to two.
-    is_bounded
-        Whether matches lie within limits on both sides, not on one alone.
-    is_partitionable
-        On Spark, whether keys or key ranges determine the task of each row.
-    no_sql
-        Why Spark's SQL cannot run the join, or None.
-    needs_sample
-        Whether bins depend on a sample.
-    left_copies, right_copies
-        In how many bins a row is, on average.
-    candidates
-        How many right rows are compared with a left one in its bins; None if not sampled.
-    key_pairs
-        About how many pairs have equal keys; None if not sampled.
-    pairs, pairs_how
-        About how many pairs match, None if not sampled; and the source of it, or why there is none.
-    """
-
-    has_keys: bool = False
-    inequalities: int = 0
-    is_bounded: bool = False
-    is_partitionable: bool = False
-    no_sql: str | None = None
-    needs_sample: bool = False
-    left_copies: float = 1.0
+    has_keys: bool = False  # whether columns or expressions have to be equal
+    inequalities: int = 0  # in-process, how many right expressions are compared with left ones, up to two
+    is_bounded: bool = False  # whether matches lie within limits on both sides, not on one alone
+    is_partitionable: bool = False  # on Spark, whether keys or key ranges determine the task of each row
+    no_sql: str | None = None  # why Spark's SQL cannot run the join, or None
+    needs_sample: bool = False  # whether bins depend on a sample
+    left_copies: float = 1.0  # in how many bins a row is, on average
     right_copies: float = 2.0
-    candidates: float | None = None
-    key_pairs: float | None = None
-    pairs: float | None = None
-    pairs_how: str = "matching pairs not sampled"
+    candidates: float | None = None  # how many right rows are compared with a left one in its bins; None if not sampled
+    key_pairs: float | None = None  # about how many pairs have equal keys; None if not sampled
+    pairs: float | None = None  # about how many pairs match, None if not sampled
+    pairs_how: str = "matching pairs not sampled"  # and the source of it, or why there is none
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanningInput:
-    """All that the choice depends on.
-
-    Attributes
-    ----------
-    join
-        The resolved spec.
-    engine
-        Where it runs.
-    stats, resources
-        What is known of the inputs, and what may be used.
-    direct
-        Whether both inputs are paths that Spark's tasks read themselves.
-    lazy
-        Whether jobs at build time are forbidden.
-    is_stream
-        Whether the left side is a stream.
-    partitions
-        On Spark, into how many partitions the session shuffles.
-    native
-        Whether the session has Spark's own as-of join switched on.
-    features
-        What brings rows together.
-    """
+    """All that the choice depends on."""
 
     join: Resolved
     engine: Engine
     stats: Stats
     resources: Resources
-    direct: bool = False
-    lazy: bool = False
-    is_stream: bool = False
-    partitions: int = 1
-    native: bool = False
+    direct: bool = False  # whether both inputs are paths that Spark's tasks read themselves
+    lazy: bool = False  # whether jobs at build time are forbidden
+    is_stream: bool = False  # whether the left side is a stream
+    partitions: int = 1  # on Spark, into how many partitions the session shuffles
+    native: bool = False  # whether the session has Spark's own as-of join switched on
     features: JoinFeatures = JoinFeatures()
 
     @property

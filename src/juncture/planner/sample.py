@@ -30,31 +30,17 @@ def sampled_from(picked: int, rows: int) -> str:
 
 @dataclass(frozen=True)
 class KeySample:
-    """How often each key comes in a sample.
+    """How often each key comes in a sample."""
 
-    Attributes
-    ----------
-    counts
-        Of each key that is not null, how many of the picked rows have it.
-    picked, rows
-        How many rows were sampled, and how many there are.
-    source
-        Where the rows come from, in words.
-    is_even
-        Whether each row had the same chance to be picked, so that the error is known.
-    """
-
-    counts: npt.NDArray[np.int64]
-    picked: int
-    rows: int
-    source: str
-    is_even: bool = True
+    counts: npt.NDArray[np.int64]  # of each key that is not null, how many of the picked rows have it
+    picked: int  # how many rows were sampled
+    rows: int  # how many there are
+    source: str  # where the rows come from, in words
+    is_even: bool = True  # whether each row had the same chance to be picked, so that the error is known
 
     def keys(self) -> tuple[int, int, int]:
         """Return about how many distinct keys there are, with the least and the greatest number that is likely.
 
-        Notes
-        -----
         The estimate is that of Haas and Stokes ("Estimating the number of classes in a finite population", 1998) which
         PostgreSQL's ANALYZE uses too, for keys that are not frequent; those are all in the sample. The limits are those
         of Charikar and others ("Towards estimation error guarantees for distinct values", 2000): keys seen once stand

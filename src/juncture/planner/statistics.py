@@ -195,21 +195,9 @@ def against(source: str, seen: Any, said: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """What the join may use.
+    """What the join may use."""
 
-    Attributes
-    ----------
-    cores
-        Tasks or threads that run at once.
-    memory_bytes
-        What one task (on Spark) or the process (in-process) may hold.
-    constants
-        What a row costs in each step, on one of these cores.
-    in_order
-        Whether the rows of the answer have to come in the order of the left rows.
-    """
-
-    cores: int
-    memory_bytes: int
-    constants: Constants = field(default_factory=Constants)
-    in_order: bool = True
+    cores: int  # tasks or threads that run at once
+    memory_bytes: int  # what one task (on Spark) or the process (in-process) may hold
+    constants: Constants = field(default_factory=Constants)  # what a row costs in each step, on one of these cores
+    in_order: bool = True  # whether the rows of the answer have to come in the order of the left rows

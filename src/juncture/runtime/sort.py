@@ -25,21 +25,11 @@ _WORD_BITS = 64
 
 @dataclass(frozen=True)
 class Slots:
-    """Rows in the order of (key, on).
+    """Rows in the order of (key, on)."""
 
-    Attributes
-    ----------
-    on
-        The ``on`` code of each slot, and `WINDOW` spare items.
-    rows
-        The row of each slot.
-    starts
-        The first slot of each key, and the number of slots at the end.
-    """
-
-    on: Ints
-    rows: Rows
-    starts: Ints
+    on: Ints  # the ``on`` code of each slot, and `WINDOW` spare items
+    rows: Rows  # the row of each slot
+    starts: Ints  # the first slot of each key, and the number of slots at the end
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -65,8 +55,6 @@ class Slots:
 def sort_slots(keys: Rows, on: Ints, rows: Rows, key_count: int, context: JoinContext) -> Slots:
     """Sort `rows` (at most `ROWS_MOST`) by key and ``on``, stably. `keys` and `on` are codes of all rows.
 
-    Notes
-    -----
     Takes 3 ns per row for each byte in which ``on`` codes differ and each byte of the key codes, or nothing if rows are
     sorted. Uses 36 bytes per row while it runs, and 12 for the result.
     """

@@ -20,27 +20,13 @@ _DIGITS_OF_FLOATS = 15
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """Measures of the numbers of a column.
+    """Measures of the numbers of a column."""
 
-    Attributes
-    ----------
-    fits_integers
-        All are 64-bit integers.
-    fits_floats
-        All integers among them are exact as floats.
-    is_plain
-        None has an exponent, is infinite or NaN.
-    starts_with_zero
-        One has a leading zero, like a code.
-    whole_digits, fraction_digits
-        The maximum number of digits before and after the decimal point.
-    """
-
-    fits_integers: bool = True
-    fits_floats: bool = True
-    is_plain: bool = True
-    starts_with_zero: bool = False
-    whole_digits: int = 1
+    fits_integers: bool = True  # all are 64-bit integers
+    fits_floats: bool = True  # all integers among them are exact as floats
+    is_plain: bool = True  # none has an exponent, is infinite or NaN
+    starts_with_zero: bool = False  # one has a leading zero, like a code
+    whole_digits: int = 1  # the maximum number of digits before and after the decimal point
     fraction_digits: int = 0
 
     def __or__(self, other: Numbers) -> Numbers:

@@ -34,24 +34,14 @@ _TYPES = {
 class TextOptions:
     """Options for reading text files.
 
-    Attributes
-    ----------
-    nulls
-        Texts that mean null in CSV, besides an empty unquoted field.
-    delimiter
-        The CSV delimiter, one character.
-    has_header
-        Whether the first CSV line has the column names. Otherwise they are ``f0``, ``f1`` and so on.
-    types
-        Types of columns that are not inferred.
-    is_all_text
-        Whether CSV columns without a type in `types` are text, except those in `found`, which are inferred.
+    Without `has_header`, columns of CSV are named ``f0``, ``f1`` and so on. `is_all_text` is whether CSV columns
+    without a type in `types` are text, except those in `found`, which are inferred.
     """
 
-    nulls: Sequence[str] = ()
-    delimiter: str = ","
+    nulls: Sequence[str] = ()  # texts that mean null in CSV, besides an empty unquoted field
+    delimiter: str = ","  # the CSV delimiter, one character
     has_header: bool = True
-    types: Mapping[str, pa.DataType] = field(default_factory=dict)
+    types: Mapping[str, pa.DataType] = field(default_factory=dict)  # types of columns that are not inferred
     is_all_text: bool = False
     found: frozenset[str] = frozenset()
 

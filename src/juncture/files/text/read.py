@@ -48,8 +48,6 @@ def read_text(
 
     `advance` is called with the number of bytes since the last call; each byte is read twice.
 
-    Notes
-    -----
     Times without a zone stay so; times with a zone or offset become UTC. They have microseconds, or nanoseconds if a
     value needs them. No digit of an integer changes: integers beyond 64 bits are decimals, and integers with leading
     zeros are text. A column without values has the null type. A CSV column without a common type is text; in JSON,

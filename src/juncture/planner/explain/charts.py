@@ -23,13 +23,7 @@ _LINE_LETTERS, _LINE_HEIGHT, _LINES_MAX = 28, 15, 4
 
 
 def charting() -> tuple[Any, Any]:
-    """Return the modules ``altair`` and ``vl_convert``, loaded only here, since they are optional and slow to load.
-
-    Raises
-    ------
-    PlanError
-        If one of them is not installed.
-    """
+    """Return the modules ``altair`` and ``vl_convert``, loaded only here, since they are optional and slow to load."""
     try:
         import altair
         import vl_convert
@@ -76,8 +70,6 @@ def draw_flow(left: Sequence[str], right: Sequence[str], step: Sequence[str], re
 
 def draw_costs(options: Sequence[dict[str, Any]]) -> str:
     """Draw the cost of each algorithm that can run: dicts with ``algorithm``, ``cost_s``, ``label`` and ``chosen``.
-
-    ``label`` is the text beside the bar.
 
     The axis is logarithmic, because costs are rough estimates that differ by orders of magnitude.
     """

@@ -13,15 +13,7 @@ from juncture.spec.arguments import check_choice
 
 
 def explain(plan: Decision, form: str, run: Measured | None = None) -> str:
-    """Return what a plan says, in one of three forms.
-
-    Raises
-    ------
-    SpecError
-        If the form is not known.
-    PlanError
-        If what draws the page is not installed.
-    """
+    """Return what a plan says, in one of three forms."""
     check_choice("format", form, ("text", "json", "html"))
     if form == "json":
         # Ends of `on_range` may be decimals.

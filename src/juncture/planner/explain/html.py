@@ -35,13 +35,7 @@ td small { display: block; color: var(--quiet); }
 
 
 def plan_page(plan: Decision, run: Measured | None = None) -> str:
-    """Return a page of HTML that needs no network.
-
-    Raises
-    ------
-    PlanError
-        If Altair or vl-convert is not installed.
-    """
+    """Return a page of HTML that needs no network."""
     heading, meaning = escape(f"{title(plan)}: {plan.algorithm}"), meaning_of(plan.join)
     parts = [
         f"<h1>{heading}</h1>",
