@@ -55,8 +55,10 @@ class MadeUp(Planning):
         self.statistics.stats = Stats(left=left, right=right)
         return True
 
-    def _build(self, algorithm: str) -> BuiltJoin:
-        return BuiltJoin(SimpleNamespace(algorithm=algorithm))
+    def _built(self, algorithm: Algorithm) -> BuiltJoin:
+        return BuiltJoin(SimpleNamespace(algorithm=algorithm.name))
+
+    _builders = dict.fromkeys(("broadcast", "broadcast_left", "hash", "range", "window", "native"), _built)
 
 
 def chosen(planning: MadeUp, named: str = "auto") -> Choice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
@@ -15,9 +16,10 @@ from juncture.local.equi import join as equi
 from juncture.local.equi.in_memory import hashed, merged
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
+from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.report import MatchReport
-from juncture.planner.statistics import Resources, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.working_types import given_back, working
@@ -28,6 +30,8 @@ from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
 from juncture.spec.where import Where
+
+_log = logging.getLogger(__name__)
 
 Runner = Callable[[Any, Source, Source, JoinContext], Iterator[pa.RecordBatch]]
 """Yields the rows of a join of working types, batch by batch, in the order of the left rows."""
@@ -76,6 +80,28 @@ def execute(
     sides = with_computed(left, join, "left"), with_computed(right, join, "right")
     rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, *sides), context)
     yield from given_back(rows, join.given_back(*(side.schema for side in sides)))
+
+
+_FITTING: Mapping[type, tuple[str, str]] = {
+    Asof: ("probe", "probe"),
+    Range: ("binary_search", "external_merge"),
+    Overlap: ("interval_tree", "external_merge"),
+    Where: ("interval_tree", "external_merge"),
+    Equi: ("hash", "grace"),
+}
+"""What joins the rows of a task: if the right ones fit in memory, and if they do not."""
+
+
+def fitting(join: Resolved, left: Source, right: Source, context: JoinContext) -> str:
+    """Return the algorithm for rows of a task, where a plan has been made: it depends on the memory alone."""
+    in_memory, on_disk = _FITTING[join.spec.joined_as]
+    stats = SideStats(rows=right.num_rows, row_bytes=right.bytes_of(join.needed("right")) // max(right.num_rows, 1))
+    size_bytes = held_bytes(join, "right", stats)
+    algorithm = in_memory if size_bytes is None or size_bytes <= room_bytes(context.memory.total_bytes) else on_disk
+    _log.debug("Join of %d left and %d right rows by %s", left.num_rows, right.num_rows, algorithm)
+    if isinstance(join, ResolvedInequality) and algorithm == in_memory and not inequality.has_order(join):
+        return "block_nested_loop"
+    return algorithm
 
 
 REPORTS: dict[type, Callable[[Any, Source, Source, JoinContext], MatchReport]] = {Asof: match_report}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.columnar.types import is_fixed, plain_type
-from juncture.planner.statistics import Resources, SideStats
+from juncture.planner.statistics import SideStats
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -40,6 +40,6 @@ def held_row_bytes(join: Resolved, side: Side, row_bytes: int) -> int:
     return row_bytes + copied_bytes + HELD_ROW_BYTES + _AGGREGATED_ROW_BYTES * len(join.aggregates)
 
 
-def room_bytes(resources: Resources) -> int:
+def room_bytes(memory_bytes: int) -> int:
     """Return how much of the memory held rows may take."""
-    return int(resources.memory_bytes * HELD_SHARE)
+    return int(memory_bytes * HELD_SHARE)

@@ -16,7 +16,7 @@ TABLE_FACTOR = 4
 
 def fits_in_memory(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
-    held, room = held_bytes(planning.join, "right", planning.stats.right), room_bytes(planning.resources)
+    held, room = held_bytes(planning.join, "right", planning.stats.right), room_bytes(planning.resources.memory_bytes)
     if held is None or held <= room:
         return None
     return f"the right rows take about {format_size(held)}, but only {format_size(room)} is available."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -36,10 +35,12 @@ class PlanRequest:
     lazy: bool
 
 
-class Planning(ABC):
+class Planning:
     """The planning of one join. It measures no more of the inputs than the choice needs."""
 
     statistics: Statistics
+    # Builds the join from the measured facts, by the name of the planner's row, which is its argument.
+    _builders: ClassVar[Mapping[str, Callable[[Any, Algorithm], BuiltJoin]]]
     _measured_sides: ClassVar[tuple[Side, ...]] = ("left", "right")
 
     def __init__(self, request: PlanRequest) -> None:
@@ -68,13 +69,14 @@ class Planning(ABC):
         # What turns out too large, or to cost more than was thought, is not chosen again.
         while not self._lazy and self._learn(self._algorithms[choice.algorithm]):
             choice = choose(self._input(), named)
-        built = self._build(choice.algorithm)
+        algorithm = self._algorithms[choice.algorithm]
+        built = self._builders[algorithm.name](self, algorithm)
         left_out = (("pruned", self._left_out),) if self._left_out else ()
-        return choice, replace(built, details=(*left_out, *built.details, *self._slowed_by(choice.algorithm)))
+        return choice, replace(built, details=(*left_out, *built.details, *self._slowed_by(algorithm)))
 
-    def _slowed_by(self, algorithm: str) -> tuple[tuple[str, str], ...]:
+    def _slowed_by(self, algorithm: Algorithm) -> tuple[tuple[str, str], ...]:
         """Return a warning if a session setting makes the transfer of rows to Python slow."""
-        if not self._algorithms[algorithm].in_python:
+        if not algorithm.in_python:
             return ()
         names: tuple[Side, Side] = ("left", "right")
         sides = zip(names, (self._left, self._right), strict=True)
@@ -116,7 +118,3 @@ class Planning(ABC):
 
     def _partitions(self) -> int:
         return self._shuffle_partitions
-
-    @abstractmethod
-    def _build(self, algorithm: str) -> BuiltJoin:
-        """Build the join from the measured facts."""

@@ -149,11 +149,15 @@ def _in_memory(
 
 def _method_of(join: ResolvedInequality) -> Method:
     """Return the method that suits the condition of a join."""
-    condition = join.condition
-    if condition.second is not None:
+    if join.condition.second is not None:
         return INTERVAL_TREE
-    has_order = condition.equalities or join.left_by or condition.first is not None or condition.predicate is None
-    return BINARY_SEARCH if has_order else BLOCK_NESTED_LOOP
+    return BINARY_SEARCH if has_order(join) else BLOCK_NESTED_LOOP
+
+
+def has_order(join: ResolvedInequality) -> bool:
+    """Return whether keys or a bounded value bring right rows together that a left row may match."""
+    condition = join.condition
+    return bool(condition.equalities or join.left_by or condition.first is not None or condition.predicate is None)
 
 
 def _prepared(join: ResolvedInequality, used: JoinCondition, left: Source, right: Source, method: Method) -> Prepare:

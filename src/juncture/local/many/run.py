@@ -9,18 +9,15 @@ import pyarrow as pa
 
 from juncture.errors import JunctureError
 from juncture.inputs import Given
-from juncture.local.kinds import planning_input
+from juncture.local.kinds import fitting
 from juncture.local.many.answers import LOOKUP, answer
 from juncture.local.many.report import report_of
 from juncture.local.many.spine import Spine
 from juncture.local.many.together import JoinedTable, kept_rows, table_of
-from juncture.planner.choose import choose
 from juncture.planner.many_report import TableReport
-from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.many import ResolvedTable, named
-from juncture.spec.schema import Side
 
 
 def join_tables(
@@ -89,14 +86,7 @@ def about(name: str) -> Iterator[None]:
 
 
 def _algorithm(table: ResolvedTable, left: Source, right: Source, context: JoinContext) -> str:
-    """Choose how to join a table whose rows are counted."""
+    """Return how to join a table in a task."""
     if is_lookup(table):
         return LOOKUP
-    stats = Stats(left=_counted(table, "left", left), right=_counted(table, "right", right))
-    resources = Resources(cores=context.threads.count, memory_bytes=context.memory.total_bytes)
-    return choose(planning_input(table.join, stats, resources)).algorithm
-
-
-def _counted(table: ResolvedTable, side: Side, source: Source) -> SideStats:
-    row_bytes = source.bytes_of(table.join.needed(side)) // max(source.num_rows, 1)
-    return SideStats(rows=source.num_rows, row_bytes=row_bytes)
+    return fitting(table.join, left, right, context)

@@ -36,7 +36,7 @@ def plan_facts(plan: Decision, run: Measured | None = None) -> dict[str, Any]:
         },
         "budget": {
             "right_bytes": held_bytes(plan.join, "right", plan.stats.right) if is_local else None,
-            "available_bytes": room_bytes(plan.resources) if is_local else None,
+            "available_bytes": room_bytes(plan.resources.memory_bytes) if is_local else None,
         },
         "expected": {
             "output_rows": asdict(choice.output_rows),

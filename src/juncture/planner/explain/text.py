@@ -102,10 +102,10 @@ def plan_words(plan: Decision) -> Iterator[tuple[str, str]]:
 
 def _budget(plan: Decision) -> str:
     """Say whether the right rows fit in memory."""
-    held, room = held_bytes(plan.join, "right", plan.stats.right), format_size(room_bytes(plan.resources))
+    held, room = held_bytes(plan.join, "right", plan.stats.right), format_size(room_bytes(plan.resources.memory_bytes))
     if held is None:
         return f"{room} available; the right rows are not counted"
-    verdict = "fit" if held <= room_bytes(plan.resources) else "do not fit"
+    verdict = "fit" if held <= room_bytes(plan.resources.memory_bytes) else "do not fit"
     return f"{room} available: right rows of about {format_size(held)} {verdict}"
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+import pyarrow as pa
+
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.asof.broadcast import join_candidates
@@ -60,23 +64,45 @@ class AsofPlanning(Planning):
     def _partitions(self) -> int:
         return partition_count(self.statistics.stats, self._resources, self._shuffle_partitions)
 
-    def _build(self, algorithm: str) -> BuiltJoin:
-        join, left, right, resources = self._join, self._left, self._right, self._resources
-        schema = result_schema(join, left, right)
-        if algorithm == "broadcast":
-            seen = join.for_tasks().over(join.left_schema, needed_right(join))
-            frame, jobs = join_broadcast(seen, "right", left, right, schema, resources)
-            return BuiltJoin(frame, tuple(jobs))
-        if algorithm == "broadcast_left":
-            frame, jobs = join_candidates(join, left, right, schema, resources)
-            return BuiltJoin(frame, tuple(jobs))
-        if not self._algorithms[algorithm].in_python:
-            return BuiltJoin((join_window if algorithm == "window" else join_native)(*as_frames(join, left, right)))
+    def _broadcast(self, _: Algorithm) -> BuiltJoin:
+        join = self._join
+        seen = join.for_tasks().over(join.left_schema, needed_right(join))
+        frame, jobs = join_broadcast(seen, "right", self._left, self._right, self._schema, self._resources)
+        return BuiltJoin(frame, tuple(jobs))
+
+    def _broadcast_left(self, _: Algorithm) -> BuiltJoin:
+        frame, jobs = join_candidates(self._join, self._left, self._right, self._schema, self._resources)
+        return BuiltJoin(frame, tuple(jobs))
+
+    def _shuffled(self, algorithm: Algorithm) -> BuiltJoin:
         count = self._partitions()
-        splits_keys = self._algorithms[algorithm].splits_keys
-        cuts = even_cuts(count) if self._sample is None else balanced_cuts(self._sample, count, split_keys=splits_keys)
-        stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources)
-        return BuiltJoin(stages.frame(left, right, schema), details=(("partitions", cuts.described),))
+        if self._sample is None:
+            cuts = even_cuts(count)
+        else:
+            cuts = balanced_cuts(self._sample, count, split_keys=algorithm.splits_keys)
+        output = task_output(self._schema)
+        stages = asof_stages(self._join, Coding.of(self._join), cuts, output, self._resources)
+        frame = stages.frame(self._left, self._right, self._schema)
+        return BuiltJoin(frame, details=(("partitions", cuts.described),))
+
+    def _in_one_window(self, _: Algorithm) -> BuiltJoin:
+        return BuiltJoin(join_window(*as_frames(self._join, self._left, self._right)))
+
+    def _natively(self, _: Algorithm) -> BuiltJoin:
+        return BuiltJoin(join_native(*as_frames(self._join, self._left, self._right)))
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return result_schema(self._join, self._left, self._right)
+
+    _builders: ClassVar = {
+        "broadcast": _broadcast,
+        "broadcast_left": _broadcast_left,
+        "hash": _shuffled,
+        "range": _shuffled,
+        "window": _in_one_window,
+        "native": _natively,
+    }
 
 
 def check_table_order(join: Resolved) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import ClassVar
 
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.spark.equi.by_name import goes_by_name, joined_by_name
@@ -51,20 +52,21 @@ class EquiPlanning(Planning):
         self._hot = choose_hot_keys(self._sampled["left"], self._sampled["right"], self._resources)
         return True
 
-    def _build(self, algorithm: str) -> BuiltJoin:
-        row = self._algorithms[algorithm]
-        held = held_side(self._input(), row) if row.holds is not None else None
-        hint = Hint(_HINTS[algorithm], held or "right")
-        hot = () if row.sends else self._hot
+    def _hinted(self, algorithm: Algorithm) -> BuiltJoin:
+        held = held_side(self._input(), algorithm) if algorithm.holds is not None else None
+        hint = Hint(_HINTS[algorithm.name], held or "right")
+        hot = () if algorithm.sends else self._hot
         if not hot and goes_by_name(*self._frames):
             frame = joined_by_name(*self._frames, hint)
         else:
             frame = join_salted(self._pairs, self._join.how, hot, hint)
-        if row.sends:
+        if algorithm.sends:
             return BuiltJoin(frame)
         details = () if held is None else (("build", f"hash tables of the {held} side"),)
         partitions = ("partitions", f"{self._shuffle_partitions:,} ({SHUFFLE_PARTITIONS})")
         return BuiltJoin(frame, details=(partitions, *details, ("hot keys", self._salting())))
+
+    _builders: ClassVar = dict.fromkeys(_HINTS, _hinted)
 
     def _salting(self) -> str:
         """Return which keys are split, into how many parts, and how many rows are replicated."""

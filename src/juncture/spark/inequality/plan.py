@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from juncture.errors import PlanError
 from juncture.ordered.duration import NANOSECONDS
-from juncture.planner.algorithm import Algorithm
+from juncture.planner.algorithm import Algorithm, held_side
 from juncture.planner.planning_input import JoinFeatures
 from juncture.spark.exchange.broadcast_join import join_broadcast
 from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
@@ -24,7 +25,6 @@ from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
 from juncture.spec.range import ResolvedRange
-from juncture.spec.schema import Side
 
 _FEW_PAIRS = 20_000_000
 """Up to this number, comparing pairs is faster than sampling."""
@@ -128,26 +128,6 @@ class InequalityPlanning(Planning):
     def _partitions(self) -> int:
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
 
-    def _build(self, algorithm: str) -> BuiltJoin:
-        if self._algorithms[algorithm].in_python:
-            schema = result_schema(self._join, self._left, self._right)
-            if algorithm == "range":
-                assert self._placements is not None
-                assert self._cuts is not None
-                output = task_output(schema)
-                stages = inequality_stages(self._join, self._placements, self._cuts, output, self._resources)
-                return BuiltJoin(stages.frame(self._left, self._right, schema), details=self._cut_details)
-            sent: Side = "right" if algorithm == "broadcast" else "left"
-            seen = replace(self._join, right_schema=needed_right(self._join))
-            frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
-            return BuiltJoin(frame, tuple(jobs))
-        assert self._pairs is not None
-        if algorithm == "bins":
-            bins = self._bins or _constant_bins(self._pairs)
-            details = _bin_details(self._pairs, bins, self._features.pairs)
-            return BuiltJoin(join_bins(self._pairs, self._join.how, bins), details=details)
-        return BuiltJoin(join_nested(self._pairs, self._join.how))
-
     def _cut(self, _: Algorithm) -> bool:
         """Choose the cuts of partitions from a sample; return whether a job ran."""
         if self._cuts is not None:
@@ -166,6 +146,39 @@ class InequalityPlanning(Planning):
         self._cuts = cuts
         self._cut_details = (("partitions", f"{cuts.described}; {sent}"),)
         return True
+
+    def _broadcast(self, algorithm: Algorithm) -> BuiltJoin:
+        schema = result_schema(self._join, self._left, self._right)
+        seen = replace(self._join, right_schema=needed_right(self._join))
+        sent = held_side(self._input(), algorithm)
+        frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
+        return BuiltJoin(frame, tuple(jobs))
+
+    def _shuffled(self, _: Algorithm) -> BuiltJoin:
+        assert self._placements is not None
+        assert self._cuts is not None
+        schema = result_schema(self._join, self._left, self._right)
+        stages = inequality_stages(self._join, self._placements, self._cuts, task_output(schema), self._resources)
+        return BuiltJoin(stages.frame(self._left, self._right, schema), details=self._cut_details)
+
+    def _in_bins(self, _: Algorithm) -> BuiltJoin:
+        assert self._pairs is not None
+        bins = self._bins or _constant_bins(self._pairs)
+        details = _bin_details(self._pairs, bins, self._features.pairs)
+        return BuiltJoin(join_bins(self._pairs, self._join.how, bins), details=details)
+
+    def _in_sql(self, _: Algorithm) -> BuiltJoin:
+        assert self._pairs is not None
+        return BuiltJoin(join_nested(self._pairs, self._join.how))
+
+    _builders: ClassVar = {
+        "broadcast": _broadcast,
+        "broadcast_left": _broadcast,
+        "range": _shuffled,
+        "bins": _in_bins,
+        "nested_loop": _in_sql,
+        "sql": _in_sql,
+    }
 
 
 def _constant_bins(pairs: Pairs) -> Bins:

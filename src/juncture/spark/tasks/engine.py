@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,8 +10,6 @@ import pyarrow as pa
 from juncture.kernels.array_types import Ints
 from juncture.local import kinds
 from juncture.local.asof.join import match as asof_match
-from juncture.planner.choose import choose
-from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
@@ -20,8 +17,6 @@ from juncture.runtime.take import gather
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-
-_log = logging.getLogger(__name__)
 
 RECEIVED_SHARE = 1 / 8
 """Share of a task's memory for the received rows of each side; the rest of the rows spill."""
@@ -42,16 +37,9 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     Memory that the join reserves is released at its end, so a task may join several chunks in turn.
     """
     context = context.within(MemoryBudget(context.memory.total_bytes))
-    stats = Stats(left=_counted(join, "left", left), right=_counted(join, "right", right))
-    resources = Resources(cores=1, memory_bytes=context.memory.total_bytes)
-    algorithm = choose(kinds.planning_input(join, stats, resources)).algorithm
-    _log.debug("Join of %d left and %d right rows by %s", left.num_rows, right.num_rows, algorithm)
+    algorithm = kinds.fitting(join, left, right, context)
     for batch in kinds.execute(join, left, right, algorithm, context):
         yield pa.Table.from_batches([batch])
-
-
-def _counted(join: Resolved, side: Side, source: Source) -> SideStats:
-    return SideStats(rows=source.num_rows, row_bytes=source.bytes_of(join.needed(side)) // max(source.num_rows, 1))
 
 
 def take(source: Source, columns: list[str], rows: Ints, context: JoinContext) -> pa.Table:
