@@ -441,3 +441,33 @@ def test_values_are_compared_exactly_however_far_they_are(first, data_type, with
         for table in (pa.Table.from_batches(found, join.schema), jn.plan(left, right, spec).execute())
     )
     assert difference(answer, wanted, ordered=False) is None
+
+
+def test_a_rounded_distance_equal_to_the_tolerance_matches():
+    schema = pa.schema({"t": pa.float64()})
+    falling = jn.Order("t", descending=True)
+    join = jn.stream(
+        schema,
+        schema,
+        jn.Asof(left_on="t", right_on="t", tolerance=1.0, direction="forward"),
+        left_order=falling,
+        right_order=falling,
+    )
+    # As floats, 1 + 1e-20 is 1.
+    found = join.push(left=pa.record_batch([[2.0]], schema=schema), right=pa.record_batch([[1.0]], schema=schema))
+    for value in (-1e-22, -1e-20):
+        found += join.push(left=pa.record_batch([[value]], schema=schema))
+    assert rows(found + join.close()) == [(-1e-20, 1.0), (-1e-22, 1.0), (2.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("direction", "left_value", "right_value"),
+    [("forward", -(2**63), 2**63 - 1), ("backward", 2**63 - 1, -(2**63)), ("nearest", 2**63 - 1, -(2**63))],
+)
+def test_a_tolerance_may_exceed_the_range_of_integers(direction, left_value, right_value):
+    schema = pa.schema({"t": pa.int64()})
+    spec = jn.Asof(left_on="t", right_on="t", tolerance=2**64, direction=direction)
+    join = jn.stream(schema, schema, spec, left_order=jn.Order("t"), right_order=jn.Order("t"))
+    found = join.push(right=pa.record_batch([[right_value]], schema=schema))
+    found += join.push(left=pa.record_batch([[left_value]], schema=schema))
+    assert rows(found + join.close()) == [(left_value, right_value)]
