@@ -22,7 +22,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import days, plain, raw_values, validity
 from juncture.columnar.types import TIME_UNITS, plain_type
-from juncture.kernels.array_types import Mask
+from juncture.kernels.array_types import Mask, Words
 
 _INT64_MAX = 2**63 - 1
 _SHORT_DIGITS = 18
@@ -276,3 +276,16 @@ def _masked(values: list[Any], valid: Mask | None) -> list[Any]:
     if valid is None:
         return values
     return [value if ok else None for value, ok in zip(values, valid.tolist(), strict=True)]
+
+
+def first_bytes(array: pa.Array) -> Words:
+    """Return the first eight bytes of strings or binary values as integers in their order, zero-padded."""
+    strings = form_of(array.type, array.type).of(array)
+    assert isinstance(strings, Strings)
+    starts, lengths = strings.offsets[:-1], np.diff(strings.offsets)
+    data = np.append(strings.data, np.uint8(0))
+    words = np.zeros(len(array), np.uint64)
+    for place in range(8):
+        following = data[np.where(lengths > place, starts + place, len(data) - 1)]
+        words = (words << np.uint64(8)) | following.astype(np.uint64)
+    return words

@@ -19,7 +19,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity, without_times
 from juncture.columnar.floats import float_codes
-from juncture.columnar.key_encoding import form_of
+from juncture.columnar.key_encoding import first_bytes, form_of
 from juncture.columnar.types import map_entries, plain_type
 from juncture.kernels.array_types import Ints
 
@@ -170,13 +170,5 @@ def order_codes(array: pa.Array, *, decided: bool) -> Ints:
 
 
 def _start_codes(array: pa.Array) -> Ints:
-    """Return the first eight bytes of each string as an integer, zero-padded."""
-    form = form_of(array.type, array.type).of(array)
-    starts, lengths = form.offsets[:-1], np.diff(form.offsets)  # type: ignore[union-attr]  # strings have byte forms
-    data = np.append(form.data, np.uint8(0))  # type: ignore[union-attr]
-    words = np.zeros(len(array), np.uint64)
-    for i in range(_PREFIX_BYTES):
-        inside = lengths > i
-        following = data[np.where(inside, starts + i, len(data) - 1)]
-        words = (words << np.uint64(8)) | np.where(inside, following, np.uint8(0)).astype(np.uint64)
-    return (words ^ np.uint64(1 << 63)).view(np.int64)
+    """Return the first eight bytes of each string as an integer."""
+    return (first_bytes(array) ^ np.uint64(1 << 63)).view(np.int64)

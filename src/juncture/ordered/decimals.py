@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import localcontext
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.kernels.array_types import Ints, Mask
-from juncture.ordered.domain import Domain
+from juncture.ordered.domain import Domain, Rough
 from juncture.ordered.ends import TooWideError
 from juncture.ordered.integers import any_of, multiplied, signed_integers
 
@@ -27,14 +27,10 @@ class Decimals(Domain):
     """Decimals of at most ``scale`` digits after the point, which may be negative."""
 
     kind: ClassVar[str] = "decimal"
+    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = (pat.is_integer, pat.is_decimal)
     distance_noun: ClassVar[str] = "an integer or decimal"
 
     scale: int
-
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls(data_type.scale) if pat.is_decimal(data_type) else None
 
     def common(self, other: Domain) -> Domain | None:
         """Return the domain with the digits of both."""
@@ -46,24 +42,20 @@ class Decimals(Domain):
         valid = validity(array)
         return multiplied(_unscaled(array, valid), 10 ** (self.scale - array.type.scale), valid), valid
 
-    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
         """Return the highest 63 bits that a decimal of these types can have, rounded down."""
-        words = raw_values(array.cast(pa.decimal256(self._digits(types), self.scale)), np.uint64)
-        first, rest = divmod(self._dropped_bits(types), 64)
-        codes = words[:, first] >> np.uint64(rest)
-        if rest:
-            codes |= words[:, first + 1] << np.uint64(64 - rest)
-        return np.asarray(codes.view(np.int64), np.int64), validity(array)
+        digits = min(int(max(each.precision - each.scale for each in types) + self.scale), _DIGITS_MAX)
+        dropped = max(0, int(10**digits).bit_length() - 63)
+        first, rest = divmod(dropped, 64)
 
-    def rough_steps(self, types: Sequence[pa.DataType]) -> int:
-        """Return the units of the last digit per rough code."""
-        return int(2 ** self._dropped_bits(types))
+        def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
+            words = raw_values(array.cast(pa.decimal256(digits, self.scale)), np.uint64)
+            highest = words[:, first] >> np.uint64(rest)
+            if rest:
+                highest |= words[:, first + 1] << np.uint64(64 - rest)
+            return np.asarray(highest.view(np.int64), np.int64), validity(array)
 
-    def _digits(self, types: Sequence[pa.DataType]) -> int:
-        return min(int(max(each.precision - each.scale for each in types) + self.scale), _DIGITS_MAX)
-
-    def _dropped_bits(self, types: Sequence[pa.DataType]) -> int:
-        return max(0, int(10 ** self._digits(types)).bit_length() - 63)
+        return Rough(codes, steps=2**dropped)
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the units of the last digit."""
@@ -78,10 +70,6 @@ class Decimals(Domain):
     def distance_text(self, steps: Any) -> str:
         """Return a distance in units of the last digit as text."""
         return f"{steps} steps of 1e-{self.scale}" if self.scale else str(steps)
-
-    def takes_distances(self, data_type: pa.DataType) -> bool:
-        """Return whether a type is of integers or decimals."""
-        return bool(pat.is_integer(data_type) or pat.is_decimal(data_type))
 
     def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
         """Return integers, or units of the last digit of decimals."""

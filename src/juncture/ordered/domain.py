@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,19 @@ class Tolerance:
 
     constant: int | float | None = None
     column: str | None = None
+
+
+@dataclass(frozen=True)
+class Rough:
+    """A coding that neighbouring values may share.
+
+    ``codes`` returns the codes of plain values, and which rows have one. ``bits`` is the number of bits of codes,
+    including their sign, and ``steps`` the number of steps per code.
+    """
+
+    codes: Callable[[pa.Array], tuple[Ints, Mask | None]]
+    bits: int = 64
+    steps: int = 1
 
 
 class Domain(ABC):
@@ -87,16 +100,12 @@ class Domain(ABC):
     missing_text: ClassVar[str] = "null"
     """Values that match nothing."""
 
+    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = ()
     distance_noun: ClassVar[str] = ""
-    """Type of a column of distances, with its article."""
+    """Types of a column of distances, as tests and as a noun with its article."""
 
     distance_type: ClassVar[pa.DataType] = pa.int64()
     """Type of a column of distances without values."""
-
-    @classmethod
-    @abstractmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type without encoding; None for other kinds of values."""
 
     def common(self, other: Domain) -> Domain | None:
         """Return the domain in which values of two domains are compared exactly; None if there is none."""
@@ -140,10 +149,6 @@ class Domain(ABC):
         """Return the values of codes, in a type that `restores` accepts; null where not valid."""
         return array_of(codes.astype(np.dtype(f"i{data_type.bit_width // 8}"), copy=False), data_type, valid)
 
-    def are_codes(self, data_type: pa.DataType) -> bool:  # noqa: ARG002 - for subclasses
-        """Return whether 64-bit values of a type are their own codes."""
-        return False
-
     def ranked(self, read: Read) -> Coder:
         """Return a coder of a fixed set of values for which `encode` does not suffice."""
         return RankCoder.of(self, read())
@@ -162,16 +167,8 @@ class Domain(ABC):
         return self
 
     @abstractmethod
-    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
-        """Return codes as `juncture.ordered.rough.RoughCoder`, of a column of one of some types."""
-
-    def rough_bits(self, types: Sequence[pa.DataType]) -> int:  # noqa: ARG002 - for subclasses
-        """Return the number of bits of rough codes, including their sign."""
-        return 64
-
-    def rough_steps(self, types: Sequence[pa.DataType]) -> int:  # noqa: ARG002 - for subclasses
-        """Return the steps per rough code."""
-        return 1
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+        """Return the coding of `juncture.ordered.rough.RoughCoder`, for columns of some types without encoding."""
 
     # Steps
 
@@ -211,9 +208,9 @@ class Domain(ABC):
         """Return a distance in steps as text."""
         return str(steps)
 
-    def takes_distances(self, data_type: pa.DataType) -> bool:  # noqa: ARG002 - for subclasses
+    def takes_distances(self, data_type: pa.DataType) -> bool:
         """Return whether a column of a type may contain distances."""
-        return False
+        return any(test(data_type) for test in self.distance_tests)
 
     def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
         """Return a plain column of distances as integers, and how many steps the integer 1 is.

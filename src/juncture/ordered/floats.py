@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ from juncture.columnar.arrays import both, plain, raw_values, validity
 from juncture.columnar.floats import float_codes, floats, floats_of
 from juncture.kernels.array_types import Floats as FloatArray
 from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.ordered.domain import Coder, Domain, Read
+from juncture.ordered.domain import Coder, Domain, Read, Rough
 from juncture.ordered.ends import LEAST, LimitEnd, Offset, TooWideError, shifted
 from juncture.ordered.integers import Integers, any_of, signed_integers
 
@@ -38,14 +38,10 @@ class Floats(Domain):
     kind: ClassVar[str] = "float"
     floating: ClassVar[bool] = True
     missing_text: ClassVar[str] = "null or NaN"
+    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = (pat.is_integer, pat.is_floating)
     distance_noun: ClassVar[str] = "an integer or float"
 
     has_integers: bool = False
-
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls() if pat.is_floating(data_type) else None
 
     def common(self, other: Domain) -> Domain | None:
         """Return the domain of both."""
@@ -82,7 +78,7 @@ class Floats(Domain):
             values = raw_values(array, np.uint64 if pat.is_uint64(array.type) else np.int64)
             if any_of((values > _INTEGER_MAX) | (values < -_INTEGER_MAX), valid):
                 raise TooWideError
-        return self.rough_codes(array, [])
+        return _codes_of(array)
 
     def ranked(self, read: Read) -> Coder:
         """Return this domain, as `encode` suffices for all floats; with integers, ranks."""
@@ -96,18 +92,9 @@ class Floats(Domain):
         """Return the float of a code."""
         return float(floats_of(np.array([code], np.int64))[0])
 
-    def rough_codes(
-        self,
-        array: pa.Array,
-        types: Sequence[pa.DataType],  # noqa: ARG002 - floats have the same codes whatever the types
-    ) -> tuple[Ints, Mask | None]:
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:  # noqa: ARG002 - all floats have one coding
         """Return the codes of floats. Integers have the code of the nearest float, which keeps the order."""
-        valid = validity(array)
-        values = raw_values(array.cast(pa.float64(), safe=False), np.float64)
-        missing = np.isnan(values)
-        if missing.any():
-            valid = ~missing if valid is None else valid & ~missing
-        return float_codes(values), valid
+        return Rough(_codes_of)
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the values, as Python compares integers and floats exactly; None for NaN."""
@@ -116,10 +103,6 @@ class Floats(Domain):
     def position(self, step: Any) -> float:
         """Return the nearest float."""
         return float(step)
-
-    def takes_distances(self, data_type: pa.DataType) -> bool:
-        """Return whether a type is of integers or floats."""
-        return bool(pat.is_integer(data_type) or pat.is_floating(data_type))
 
     def exact_distances(self, array: pa.Array) -> list[Any]:
         """Return integers or floats."""
@@ -195,6 +178,16 @@ class Floats(Domain):
         valid = both(validity(one), validity(other))
         with np.errstate(over="ignore", invalid="ignore"):
             return np.where((a == b) | (False if valid is None else ~valid), 0.0, np.abs(a - b))
+
+
+def _codes_of(array: pa.Array) -> tuple[Ints, Mask | None]:
+    """Return the codes of plain numbers, rounded to floats, and which are neither null nor NaN."""
+    valid = validity(array)
+    values = raw_values(array.cast(pa.float64(), safe=False), np.float64)
+    missing = np.isnan(values)
+    if missing.any():
+        valid = ~missing if valid is None else valid & ~missing
+    return float_codes(values), valid
 
 
 def _float_below(limit: Any) -> float:

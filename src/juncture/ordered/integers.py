@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.kernels.array_types import Ints, Mask
-from juncture.ordered.domain import Domain
+from juncture.ordered.domain import Domain, Rough
 from juncture.ordered.ends import TooWideError
 
 _SHIFT = 2**63
@@ -25,14 +25,10 @@ class Integers(Domain):
 
     kind: ClassVar[str] = "integer"
     has_regular_steps: ClassVar[bool] = True
+    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = (pat.is_integer,)
     distance_noun: ClassVar[str] = "an integer"
 
     unsigned: bool = False
-
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls(pat.is_unsigned_integer(data_type)) if pat.is_integer(data_type) else None
 
     def common(self, other: Domain) -> Domain | None:
         """Return the domain of both, exactly; of integers and floats, that of floats."""
@@ -57,10 +53,6 @@ class Integers(Domain):
         """Return the integers of codes."""
         return super().restore(codes ^ np.int64(-_SHIFT) if self.unsigned else codes, valid, data_type)
 
-    def are_codes(self, data_type: pa.DataType) -> bool:
-        """Return whether a type is of signed 64-bit integers."""
-        return bool(pat.is_int64(data_type))
-
     def code_of(self, step: Any) -> int:
         """Return the code of an integer, of any size."""
         return int(step) - _SHIFT if self.unsigned else int(step)
@@ -74,22 +66,12 @@ class Integers(Domain):
         """The same domain with codes that are steps."""
         return Integers()
 
-    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
-        """Return integers, halved if any column is of unsigned 64-bit integers, so that both signs fit."""
-        valid = validity(array)
-        if not any(map(pat.is_uint64, types)):
-            return np.asarray(raw_values(array.cast(pa.int64()), np.int64)), valid
-        if pat.is_uint64(array.type):
-            return (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64), valid
-        return raw_values(array.cast(pa.int64()), np.int64) >> 1, valid
-
-    def rough_bits(self, types: Sequence[pa.DataType]) -> int:
-        """Return the number of bits of the widest type, and one for the sign."""
-        return min(64, max(int(each.bit_width) + int(pat.is_unsigned_integer(each)) for each in types))
-
-    def rough_steps(self, types: Sequence[pa.DataType]) -> int:
-        """Return the integers per rough code."""
-        return 2 if any(map(pat.is_uint64, types)) else 1
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+        """Return the integers, halved if any column is of unsigned 64-bit integers, so that both signs fit."""
+        if any(map(pat.is_uint64, types)):
+            return Rough(lambda array: (_half(array), validity(array)), steps=2)
+        bits = max(int(each.bit_width) + int(pat.is_unsigned_integer(each)) for each in types)
+        return Rough(lambda array: (signed_integers(array, None), validity(array)), min(64, bits))
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the integers."""
@@ -98,10 +80,6 @@ class Integers(Domain):
     def least(self, data_type: pa.DataType) -> int:
         """Return the least signed integer of the width of a type."""
         return -int(2 ** (data_type.bit_width - 1))
-
-    def takes_distances(self, data_type: pa.DataType) -> bool:
-        """Return whether a type is of integers."""
-        return bool(pat.is_integer(data_type))
 
     def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
         """Return integers."""
@@ -121,6 +99,13 @@ def signed_integers(array: pa.Array, valid: Mask | None) -> Ints:
         return values
     integers: Ints = raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
     return integers
+
+
+def _half(array: pa.Array) -> Ints:
+    if not pat.is_uint64(array.type):
+        return signed_integers(array, None) >> 1
+    halves: Ints = (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64)
+    return halves
 
 
 def any_of(mask: Mask, valid: Mask | None) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.types as pat
 
-from juncture.columnar.types import plain_type
+from juncture.columnar.types import key_kind, plain_type
 from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain import Domain
 from juncture.ordered.floats import Floats
@@ -12,19 +13,6 @@ from juncture.ordered.integers import Integers
 from juncture.ordered.texts import Binaries, Texts
 from juncture.ordered.times import Dates, Durations, TimesOfDay, Timestamps
 from juncture.ordered.tuples import Tuples
-
-KINDS: tuple[type[Domain], ...] = (
-    Integers,
-    Floats,
-    Decimals,
-    Dates,
-    Timestamps,
-    Durations,
-    TimesOfDay,
-    Texts,
-    Binaries,
-)
-"""All kinds of values of a column. Tuples have several columns."""
 
 
 def domain_of(*types: pa.DataType) -> Domain | None:
@@ -44,7 +32,21 @@ def domain_of(*types: pa.DataType) -> Domain | None:
 
 
 def _domain(data_type: pa.DataType) -> Domain | None:
-    return next((domain for kind in KINDS if (domain := kind.of(data_type)) is not None), None)
+    if pat.is_integer(data_type):
+        return Integers(pat.is_unsigned_integer(data_type))
+    if pat.is_floating(data_type):
+        return Floats()
+    if pat.is_decimal(data_type):
+        return Decimals(data_type.scale)
+    if pat.is_date(data_type):
+        return Dates()
+    if pat.is_timestamp(data_type):
+        return Timestamps(data_type.unit)
+    if pat.is_duration(data_type):
+        return Durations(data_type.unit)
+    if pat.is_time(data_type):
+        return TimesOfDay(data_type.unit)
+    return {"string": Texts(), "binary": Binaries()}.get(key_kind(data_type))
 
 
 def tuples_of(*types: pa.StructType) -> Tuples:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import plain
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints, Mask
-from juncture.ordered.domain import Domain
+from juncture.ordered.domain import Rough
 from juncture.ordered.kinds import domain_of, tuples_of
 
 
@@ -30,20 +29,16 @@ class RoughCoder:
         array = plain(array)
         if pat.is_null(array.type):
             return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
-        return self._domain.rough_codes(array, self._plain_types)
+        return self._rough.codes(array)
 
     @property
     def steps_in_code(self) -> int:
         """Steps of the domain per code, if values count steps."""
-        return self._domain.rough_steps(self._plain_types)
+        return self._rough.steps
 
-    @cached_property
-    def _domain(self) -> Domain:
-        types = self._plain_types
+    @property
+    def _rough(self) -> Rough:
+        types = [plain_type(data_type) for data_type in self.types]
         domain = tuples_of(*types) if pat.is_struct(types[0]) else domain_of(*types)
         assert domain is not None
-        return domain
-
-    @cached_property
-    def _plain_types(self) -> list[pa.DataType]:
-        return [plain_type(data_type) for data_type in self.types]
+        return domain.rough(types)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,7 @@ from juncture.columnar.arrays import days, plain, raw_values, validity
 from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask
-from juncture.ordered.domain import DISTANCE_DIGITS, Distance, Domain
+from juncture.ordered.domain import DISTANCE_DIGITS, Distance, Domain, Rough
 from juncture.ordered.duration import TimeLength, duration_ns, format_duration
 from juncture.ordered.integers import multiplied
 
@@ -27,6 +27,7 @@ class Times(Domain):
     """Values whose distances are durations."""
 
     is_time: ClassVar[bool] = True
+    distance_tests: ClassVar[tuple[Callable[[pa.DataType], bool], ...]] = (pat.is_duration,)
     distance_noun: ClassVar[str] = "a duration"
     distance_type: ClassVar[pa.DataType] = pa.duration("us")
 
@@ -62,10 +63,6 @@ class Times(Domain):
             name="JN-DISTANCE-UNIT",
         )
 
-    def takes_distances(self, data_type: pa.DataType) -> bool:
-        """Return whether a type is of durations."""
-        return bool(pat.is_duration(data_type))
-
     def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
         """Return durations in their own unit."""
         return raw_values(array, np.int64), self._steps_in(array.type)
@@ -87,11 +84,6 @@ class Dates(Times):
     kind: ClassVar[str] = "date"
     has_regular_steps: ClassVar[bool] = True
 
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls() if pat.is_date(data_type) else None
-
     @property
     def step_ns(self) -> int:
         """Nanoseconds in a day."""
@@ -110,17 +102,9 @@ class Dates(Times):
         """Return the dates of days, without a time of day."""
         return super().restore(codes, valid, pa.date32()).cast(data_type)
 
-    def rough_codes(
-        self,
-        array: pa.Array,
-        types: Sequence[pa.DataType],  # noqa: ARG002 - all dates count days
-    ) -> tuple[Ints, Mask | None]:
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
         """Return the days."""
-        return self.encode(array)
-
-    def rough_bits(self, types: Sequence[pa.DataType]) -> int:
-        """Return the bits of days."""
-        return 32 if all(map(pat.is_date32, types)) else 64
+        return Rough(self.encode, bits=32 if all(map(pat.is_date32, types)) else 64)
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the days."""
@@ -162,15 +146,14 @@ class _Clock(Times):
     def _units_in(self, data_type: pa.DataType) -> int:
         return int(1_000 ** (TIME_UNITS.index(self.unit) - TIME_UNITS.index(data_type.unit)))
 
-    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
         """Return the values in the coarser unit, rounded down: some of them may overflow the finer one."""
-        factor = 1_000 ** (TIME_UNITS.index(array.type.unit) - _coarser(types))
-        return _raw(array) // factor, validity(array)
-
-    def rough_steps(self, types: Sequence[pa.DataType]) -> int:
-        """Return the number of finer units in the coarser one."""
         units = [TIME_UNITS.index(each.unit) for each in types]
-        return int(1_000 ** (max(units) - min(units)))
+
+        def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
+            return _raw(array) // 1_000 ** (TIME_UNITS.index(array.type.unit) - min(units)), validity(array)
+
+        return Rough(codes, steps=1_000 ** (max(units) - min(units)))
 
     def steps(self, array: pa.Array) -> list[Any]:
         """Return the values in the unit."""
@@ -186,18 +169,9 @@ class Timestamps(_Clock):
     kind: ClassVar[str] = "timestamp"
     has_regular_steps: ClassVar[bool] = True
 
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls(data_type.unit) if pat.is_timestamp(data_type) else None
-
     def restores(self, data_type: pa.DataType) -> bool:
         """Return whether codes of a type determine its values."""
         return bool(pat.is_timestamp(data_type) and data_type.unit == self.unit)
-
-    def are_codes(self, data_type: pa.DataType) -> bool:
-        """Return whether a type is of timestamps in the unit."""
-        return self.restores(data_type)
 
     def value_text(self, step: Any) -> str:
         """Return a timestamp."""
@@ -224,11 +198,6 @@ class Durations(_Lengths):
 
     kind: ClassVar[str] = "duration"
 
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls(data_type.unit) if pat.is_duration(data_type) else None
-
 
 @dataclass(frozen=True)
 class TimesOfDay(_Lengths):
@@ -236,22 +205,13 @@ class TimesOfDay(_Lengths):
 
     kind: ClassVar[str] = "time"
 
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:
-        """Return the domain of a type."""
-        return cls(data_type.unit) if pat.is_time(data_type) else None
-
-    def rough_bits(self, types: Sequence[pa.DataType]) -> int:
-        """Return the bits of the units of a day."""
-        return int(DAY_S * 1_000 ** _coarser(types)).bit_length() + 1
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+        """Return the values in the coarser unit, which need few bits."""
+        coarser = min(TIME_UNITS.index(each.unit) for each in types)
+        return replace(super().rough(types), bits=int(DAY_S * 1_000**coarser).bit_length() + 1)
 
 
 def _raw(array: pa.Array) -> Ints:
     """Return times in their own unit."""
     values: Ints = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
     return values
-
-
-def _coarser(types: Sequence[pa.DataType]) -> int:
-    """Return the number of the coarsest unit."""
-    return min(TIME_UNITS.index(each.unit) for each in types)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import both, plain
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.ordered.domain import Coder, Domain, RankCoder, Read, Tolerance
+from juncture.ordered.domain import Coder, Domain, RankCoder, Read, Rough, Tolerance
 from juncture.ordered.ends import TooWideError
 
 _CODE_BITS = 64
@@ -40,11 +40,6 @@ class Tuples(Domain):
         """The domain of each column, the most significant first."""
         return self.columns
 
-    @classmethod
-    def of(cls, data_type: pa.DataType) -> Self | None:  # noqa: ARG003 - a struct column has no order
-        """Return None: a tuple has several columns."""
-        return None
-
     def refusal(self, on: str, what: str) -> str:
         """Return why only joins of tables compare tuples."""
         return (
@@ -65,22 +60,26 @@ class Tuples(Domain):
         parts = [part.steps(plain(column)) for part, column in zip(self.parts, array.flatten(), strict=True)]
         return [None if None in row else row for row in zip(*parts, strict=True)]
 
-    def rough_codes(self, array: pa.Array, types: Sequence[pa.DataType]) -> tuple[Ints, Mask | None]:
+    def rough(self, types: Sequence[pa.DataType]) -> Rough:
         """Return the leading bits of the codes of as many parts as fit."""
-        codes, valid, room = np.zeros(len(array), np.int64), None, _CODE_BITS - 1
-        for place, (part, column) in enumerate(zip(self.parts, array.flatten(), strict=True)):
-            part_types = [plain_type(each.field(place).type) for each in types]
-            own, there = part.rough_codes(plain(column), part_types)
-            if there is not None:
-                valid = there if valid is None else valid & there
-            bits = part.rough_bits(part_types)
-            least = np.int64(-(2 ** (bits - 1)))
-            # Without a sign, since the first of 64 bits would be one.
-            digits = (np.clip(own, least, ~least) - least).view(np.uint64)
-            taken = min(bits, room)
-            room -= taken
-            codes |= (digits >> np.uint64(bits - taken) << np.uint64(room)).view(np.int64) if taken else 0
-        return codes, valid
+        fields = zip(*types, strict=True)
+        part_types = [[plain_type(field.type) for field in each] for each in fields]
+        parts = [part.rough(each) for part, each in zip(self.columns, part_types, strict=True)]
+
+        def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
+            packed, valid, room = np.zeros(len(array), np.int64), None, _CODE_BITS - 1
+            for part, column in zip(parts, array.flatten(), strict=True):
+                own, there = part.codes(plain(column))
+                valid = both(valid, there)
+                least = np.int64(-(2 ** (part.bits - 1)))
+                # Without a sign, since the first of 64 bits would be one.
+                digits = (np.clip(own, least, ~least) - least).view(np.uint64)
+                taken = min(part.bits, room)
+                room -= taken
+                packed |= (digits >> np.uint64(part.bits - taken) << np.uint64(room)).view(np.int64) if taken else 0
+            return packed, valid
+
+        return Rough(codes)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.types as pat
 
 from juncture.columnar.arrays import raw_values
 from juncture.kernels import symmetric as kernels
@@ -119,4 +120,6 @@ def plain_column(value: Value, schema: pa.Schema, domain: Domain) -> str | None:
         value = value.name
     if not isinstance(value, str):
         return None
-    return value if domain.are_codes(schema.field(value).type) else None
+    data_type = schema.field(value).type
+    has_steps = domain.restores(data_type) and data_type.bit_width == 64 and not pat.is_uint64(data_type)
+    return value if has_steps else None
