@@ -72,6 +72,8 @@ def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def with_numbers(join: Resolved, left: str | None, right: str | None) -> Resolved:
     """Return a join whose schemas end with row number columns of these names; None adds none."""
+    if left is None and right is None:
+        return join
     schemas = {"left_schema": (join.left_schema, left), "right_schema": (join.right_schema, right)}
     numbered = {
         argument: schema.append(_number_field(number))

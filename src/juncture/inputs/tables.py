@@ -19,7 +19,7 @@ from juncture.spec.schema import Side
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 """Batches of a dataset that are read ahead: fewer than Arrow's default, because memory is limited."""
 
-_NUMBER = "row number"
+ROW_NUMBER = "row number"
 
 
 def unchanged(answer: Any) -> Any:
@@ -91,8 +91,8 @@ def _of_table(table: pa.Table) -> Given:
     """Return a table. Without columns, it gets row numbers, because its slices would lose their number of rows."""
     if table.schema.names:
         return Given(schema=table.schema, table=table)
-    numbered = table.append_column(_NUMBER, pa.array(np.arange(table.num_rows)))
-    return Given(schema=table.schema, number=_NUMBER, table=numbered)
+    numbered = table.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
+    return Given(schema=table.schema, number=ROW_NUMBER, table=numbered)
 
 
 def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> Given:
@@ -102,9 +102,9 @@ def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch
 
     def numbered() -> Iterator[pa.RecordBatch]:
         for batch in batches():
-            yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[_NUMBER])
+            yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[ROW_NUMBER])
 
-    return Given(schema=schema, number=_NUMBER, batches=numbered, is_stream=is_stream)
+    return Given(schema=schema, number=ROW_NUMBER, batches=numbered, is_stream=is_stream)
 
 
 def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from juncture.joins.execution import Execution
 from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
 from juncture.joins.many import join_many, plan_many
 from juncture.joins.overlap import join_overlap
-from juncture.joins.planning import plan
+from juncture.joins.planning import plan, prepare
 from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import plan_stream, stream, stream_listener
@@ -36,6 +36,7 @@ __all__ = [
     "plan_many",
     "plan_stream",
     "postgres",
+    "prepare",
     "register_postgres",
     "stream",
     "stream_listener",

@@ -1,8 +1,10 @@
-"""`plan`: the spec decides the kind of join, the inputs decide the engine."""
+"""`plan` and `prepare`: the spec decides the kind of join, the inputs decide the engine."""
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
 from juncture.inputs import choose_engine, is_stream
@@ -13,6 +15,9 @@ from juncture.planner.plan import Plan, is_announced
 from juncture.planner.statistics import Resources, Stats
 from juncture.spec.kinds import Spec
 from juncture.spec.values import flag
+
+if TYPE_CHECKING:
+    from juncture.local.prepared import PreparedJoin
 
 
 def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> Plan:
@@ -72,6 +77,66 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
     from juncture.spark.plan import plan as plan_on_spark
 
     return plan_on_spark(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
+
+
+def prepare(
+    left_schema: pa.Schema,
+    right_schema: pa.Schema,
+    spec: Spec,
+    *,
+    algorithm: str = "auto",
+    memory: str | int | None = None,
+    maintain_order: Literal["left"] | None = "left",
+) -> PreparedJoin:
+    """Validate a join once, to run it on many small tables of this process, for example in a service.
+
+    Parameters
+    ----------
+    left_schema, right_schema
+        The columns of both tables.
+    spec
+        The join: `Asof`, `Range`, `Overlap`, `Where` or `Equi`.
+    algorithm, memory, maintain_order
+        As in `juncture.Execution`.
+
+    Returns
+    -------
+    PreparedJoin
+        Call it with two tables: ``prepared(left, right)`` returns the joined table.
+
+    Raises
+    ------
+    SpecError, SchemaError, PlanError
+        As for the join functions.
+
+    Notes
+    -----
+    A call takes about half as long as that of a join function with tables of 1,000 rows.
+
+    Examples
+    --------
+    >>> import juncture as jn
+    >>> import pyarrow as pa
+    >>> schema = pa.schema({"ts": pa.int64()})
+    >>> prepared = jn.prepare(schema, schema, jn.Asof(on="ts", how="semi"))
+    >>> prepared(pa.table({"ts": [1, 5]}), pa.table({"ts": [3]})).to_pydict()
+    {'ts': [5]}
+    """
+    check_spec(spec)
+    for side, schema in (("left", left_schema), ("right", right_schema)):
+        if not isinstance(schema, pa.Schema):
+            raise SpecError(
+                f"{side}_schema={schema!r} ({type(schema).__name__}) is not a schema. Expected a pyarrow.Schema, such "
+                "as table.schema.",
+                name="JN-ARGUMENT-TYPE",
+            )
+    _check_order(maintain_order)
+    check_algorithm(spec, algorithm, "local")
+    from juncture.local.prepared import prepare as prepare_in_process
+    from juncture.local.resources import resources_here
+
+    resources = resources_here(memory, in_order=maintain_order is not None)
+    return prepare_in_process(spec, (left_schema, right_schema), algorithm=algorithm, resources=resources)
 
 
 def joined(left: Any, right: Any, spec: Spec, execution: Execution) -> Any:

@@ -142,7 +142,7 @@ class _Execution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Ready:
+class ReadyJoin:
     """A join whose inputs are open, and all that the choice of an algorithm depends on.
 
     Attributes
@@ -165,14 +165,31 @@ class _Ready:
     @classmethod
     def of(
         cls, spec: Any, tables: tuple[Any, Any], stats: Stats | None, resources: Resources, *, brief: bool
-    ) -> _Ready:
+    ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
         left, right = Input(tables[0], "left"), Input(tables[1], "right")
         resolved: Resolved = spec.resolve(left.given.schema, right.given.schema)
-        schemas = left.given.schema, right.given.schema
-        as_arrow = ArrowAnswer.of(resolved, schemas, left.given.number, right.given.number)
+        as_arrow = ArrowAnswer.of(
+            resolved, (left.given.schema, right.given.schema), left.given.number, right.given.number
+        )
+        return cls.opened(resolved, left, right, as_arrow, stats, resources, brief=brief)
+
+    @classmethod
+    def opened(
+        cls,
+        resolved: Resolved,
+        left: Input,
+        right: Input,
+        as_arrow: ArrowAnswer,
+        stats: Stats | None,
+        resources: Resources,
+        *,
+        brief: bool,
+    ) -> ReadyJoin:
+        """Look at inputs that are open."""
         answer: ArrowAnswer | FrameAnswer = as_arrow
         if left.given.frame is not None:
+            schemas = left.given.schema, right.given.schema
             frames, numbers = (left.given.frame, right.given.frame), (left.given.number, right.given.number)
             answer = FrameAnswer.of(resolved, schemas, *frames, *numbers)
         given = stats or Stats()
@@ -183,6 +200,11 @@ class _Ready:
         known = Stats(left=looked[0].stats, right=looked[1].stats)
         planning = planning_input(answer.run, known, resources, (looked[0].rows, looked[1].rows))
         return cls(resolved=resolved, left=left, right=right, answer=answer, as_arrow=as_arrow, planning=planning)
+
+    def join_by(self, algorithm: str) -> Any:
+        """Return the joined table, by the cheapest algorithm if it is ``"auto"``."""
+        name = cheapest(self.planning) if algorithm == "auto" else choose(self.planning, algorithm).algorithm
+        return self.execution(name).execute(None)
 
     def execution(self, algorithm: str) -> _Execution:
         """Return the join as an algorithm runs it."""
@@ -212,7 +234,7 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
     SchemaError, PlanError, DataError
         As `juncture.plan` does.
     """
-    ready = _Ready.of(spec, (left, right), stats, resources, brief=False)
+    ready = ReadyJoin.of(spec, (left, right), stats, resources, brief=False)
     choice = choose(ready.planning, algorithm)
     execution = ready.execution(choice.algorithm)
     return Plan(
@@ -233,9 +255,7 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
 
 def join_at_once(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Any:
     """Return the joined table, as `plan` and `Plan.execute` do, with a brief look at tables in memory."""
-    ready = _Ready.of(spec, (left, right), stats, resources, brief=True)
-    name = cheapest(ready.planning) if algorithm == "auto" else choose(ready.planning, algorithm).algorithm
-    return ready.execution(name).execute(None)
+    return ReadyJoin.of(spec, (left, right), stats, resources, brief=True).join_by(algorithm)
 
 
 def _forget(_: pa.RecordBatch) -> None:

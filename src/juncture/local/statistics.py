@@ -35,6 +35,9 @@ from juncture.spec.schema import Side
 SAMPLE_ROWS = 20_000
 """How many rows of a side are looked at, at most."""
 
+_FEW_ROWS, _FEW_BYTES = 10_000, 16 << 20
+"""Rows and bytes of a table that any algorithm joins in about the time of a look at it."""
+
 _ROWS_PER_SAMPLED = 100
 """Rows of a table in memory for each that a brief look samples, so that the look takes a small part of the join."""
 
@@ -88,6 +91,8 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief:
     -----
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
+    if brief and isinstance(source, TableSource) and source.num_rows < _FEW_ROWS and source.table.nbytes < _FEW_BYTES:
+        return Looked(combined(given, SideStats(rows=source.num_rows, key_range=_key_range(join, side, source))))
     join = working_join(join)
     source = working_source(source, join.left_schema if side == "left" else join.right_schema)
     found = _Look(join, side, source)
@@ -132,7 +137,7 @@ class _Look:
         # In files, numbers that come often take less than they do in memory.
         row_bytes = max(source.bytes_of(needed) // max(source.num_rows, 1), self._fixed_bytes())
         self._learn(f"{name}, columns needed", row_bytes=row_bytes)
-        if (key_range := self._key_range()) is not None:
+        if (key_range := _key_range(self._join, self._side, source)) is not None:
             self._learn(name, key_range=key_range)
         if brief and isinstance(source, TableSource):
             return
@@ -144,17 +149,6 @@ class _Look:
             self._learn_on_range(name, [source.ends(column) for column in self._on])
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
-
-    def _key_range(self) -> tuple[int, int] | None:
-        """Return the least and the greatest key of an equality join by one column of whole numbers of steps."""
-        join, source = self._join, self._source
-        if not isinstance(join, ResolvedEqui) or len(self._by) != 1 or join.nulls_equal:
-            return None
-        types = [join.left_schema.field(join.left_by[0]).type, join.right_schema.field(join.right_by[0]).type]
-        if not counts_steps(types[0]) or (ends := ends_of_column(source, self._by[0])) is None or ends.null_count:
-            return None
-        least, greatest = form_of(*types).of(ends).to_python()
-        return None if least is None or greatest is None else (least, greatest)
 
     def look_at_order_of_all(self) -> None:
         """Learn whether the rows of a table ascend, where that takes a pass over 64-bit values, or a part of one."""
@@ -267,6 +261,18 @@ class _Look:
     def _learn(self, source: str, **figures: Any) -> None:
         self.figures |= figures
         self.provenance |= dict.fromkeys(figures, source)
+
+
+def _key_range(join: Resolved, side: Side, source: Source) -> tuple[int, int] | None:
+    """Return the least and the greatest key of an equality join by one column of whole numbers of steps."""
+    if not isinstance(join, ResolvedEqui) or len(join.left_by) != 1 or join.nulls_equal:
+        return None
+    types = [join.left_schema.field(join.left_by[0]).type, join.right_schema.field(join.right_by[0]).type]
+    column = join.left_by[0] if side == "left" else join.right_by[0]
+    if not counts_steps(types[0]) or (ends := ends_of_column(source, column)) is None or ends.null_count:
+        return None
+    least, greatest = form_of(*types).of(ends).to_python()
+    return None if least is None or greatest is None else (least, greatest)
 
 
 def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:

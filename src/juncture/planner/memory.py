@@ -24,7 +24,9 @@ def held_bytes(join: Resolved, side: Side, stats: SideStats) -> int | None:
     """Return what the rows of a side take in memory; None if they are not counted."""
     if stats.rows is None:
         return None
-    return stats.rows * held_row_bytes(join, side, ASSUMED_ROW_BYTES if stats.row_bytes is None else stats.row_bytes)
+    if stats.row_bytes is None:
+        return stats.rows * (ASSUMED_ROW_BYTES + HELD_ROW_BYTES + _AGGREGATED_ROW_BYTES * len(join.aggregates))
+    return stats.rows * held_row_bytes(join, side, stats.row_bytes)
 
 
 def held_row_bytes(join: Resolved, side: Side, row_bytes: int) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,15 +59,9 @@ class Progress:
         """Return the progress callback of a phase."""
         return partial(self._advance, phase)
 
-    @contextmanager
-    def during(self, phase: str) -> Iterator[Advance]:
-        """Yield the progress callback of a phase, which ends with the block."""
-        began = time.perf_counter()
-        try:
-            yield self.of(phase)
-        finally:
-            self.extend(phase)
-            _log.debug("Phase %s took %.3f s", phase, time.perf_counter() - began)
+    def during(self, phase: str) -> _During:
+        """Return a context in which a phase runs, which ends with it."""
+        return _During(self, phase)
 
     def extend(self, phase: str) -> None:
         """Record that a phase took all time until now."""
@@ -81,3 +74,17 @@ class Progress:
         self.extend(phase)
         if self._report is not None:
             self._report(phase, done, total)
+
+
+class _During:
+    """The time of a block, as one phase. A class, since a generator takes a noticeable part of a small join."""
+
+    def __init__(self, progress: Progress, phase: str) -> None:
+        self._progress, self._phase = progress, phase
+        self._began = time.perf_counter()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.extend(self._phase)
+        _log.debug("Phase %s took %.3f s", self._phase, time.perf_counter() - self._began)

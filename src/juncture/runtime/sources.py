@@ -124,6 +124,11 @@ class TableSource(Source):
         starts = range(0, table.num_rows, _SLICE_ROWS)
         self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
 
+    @property
+    def num_rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield views of a slice's rows."""
         start = part * _SLICE_ROWS

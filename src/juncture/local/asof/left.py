@@ -12,7 +12,7 @@ import pyarrow as pa
 from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.asof.right import whole_codes
+from juncture.local.asof.right import codes_of_one_key, whole_codes
 from juncture.ordered.domain import Coder, RankCoder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of, sort_slots
@@ -102,6 +102,10 @@ def read_codes(
     )
     reading = _Reading(join, source, coder, keys, first, total, seen_coder)
     advance, done = context.progress.of("left"), 0
+    if reading.whole is not None and not join.left_by and reading.tolerance is None and seen_coder is None:
+        advance(total, total)
+        codes = codes_of_one_key(reading.whole[1])
+        return LeftCodes(codes, reading.on, keys, limits=reading.all_limits(), barred=None, seen=reading.seen)
     for read in context.threads.map(reading.read, parts):
         done += read
         advance(done, total)

@@ -123,9 +123,13 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
     Rows that are never known have no key. No codes are returned if all rows have one key.
     """
     sizes = [right.source.part_rows[part] for part in parts]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    total = int(starts[-1])
+    total = sum(sizes)
+    advance, done = context.progress.of("right"), 0
     whole = whole_codes(right.source, right.on, right.coder) if total == right.source.num_rows else None
+    if whole is not None and not right.by and right.available_at is None:
+        advance(total, total)
+        return codes_of_one_key(whole[1]), whole[0], np.zeros(0, np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     keys = np.empty(total, np.int32) if right.by else np.zeros(total, np.int32)
     on = np.empty(total, np.int64) if whole is None else whole[0]
     known = np.empty(total * (right.available_at is not None), np.int64)
@@ -146,7 +150,6 @@ def load(right: RightRows, parts: Sequence[int], context: JoinContext) -> tuple[
             first = rows.stop
         return sizes[number]
 
-    advance, done = context.progress.of("right"), 0
     for rows in context.threads.map(load_part, range(len(sizes))):
         done += rows
         advance(done, total)
@@ -157,6 +160,11 @@ def pointers_of(right: RightRows, parts: Sequence[int]) -> Ints:
     """Return the numbers of the rows of some parts."""
     bounds = right.source.bounds
     return np.concatenate([np.zeros(0, np.int64), *(np.arange(bounds[part], bounds[part + 1]) for part in parts)])
+
+
+def codes_of_one_key(valid: Mask | None) -> Codes:
+    """Return the key codes of rows that have one key if they are valid; none if all are."""
+    return np.zeros(0, np.int32) if valid is None else np.where(valid, np.int32(0), np.int32(EMPTY))
 
 
 def whole_codes(source: Source, column: str, coder: Coder) -> tuple[Ints, Mask | None] | None:
