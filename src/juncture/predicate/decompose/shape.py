@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -143,10 +143,7 @@ class Shape:
 
     def parts(self) -> tuple[tuple[str, str], ...]:
         """Return the parts for readers, each with its label: a key, a band, the residual."""
-        parts = [
-            ("key", f"{describe(key.left)} {'<=>' if key.null_safe else '='} {describe(key.right)}")
-            for key in self.keys
-        ]
+        parts = [("key", str(key)) for key in self.keys]
         for name in ("bands", "containments", "overlaps", "inequalities"):
             label = {"inequalities": "inequality"}.get(name, name.removesuffix("s"))
             parts += _first(label, getattr(self, name))
@@ -359,16 +356,37 @@ def _tightest(ends: list[End], sign: int) -> End | None:
     return max(ends, key=lambda end: (sign * end.amount, end.strict), default=None)
 
 
-def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
-    """Pair a lower and an upper bound of the same expression."""
-    containments: list[Containment] = []
-    uppers = _Waiting((place, (("right", band.right), ("left", band.left))) for place, band in _uppers(bands))
+def _pairs(
+    bands: list[Band], traits: Callable[[Band], tuple[Hashable, ...]]
+) -> tuple[list[tuple[Band, Band]], list[Band]]:
+    """Pair each band that has a lower end with the first one that has an upper end and shares a trait.
+
+    Returns the pairs, and the bands without a partner.
+    """
+    waiting: dict[Hashable, deque[int]] = {}
+    for place, band in enumerate(bands):
+        for trait in traits(band) if band.upper else ():
+            waiting.setdefault(trait, deque()).append(place)
+    pairs: list[tuple[Band, Band]] = []
     paired: set[int] = set()
     for place, lower in enumerate(bands):
-        other = uppers.take((("right", lower.right), ("left", lower.left))) if lower.lower else None
-        if other is None:
-            continue
-        upper = bands[other]
+        heads = []
+        for trait in traits(lower) if lower.lower else ():
+            places = waiting.get(trait, deque())
+            while places and places[0] in paired:
+                places.popleft()
+            heads.extend([places[0]] if places else [])
+        if heads:
+            pairs.append((lower, bands[min(heads)]))
+            paired |= {place, min(heads)}
+    return pairs, [band for place, band in enumerate(bands) if place not in paired]
+
+
+def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
+    """Pair a lower and an upper bound of the same expression."""
+    pairs, others = _pairs(bands, lambda band: (("right", band.right), ("left", band.left)))
+    containments: list[Containment] = []
+    for lower, upper in pairs:
         assert lower.lower is not None
         assert upper.upper is not None
         if lower.right == upper.right:
@@ -376,37 +394,7 @@ def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
         else:
             ends = _turned(upper.upper, upper.right), _turned(lower.lower, lower.right)
             containments.append(Containment(lower.left, *ends))
-        paired |= {place, other}
-    return containments, [band for place, band in enumerate(bands) if place not in paired]
-
-
-def _uppers(bands: list[Band]) -> Iterator[tuple[int, Band]]:
-    """Yield the bands with an upper end, each with its position."""
-    return ((place, band) for place, band in enumerate(bands) if band.upper)
-
-
-class _Waiting:
-    """Bands that wait to be paired, by the traits that they can share with another band."""
-
-    def __init__(self, bands: Iterable[tuple[int, Iterable[Hashable]]]) -> None:
-        self._places: dict[Hashable, deque[int]] = {}
-        self._taken: set[int] = set()
-        for place, traits in bands:
-            for trait in traits:
-                self._places.setdefault(trait, deque()).append(place)
-
-    def take(self, traits: Iterable[Hashable]) -> int | None:
-        """Remove and return the position of the first waiting band with one of some traits; None if there is none."""
-        heads = []
-        for trait in traits:
-            places = self._places.get(trait, deque())
-            while places and places[0] in self._taken:
-                places.popleft()
-            heads.extend([places[0]] if places else [])
-        if not heads:
-            return None
-        self._taken.add(min(heads))
-        return min(heads)
+    return containments, others
 
 
 def _turned(end: End, expression: Node) -> End:
@@ -416,16 +404,10 @@ def _turned(end: End, expression: Node) -> End:
 
 def _overlaps(bands: list[Band]) -> tuple[list[Overlapping], list[Band]]:
     """Pair two inequalities of opposite directions into the overlap of two intervals."""
+    pairs, others = _pairs(bands, lambda band: (band.left.type.kind,))
     overlaps: list[Overlapping] = []
-    uppers = _Waiting((place, (band.left.type.kind,)) for place, band in _uppers(bands))
-    paired: set[int] = set()
-    for place, lower in enumerate(bands):
-        other = uppers.take((lower.left.type.kind,)) if lower.lower else None
-        if other is None:
-            continue
-        upper = bands[other]
+    for lower, upper in pairs:
         assert lower.lower is not None
         assert upper.upper is not None
         overlaps.append(Overlapping(lower.lower, upper.upper, upper.right, lower.right))
-        paired |= {place, other}
-    return overlaps, [band for place, band in enumerate(bands) if place not in paired]
+    return overlaps, others

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
@@ -49,16 +49,20 @@ def arithmetic(sign: ArithmeticOperator, left: Vector, right: Vector, types: tup
         return _decimal(sign, left, right, target)
     factors = [int(scale_between(data_type, target)) for data_type in types]
     try:
-        scaled = [
-            vector if factor == 1 else pc.multiply_checked(vector, pa.scalar(factor, pa.int64()))
-            for vector, factor in zip((left, right), factors, strict=True)
-        ]
-        result = _CHECKED[sign](*scaled)
+        result = _CHECKED[sign](*_scaled(left, right, factors))
     except pa.ArrowInvalid:
         exact = _EXACT[sign]
         return row_by_row(lambda a, b: exact(a * factors[0], b * factors[1]), target, left, right)
     # Dates have 32 bits, and are computed in 64.
     return _in_range(result, target) if target.kind == "date" else result
+
+
+def _scaled(left: Vector, right: Vector, factors: Sequence[int]) -> list[Vector]:
+    """Return two vectors of integers times a factor each; raise `pyarrow.ArrowInvalid` on overflow."""
+    return [
+        vector if factor == 1 else pc.multiply_checked(vector, pa.scalar(factor, pa.int64()))
+        for vector, factor in zip((left, right), factors, strict=True)
+    ]
 
 
 def _decimal(sign: ArithmeticOperator, left: Vector, right: Vector, target: Type) -> Vector:
@@ -159,13 +163,11 @@ def _to_time(operand: Vector, source: Type, target: Type) -> Vector:
     factor = scale_between(source, target)
     if factor == 1:
         return operand
-    exact = row_by_row if factor > 1 else None
-    try:
-        if factor > 1:
+    if factor > 1:
+        try:
             return pc.multiply_checked(operand, pa.scalar(int(factor), pa.int64()))
-    except pa.ArrowInvalid:
-        assert exact is not None
-        return exact(lambda value: int(value * factor), target, operand)
+        except pa.ArrowInvalid:
+            return row_by_row(lambda value: int(value * factor), target, operand)
     steps = int(1 / Fraction(factor))
     if isinstance(operand, pa.Scalar):
         return row_by_row(lambda value: value // steps, target, operand)
@@ -186,11 +188,7 @@ def compare(sign: CompareOperator, left: Vector, right: Vector, types: tuple[Typ
         steps = [TIME_STEPS[data_type.unit] for data_type in types]
         factors = [max(steps) // step for step in steps]
         try:
-            scaled = [
-                pc.multiply_checked(vector, pa.scalar(factor, pa.int64()))
-                for vector, factor in zip((left, right), factors, strict=True)
-            ]
-            return vectorised(*scaled)
+            return vectorised(*_scaled(left, right, factors))
         except pa.ArrowInvalid:
             return row_by_row(lambda a, b: exact(a * factors[0], b * factors[1]), Type("boolean"), left, right)
     if types[0].kind != types[1].kind:

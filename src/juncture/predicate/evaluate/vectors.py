@@ -7,7 +7,7 @@ steps, decimals as 128-bit decimals, and floats, booleans, strings and binary un
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.predicate.language.types import Type, Value, arrow_type
+from juncture.predicate.language.types import Type, Value, arrow_type, as_decimal
 
 Vector: TypeAlias = "pa.Array | pa.Scalar"
 """The values of an expression: one for each row, or one for all."""
@@ -120,6 +120,5 @@ def _held(value: Value, data_type: Type) -> Any:
 
 def _stored(value: Value, data_type: Type) -> Any:
     if data_type.kind == "decimal" and isinstance(value, int | Fraction):
-        with localcontext(prec=80):
-            return Decimal(int(value * 10**data_type.scale)).scaleb(-data_type.scale)
+        return as_decimal(value, data_type)
     return value

@@ -98,11 +98,7 @@ class Graph:
     def _forward(self, bounds: Mapping[Column, Interval]) -> State:
         state: State = []
         for node, operands, allowed in zip(self._nodes, self._operands, self._ranges, strict=True):
-            if isinstance(node, Column):
-                value = bounds.get(node) or everything(node.type, null=node.nullable)
-            else:
-                value = value_of(node, tuple(state[index] for index in operands))
-            state.append(value if allowed is None else intersect(value, allowed))
+            state.append(_limited_value(node, tuple([state[index] for index in operands]), bounds, allowed))
         return state
 
     def _assert(self, state: State, index: int, changed: set[int]) -> bool:
@@ -189,13 +185,20 @@ def possible(node: Node, bounds: Mapping[Column, Interval]) -> Interval:
     """Return all values of an expression for rows within bounds: a graph evaluated once."""
     intervals: dict[Node, Interval] = {}
     for part in walk(node):
-        if isinstance(part, Column):
-            value = bounds.get(part) or everything(part.type, null=part.nullable)
-        else:
-            value = value_of(part, tuple([intervals[child] for child in children(part)]))
-        allowed = _range_of(part)
-        intervals[part] = value if allowed is None else intersect(value, allowed)
+        operands = tuple([intervals[child] for child in children(part)])
+        intervals[part] = _limited_value(part, operands, bounds, _range_of(part))
     return intervals[node]
+
+
+def _limited_value(
+    node: Node, operands: tuple[Interval, ...], bounds: Mapping[Column, Interval], allowed: Interval | None
+) -> Interval:
+    """Return all values of a node or a column that the range of its type allows."""
+    if isinstance(node, Column):
+        value = bounds.get(node) or everything(node.type, null=node.nullable)
+    else:
+        value = value_of(node, operands)
+    return value if allowed is None else intersect(value, allowed)
 
 
 def _range_of(node: Node) -> Interval | None:

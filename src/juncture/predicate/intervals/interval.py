@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 from juncture.predicate.intervals.rounding import exact, float_above, float_below, floor_to
 from juncture.predicate.intervals.spans import Real, Span
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type
+from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, as_decimal
 
 Bound = int | Fraction | float | str | bytes | None
 """An end of a range. None is unlimited."""
@@ -95,8 +96,7 @@ def _text(value: Bound, data_type: Type) -> str:
         if data_type.kind == "duration":
             return duration_text(value, data_type.unit)
     if data_type.kind == "decimal" and isinstance(value, int | Fraction):
-        sign, digits = ("-" if value < 0 else ""), f"{abs(int(value * 10**data_type.scale)):0{data_type.scale + 1}d}"
-        return f"{sign}{digits[: len(digits) - data_type.scale]}.{digits[len(digits) - data_type.scale :]}".rstrip(".")
+        return f"{as_decimal(value, data_type):f}"
     return repr(value)
 
 
@@ -148,7 +148,7 @@ def _ordered(data_type: Type, lower: Bound, upper: Bound, lower_open: bool, uppe
     """Return a range of strings or binary values, which have an order but no arithmetic."""
     empty = False
     if lower is not None and upper is not None:
-        empty = _is_less(upper, lower) or (lower == upper and (lower_open or upper_open))
+        empty = is_less(upper, lower) or (lower == upper and (lower_open or upper_open))
     if empty:
         return Interval(data_type, empty=True, may_be_null=null)
     return Interval(data_type, lower, upper, lower_open, upper_open, may_be_null=null)
@@ -210,13 +210,7 @@ def point(data_type: Type, value: Bound) -> Interval:
 
 
 def with_flags(one: Interval, *, nan: bool | None = None, null: bool | None = None) -> Interval:
-    """Return an interval with NaN and null set; the same object if nothing changes.
-
-    Examples
-    --------
-    >>> print(with_flags(everything(Type("integer", bits=64)), null=False))
-    (-∞, ∞)
-    """
+    """Return an interval with NaN and null set; the same object if nothing changes."""
     nan, null = one.may_be_nan if nan is None else nan, one.may_be_null if null is None else null
     if (nan, null) == (one.may_be_nan, one.may_be_null):
         # The usual case. Returning the same object makes comparisons of intervals fast.
@@ -283,14 +277,7 @@ def within(span: Span, like: Interval) -> Interval:
 
 
 def intersect(one: Interval, other: Interval) -> Interval:
-    """Return the intersection of two intervals of one type.
-
-    Examples
-    --------
-    >>> whole = Type("integer", bits=64)
-    >>> print(intersect(interval(whole, 1, 5), interval(whole, 3)))
-    [3, 5]
-    """
+    """Return the intersection of two intervals of one type."""
     if one is other:
         return one
     nan, null = one.may_be_nan and other.may_be_nan, one.may_be_null and other.may_be_null
@@ -300,7 +287,7 @@ def intersect(one: Interval, other: Interval) -> Interval:
     upper, upper_open = tighter_upper(one, other)
     if lower is not None and upper is not None:
         is_point = lower == upper and not (lower_open or upper_open)
-        if not (is_point or _is_less(lower, upper)):
+        if not (is_point or is_less(lower, upper)):
             return nothing(one.type, nan=nan, null=null)
     # The ends are already in canonical form.
     return Interval(one.type, lower, upper, lower_open, upper_open, may_be_nan=nan, may_be_null=null)
@@ -318,80 +305,48 @@ def union(one: Interval, other: Interval) -> Interval:
 
 def tighter_lower(one: Interval, other: Interval) -> tuple[Bound, bool]:
     """Return the greater of two lower ends, and whether it is open."""
-    if one.lower is None or other.lower is None:
-        return (other.lower, other.lower_open) if one.lower is None else (one.lower, one.lower_open)
-    if one.lower == other.lower:
-        return one.lower, one.lower_open or other.lower_open
-    part = one if _is_less(other.lower, one.lower) else other
-    return part.lower, part.lower_open
+    ends: list[Any] = [(each.lower, each.lower_open) for each in (one, other) if each.lower is not None]
+    return max(ends, default=(None, False))
 
 
 def tighter_upper(one: Interval, other: Interval) -> tuple[Bound, bool]:
     """Return the lesser of two upper ends, and whether it is open."""
-    if one.upper is None or other.upper is None:
-        return (other.upper, other.upper_open) if one.upper is None else (one.upper, one.upper_open)
-    if one.upper == other.upper:
-        return one.upper, one.upper_open or other.upper_open
-    part = one if _is_less(one.upper, other.upper) else other
-    return part.upper, part.upper_open
+    ends: list[Any] = [(each.upper, not each.upper_open) for each in (one, other) if each.upper is not None]
+    upper, closed = min(ends, default=(None, True))
+    return upper, not closed
 
 
 def _looser_lower(one: Interval, other: Interval) -> tuple[Bound, bool]:
-    if one.lower is None or other.lower is None:
-        return None, False
-    if one.lower == other.lower:
-        return one.lower, one.lower_open and other.lower_open
-    part = one if _is_less(one.lower, other.lower) else other
-    return part.lower, part.lower_open
+    ends: list[Any] = [(each.lower, each.lower_open) for each in (one, other) if each.lower is not None]
+    return min(ends) if len(ends) == 2 else (None, False)
 
 
 def _looser_upper(one: Interval, other: Interval) -> tuple[Bound, bool]:
-    if one.upper is None or other.upper is None:
-        return None, False
-    if one.upper == other.upper:
-        return one.upper, one.upper_open and other.upper_open
-    part = one if _is_less(other.upper, one.upper) else other
-    return part.upper, part.upper_open
+    ends: list[Any] = [(each.upper, not each.upper_open) for each in (one, other) if each.upper is not None]
+    upper, closed = max(ends) if len(ends) == 2 else (None, True)
+    return upper, not closed
 
 
-def _is_less(one: Bound, other: Bound) -> bool:
-    """Return whether an end is less than another of one type."""
-    if isinstance(one, str) and isinstance(other, str):
-        return one < other
-    if isinstance(one, bytes) and isinstance(other, bytes):
-        return one < other
-    assert isinstance(one, int | float | Fraction)
-    assert isinstance(other, int | float | Fraction)
-    return one < other
+def is_less(one: Bound, other: Bound) -> bool:
+    """Return whether an end is less than another of one type; neither is None."""
+    return one < other  # type: ignore[operator]  # mypy does not know that both are of one type
 
 
 def contains(one: Interval, value: Bound) -> bool:
-    """Return whether an interval contains a value; None is null.
-
-    Examples
-    --------
-    >>> contains(interval(Type("integer", bits=64), 1, 5), 3)
-    True
-    """
+    """Return whether an interval contains a value; None is null."""
     if value is None:
         return one.may_be_null
     if isinstance(value, float) and math.isnan(value):
         return one.may_be_nan
     if one.empty:
         return False
-    if one.lower is not None and (_is_less(value, one.lower) or (value == one.lower and one.lower_open)):
+    if one.lower is not None and (is_less(value, one.lower) or (value == one.lower and one.lower_open)):
         return False
-    return one.upper is None or _is_less(value, one.upper) or (value == one.upper and not one.upper_open)
+    return one.upper is None or is_less(value, one.upper) or (value == one.upper and not one.upper_open)
 
 
 def width(one: Interval) -> Real | None:
-    """Return the distance between the ends, in steps of the type; None without a limit or arithmetic.
-
-    Examples
-    --------
-    >>> width(interval(Type("integer", bits=64), 1, 5))
-    4
-    """
+    """Return the distance between the ends, in steps of the type; None without a limit or arithmetic."""
     if one.empty:
         return 0
     if one.lower is None or one.upper is None or not one.type.has_arithmetic:

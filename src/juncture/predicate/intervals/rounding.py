@@ -11,13 +11,7 @@ from juncture.predicate.intervals.spans import Real
 
 
 def exact(value: int | Fraction | float) -> Real:
-    """Return a number as an exact one; infinities stay floats.
-
-    Examples
-    --------
-    >>> exact(0.5)
-    Fraction(1, 2)
-    """
+    """Return a number as an exact one; infinities stay floats."""
     if isinstance(value, float) and math.isfinite(value):
         return int(value) if value.is_integer() else Fraction(value)
     return int(value) if isinstance(value, bool) else value

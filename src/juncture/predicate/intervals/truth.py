@@ -14,6 +14,7 @@ from juncture.predicate.intervals.interval import (
     Interval,
     finer_factor,
     intersect,
+    is_less,
     limited_span,
     nothing,
     truth,
@@ -25,15 +26,6 @@ OPPOSITE: dict[CompareOperator, CompareOperator] = {"=": "<>", "<>": "=", "<": "
 """The negation of each comparison. It is exact, since NaN is ordered too."""
 
 _FLIPPED: dict[CompareOperator, CompareOperator] = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
-_TRUE_FOR: dict[CompareOperator, str] = {
-    "=": "=",
-    "<>": "<>",
-    "<": "<",
-    "<=": "<=",
-    ">": ">",
-    ">=": ">=",
-    "<=>": "=",
-}
 
 
 def flipped(operator: CompareOperator) -> CompareOperator:
@@ -54,7 +46,7 @@ def compare(operator: CompareOperator, left: Interval, right: Interval) -> Inter
     {true}
     """
     possible = orders(left, right)
-    wanted = _TRUE_FOR[operator]
+    wanted = "=" if operator == "<=>" else operator
     true = any(order in wanted for order in possible)
     false = any(order not in wanted for order in possible)
     if operator != "<=>":
@@ -90,7 +82,7 @@ def _orders_of_ranges(left: Interval, right: Interval) -> set[str]:
 
 
 def _may_be_below(low: Bound, high: Bound) -> bool:
-    return low is None or high is None or low < high  # type: ignore[operator]  # both are of one type
+    return low is None or high is None or is_less(low, high)
 
 
 def is_null(operand: Interval) -> Interval:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from types import MappingProxyType
 from typing import Any
 from typing import Literal as OneOf
@@ -94,11 +95,14 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
         raise SchemaError(
             f"{function} has {len(operands)} operands, but needs at least two.", name="JN-EXTREME-OPERANDS"
         )
-    target = operands[0].type
-    for operand in operands[1:]:
-        target = common_type(target, operand.type, function)
-    target = DOUBLE if target == NULL else target
-    return nodes.Extreme(target, function, tuple(converted(operand, target) for operand in operands))
+    alike = in_common_type(operands, function)
+    return nodes.Extreme(alike[0].type, function, tuple(alike))
+
+
+def in_common_type(operands: Sequence[Node], function: str) -> list[Node]:
+    """Return operands, converted to one type. ``function`` is for messages."""
+    target = reduce(lambda one, other: common_type(one, other, function), [operand.type for operand in operands])
+    return [converted(operand, DOUBLE if target == NULL else target) for operand in operands]
 
 
 def common_type(one: Type, other: Type, function: str) -> Type:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import tzinfo
 from decimal import Decimal
 from fractions import Fraction
 
@@ -27,11 +28,11 @@ from juncture.predicate.language.types import (
 TextReader = Callable[[str, Type], Literal]
 
 
-def read_text(text: str, data_type: Type) -> Literal:
+def read_text(text: str, data_type: Type, zone: tzinfo | None = None) -> Literal:
     """Return the date or timestamp that a text denotes; raise SpecError if it is none."""
     if data_type.kind == "date":
         return Literal(data_type, read_date(text))
-    steps, unit = read_timestamp(text, zoned=data_type.zoned, zone=None)
+    steps, unit = read_timestamp(text, zoned=data_type.zoned, zone=zone)
     return Literal(Type("timestamp", unit=unit, zoned=data_type.zoned), steps)
 
 

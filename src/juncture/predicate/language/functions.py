@@ -108,22 +108,14 @@ def case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node | N
                 f"WHEN needs a boolean, but its condition is {each.type}. Compare it with a value.",
                 name="JN-PREDICATE-BOOLEAN",
             )
-    results = _alike([*values, Literal(NULL, None) if otherwise is None else otherwise], "CASE")
+    results = build.in_common_type([*values, Literal(NULL, None) if otherwise is None else otherwise], "CASE")
     parts = [part for pair in zip(conditions, results, strict=False) for part in pair]
     return Call(results[0].type, "case", (*parts, results[-1]))
 
 
 def _coalesce(operands: Sequence[Node]) -> Node:
-    alike = _alike(operands, "coalesce")
+    alike = build.in_common_type(operands, "coalesce")
     return Call(alike[0].type, "coalesce", tuple(alike)) if len(alike) > 1 else alike[0]
-
-
-def _alike(operands: Sequence[Node], function: str) -> list[Node]:
-    """Return operands in one type."""
-    target = operands[0].type
-    for operand in operands[1:]:
-        target = build.common_type(target, operand.type, function)
-    return [converted(operand, DOUBLE if target == NULL else target) for operand in operands]
 
 
 def _whole(function: Function) -> Callable[[Sequence[Node]], Node]:

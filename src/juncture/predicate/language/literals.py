@@ -33,13 +33,7 @@ _CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
 
 
 def read_date(text: str) -> int:
-    """Return a date as days since 1970-01-01.
-
-    Examples
-    --------
-    >>> read_date("1970-01-11")
-    10
-    """
+    """Return a date as days since 1970-01-01."""
     match = _DATE.fullmatch(text.strip())
     if match:
         year, month, day = (int(part) for part in match.groups())
@@ -199,13 +193,7 @@ def _clock_seconds(text: str, unit: str) -> Fraction:
 
 
 def date_text(days: int) -> str:
-    """Return days since 1970-01-01 as a date, or as ``epoch+N days`` beyond the calendar.
-
-    Examples
-    --------
-    >>> date_text(10)
-    '1970-01-11'
-    """
+    """Return days since 1970-01-01 as a date, or as ``epoch+N days`` beyond the calendar."""
     ordinal = days + _EPOCH
     if 1 <= ordinal <= date.max.toordinal():
         return date.fromordinal(ordinal).isoformat()

@@ -10,7 +10,7 @@ loops, not recursions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 from typing import Literal as OneOf
@@ -44,30 +44,33 @@ class Node:
     """An expression. ``type`` is the type of its value."""
 
     type: Type
+    _operands: tuple[Node, ...] = field(init=False, repr=False)
+    _own: tuple[object, ...] = field(init=False, repr=False)  # what else distinguishes nodes of one class and type
     _hash: int = field(init=False, repr=False)
     _sides: frozenset[Side] = field(init=False, repr=False)
     _columns: tuple[Column, ...] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        operands = self._operands
-        hashed = hash((type(self), self._own, *[operand._hash for operand in operands]))
+        operands: list[Node] = []
+        own: list[object] = []
+        names: tuple[str, ...] = self.__match_args__
+        for name in names[1:]:
+            value = getattr(self, name)
+            if isinstance(value, Node):
+                operands.append(value)
+            elif name == "operands":
+                operands += value
+            else:
+                own.append(value)
         places = {operand._sides for operand in operands}
-        self._remember(hashed, places.pop() if len(places) == 1 else _NO_SIDE.union(*places))
+        self._remember(operands, own, places.pop() if len(places) == 1 else _NO_SIDE.union(*places))
 
-    def _remember(self, hashed: int, sides: frozenset[Side]) -> None:
-        object.__setattr__(self, "_hash", hashed)
+    def _remember(self, operands: Sequence[Node], own: Sequence[object], sides: frozenset[Side]) -> None:
+        object.__setattr__(self, "_operands", tuple(operands))
+        object.__setattr__(self, "_own", tuple(own))
+        object.__setattr__(self, "_hash", hash((type(self), *own, *[operand._hash for operand in operands])))
         object.__setattr__(self, "_sides", sides)
         object.__setattr__(self, "_columns", None)
-
-    @property
-    def _own(self) -> tuple[object, ...]:
-        """What distinguishes the node from others of its class and type with the same operands."""
-        return ()
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        """The operands, in order."""
-        return ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Node):
@@ -102,11 +105,7 @@ class Column(Node):
     nullable: bool = True
 
     def __post_init__(self) -> None:
-        self._remember(hash((self.side, self.name)), frozenset((self.side,)))
-
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return self.side, self.name, self.nullable
+        self._remember((), (self.side, self.name, self.nullable), frozenset((self.side,)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,12 +115,8 @@ class Literal(Node):
     value: Value = None
 
     def __post_init__(self) -> None:
-        self._remember(hash(repr(self.value)), _NO_SIDE)
-
-    @property
-    def _own(self) -> tuple[object, ...]:
         # 1 == True == 1.0 in Python, but not here; NaN has to equal itself.
-        return (repr(self.value),)
+        self._remember((), (repr(self.value),), _NO_SIDE)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -132,14 +127,6 @@ class Arithmetic(Node):
     left: Node
     right: Node
 
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return (self.operator,)
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return self.left, self.right
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Sign(Node):
@@ -147,14 +134,6 @@ class Sign(Node):
 
     operator: OneOf["-", "abs"]
     operand: Node
-
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return (self.operator,)
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return (self.operand,)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -164,14 +143,6 @@ class Extreme(Node):
     function: OneOf["least", "greatest"]
     operands: tuple[Node, ...]
 
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return (self.function,)
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return self.operands
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cast(Node):
@@ -179,14 +150,6 @@ class Cast(Node):
 
     operand: Node
     implicit: bool = False
-
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return (self.implicit,)
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return (self.operand,)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -201,14 +164,6 @@ class Call(Node):
     operands: tuple[Node, ...]
     detail: int | str | None = None
 
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return self.function, self.detail
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return self.operands
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Compare(Node):
@@ -218,14 +173,6 @@ class Compare(Node):
     left: Node
     right: Node
 
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return (self.operator,)
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return self.left, self.right
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class In(Node):
@@ -234,24 +181,12 @@ class In(Node):
     operand: Node
     options: Options
 
-    @property
-    def _own(self) -> tuple[object, ...]:
-        return (self.options,)
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return (self.operand,)
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class IsNull(Node):
     """Whether an operand is null: never null itself."""
 
     operand: Node
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return (self.operand,)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -260,10 +195,6 @@ class Not(Node):
 
     operand: Node
 
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return (self.operand,)
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class And(Node):
@@ -271,20 +202,12 @@ class And(Node):
 
     operands: tuple[Node, ...]
 
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return self.operands
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Or(Node):
     """Whether any operand is true, in three-valued logic."""
 
     operands: tuple[Node, ...]
-
-    @property
-    def _operands(self) -> tuple[Node, ...]:
-        return self.operands
 
 
 TRUE = Literal(BOOLEAN, True)

@@ -150,6 +150,7 @@ class _Reader:
         self._text = text
         self._tables = tables
         self._zone = zone
+        self._moment = partial(conversions.read_text, zone=zone)
         self._columns: dict[tuple[str, ...], Column] = {}
         self._fields: dict[tuple[str, ...], tuple[Side, pa.Field]] = {}
         self._located = False
@@ -359,13 +360,6 @@ class _Reader:
             read_timestamp(text, zoned=False, zone=None)
             return Literal(STRING, text)
         return Literal(Type("timestamp", unit=unit, zoned=True), steps)
-
-    def _moment(self, text: str, like: Type) -> Literal:
-        """Return the date or timestamp that a text denotes beside a value of a type."""
-        if like.kind == "date":
-            return Literal(like, read_date(text))
-        steps, unit = read_timestamp(text, zoned=like.zoned, zone=self._zone)
-        return Literal(Type("timestamp", unit=unit, zoned=like.zoned), steps)
 
     def _moments(self, left: Node, right: Node) -> tuple[Node, Node]:
         """Parse the texts that denote timestamps among two operands of arithmetic."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, timedelta
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -14,7 +14,7 @@ from juncture.errors import SpecError
 from juncture.ordered.duration import TimeLength, length_ns, numpy_ns
 from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Literal
-from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type, as_decimal
 from juncture.spec.values import plain
 
 _EPOCH_DATE = date(1970, 1, 1)
@@ -42,20 +42,22 @@ def literal_of(value: object, *, argument: str) -> Literal | None:
         return _timed(Type("duration"), length_ns(value, argument=argument))
     if isinstance(value, datetime):
         if value != value:
-            raise SpecError(
-                f"{argument} has the bound NaT, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
-            )
+            raise _limits_nothing(argument, "NaT")
         epoch = _EPOCH if value.tzinfo is not None else _EPOCH.replace(tzinfo=None)
         zoned = value.tzinfo is not None
         return _timed(Type("timestamp", zoned=zoned), length_ns(value - epoch, argument=argument))
     return Literal(Type("date"), (value - _EPOCH_DATE).days) if isinstance(value, date) else None
 
 
+def _limits_nothing(argument: str, bound: str) -> SpecError:
+    return SpecError(
+        f"{argument} has the bound {bound}, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
+    )
+
+
 def _number(value: float | Decimal | Fraction, argument: str) -> Literal:
     if not isinstance(value, Fraction) and math.isnan(value):
-        raise SpecError(
-            f"{argument} has the bound NaN, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
-        )
+        raise _limits_nothing(argument, "NaN")
     if not isinstance(value, Decimal):
         return Literal(DOUBLE, value)
     exponent = value.as_tuple().exponent
@@ -67,9 +69,7 @@ def _number(value: float | Decimal | Fraction, argument: str) -> Literal:
 def _numpy_moment(value: np.datetime64, argument: str) -> Literal:
     """Return a date, or a timestamp without a zone, of any unit."""
     if np.isnat(value):
-        raise SpecError(
-            f"{argument} has the bound NaT, which limits nothing. Pass None for no bound.", name="JN-BOUND-FORM"
-        )
+        raise _limits_nothing(argument, "NaT")
     if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D"):
         return Literal(Type("date"), int(value.astype("datetime64[D]").astype(np.int64)))
     return _timed(Type("timestamp"), numpy_ns(value, argument=argument))
@@ -85,8 +85,7 @@ def _timed(data_type: Type, nanoseconds: int) -> Literal:
 def python_value(end: Bound, data_type: Type, *, up: bool) -> Any:
     """Return an end of an interval as a Python value, rounded ``up`` or down to microseconds; None if out of range."""
     if data_type.kind == "decimal" and isinstance(end, int | Fraction):
-        with localcontext(prec=80):
-            return Decimal(int(end * 10**data_type.scale)).scaleb(-data_type.scale)
+        return as_decimal(end, data_type)
     if data_type.kind == "boolean" and end is not None:
         return bool(end)
     if not isinstance(end, int):

@@ -14,7 +14,7 @@ from juncture.predicate.language import nodes
 from juncture.predicate.language.function_sql import call_sql, guarded_sql
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.language.nodes import Literal, Node, depth
-from juncture.predicate.language.types import DOUBLE, STRING, Type, Value
+from juncture.predicate.language.types import DOUBLE, STRING, Type, Value, as_decimal
 
 _Item = TypeVar("_Item")
 
@@ -146,7 +146,8 @@ class _Writer:
         if data_type.kind == "integer" and value is not None:
             return str(value)
         if data_type.kind == "decimal" and isinstance(value, int):
-            return _shortest(value, data_type.scale)
+            whole, _, fraction = f"{as_decimal(Fraction(value, 10**data_type.scale), data_type):f}".partition(".")
+            return f"{whole}.{fraction.rstrip('0')}" if fraction.strip("0") else f"{whole}BD"
         wide = DOUBLE if data_type.kind == "float" else data_type
         return self.write(Literal(wide, value), _SUM)
 
@@ -285,20 +286,10 @@ def _whole(value: int, data_type: Type) -> str:
     return f"{value}{suffix}"
 
 
-def _shortest(steps: int, scale: int) -> str:
-    """Write a decimal without trailing zeros."""
-    digits = f"{abs(steps):0{scale + 1}d}"
-    whole, fraction = digits[: len(digits) - scale], digits[len(digits) - scale :].rstrip("0")
-    return f"{'-' if steps < 0 else ''}{whole}{f'.{fraction}' if fraction else 'BD'}"
-
-
 def _decimal(value: Fraction, data_type: Type) -> str:
     """Write a decimal with the digits of its type, in a cast if it has fewer."""
-    digits = f"{abs(int(value * 10**data_type.scale)):0{data_type.scale + 1}d}"
-    sign, point = ("-" if value < 0 else ""), len(digits) - data_type.scale
-    whole, fraction = digits[:point], digits[point:]
-    written = max(len(digits) if whole != "0" else data_type.scale, 1)
-    text = f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}BD"
-    if whole == "0" and fraction:
-        written = data_type.scale
+    text = f"{as_decimal(value, data_type):f}"
+    whole, _, fraction = text.removeprefix("-").partition(".")
+    written = len(fraction) if whole == "0" and fraction else len(whole) + len(fraction)
+    text = text if fraction else f"{text}BD"
     return text if written == data_type.precision else f"CAST({text} AS {data_type})"

@@ -7,6 +7,7 @@ its last digit, a date counts days, timestamps and durations count their unit. A
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
@@ -180,19 +181,19 @@ def from_steps(value: Any, data_type: Type) -> Value:
     return value if data_type.kind != "decimal" or value is None else Fraction(value, 10**data_type.scale)
 
 
+def as_decimal(value: int | Fraction, data_type: Type) -> Decimal:
+    """Return a value of a decimal type with all digits of its scale."""
+    with localcontext(prec=80):
+        return Decimal(int(value * 10**data_type.scale)).scaleb(-data_type.scale)
+
+
 def finer(one: Type, other: Type) -> str:
     """Return the finer unit of two timestamps or durations."""
     return max(one.unit, other.unit, key=TIME_UNITS.index)
 
 
 def integer_decimal(bits: int) -> Type:
-    """Return the decimal that represents every integer of a width.
-
-    Examples
-    --------
-    >>> print(integer_decimal(32))
-    DECIMAL(10, 0)
-    """
+    """Return the decimal that represents every integer of a width."""
     return Type("decimal", precision=_INTEGER_DIGITS[bits])
 
 
