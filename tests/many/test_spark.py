@@ -51,7 +51,7 @@ def on_spark(spark: SparkSession, tables: dict[str, jn.Right]) -> dict[str, jn.R
 @pytest.fixture(params=["sent", "shuffled"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "shuffled":
-        monkeypatch.setattr("juncture.spark.many.steps.SENT_BYTES", 0)
+        monkeypatch.setattr("juncture.planner.tables.BROADCAST_BYTES_MAX", 0)
     return str(request.param)
 
 
@@ -88,7 +88,7 @@ def test_reads_files_in_tasks(spark: SparkSession, tmp_path: Path, way: str) -> 
 
 @pytest.mark.in_turn
 def test_shuffles_the_spine_once_for_each_key(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("juncture.spark.many.steps.SENT_BYTES", 64)
+    monkeypatch.setattr("juncture.planner.tables.BROADCAST_BYTES_MAX", 64)
     plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, rights()))
     text = plan.explain()
     assert "once for price" in text

@@ -35,7 +35,11 @@ ALGORITHMS: Mapping[type, Mapping[Engine, tuple[Algorithm, ...]]] = {
 
 def algorithms_of(spec: Spec, engine: Engine) -> dict[str, Algorithm]:
     """Return the algorithms that an engine has for a join, by their names."""
-    return {algorithm.name: algorithm for algorithm in ALGORITHMS[spec.joined_as][engine]}
+    return _by_name(ALGORITHMS[spec.joined_as][engine])
+
+
+def _by_name(algorithms: tuple[Algorithm, ...]) -> dict[str, Algorithm]:
+    return {algorithm.name: algorithm for algorithm in algorithms}
 
 
 def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
@@ -54,10 +58,13 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
     check_choice("algorithm", name, ["auto", *known])
 
 
-def choose(planning: PlanningInput, name: str = "auto") -> Choice:
-    """Choose an algorithm, or check the one that was named; raise PlanError if it cannot serve, or none can."""
+def choose(planning: PlanningInput, name: str = "auto", among: tuple[Algorithm, ...] | None = None) -> Choice:
+    """Choose an algorithm, or check the one that was named; raise PlanError if it cannot serve, or none can.
+
+    The algorithms are those of the kind of join, unless others are passed.
+    """
     check_algorithm(planning.join.spec, name, planning.engine)
-    algorithms = algorithms_of(planning.join.spec, planning.engine)
+    algorithms = algorithms_of(planning.join.spec, planning.engine) if among is None else _by_name(among)
     options = tuple(_option(planning, algorithm) for algorithm in algorithms.values())
     best, reason = _best(options) if name == "auto" else _named(options, name)
     return Choice(
@@ -79,7 +86,7 @@ def cheapest(planning: PlanningInput) -> str:
     ]
     # Of equal costs, the one that stands first is taken.
     for _, algorithm in sorted(costs, key=itemgetter(0)):
-        if _refusal(planning, algorithm) is None:
+        if refusal(planning, algorithm) is None:
             return algorithm.name
     return choose(planning).algorithm
 
@@ -90,10 +97,11 @@ def serving(planning: PlanningInput, name: str) -> str:
     A plan is made on what is said of a stream, which has been counted once it is read.
     """
     algorithm = algorithms_of(planning.join.spec, planning.engine)[name]
-    return name if _refusal(planning, algorithm) is None else choose(planning).algorithm
+    return name if refusal(planning, algorithm) is None else choose(planning).algorithm
 
 
-def _refusal(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+def refusal(planning: PlanningInput, algorithm: Algorithm) -> str | None:
+    """Return why an algorithm cannot run a join; None if it can."""
     return next((why for rule in (follows_stream, *algorithm.rules) if (why := rule(planning, algorithm))), None)
 
 
@@ -102,18 +110,18 @@ def _option(planning: PlanningInput, algorithm: Algorithm) -> Option:
         algorithm=algorithm.name,
         summary=algorithm.summary,
         cost_s=None if algorithm.cost is None else algorithm.cost(planning),
-        excluded=_refusal(planning, algorithm),
+        excluded=refusal(planning, algorithm),
     )
 
 
 def _named(options: tuple[Option, ...], name: str) -> tuple[str, str]:
     """Return the algorithm that was named, and that as the reason."""
-    refusal = next(option.excluded for option in options if option.algorithm == name)
-    if refusal:
+    excluded = next(option.excluded for option in options if option.algorithm == name)
+    if excluded:
         mend = (
             " Pass algorithm='auto' to use another one." if any(option.excluded is None for option in options) else ""
         )
-        raise PlanError(f"algorithm={name!r} cannot run this join: {refusal}{mend}", name="JN-ALGORITHM-UNSUITABLE")
+        raise PlanError(f"algorithm={name!r} cannot run this join: {excluded}{mend}", name="JN-ALGORITHM-UNSUITABLE")
     return name, "algorithm= names it"
 
 

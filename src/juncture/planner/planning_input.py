@@ -27,6 +27,8 @@ class JoinFeatures:
     candidates: float | None = None  # how many right rows are compared with a left one in its bins; None if not sampled
     key_pairs: float | None = None  # about how many pairs have equal keys; None if not sampled
     pairs: float | None = None  # about how many pairs match, None if not sampled
+    spine_is_shuffled: bool = False  # whether other tables of a join of many bring the spine to a key's partitions
+    sent_bytes: int = 0  # the bytes of the smaller tables of such a join
     pairs_how: str = "matching pairs not sampled"  # and the source of it, or why there is none
 
 

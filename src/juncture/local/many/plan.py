@@ -9,16 +9,17 @@ from typing import Any
 from juncture.local.computed import with_computed
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
-from juncture.local.many.answers import LOOKUP, Answer, answer
+from juncture.local.many.answers import Answer, answer
 from juncture.local.many.report import report_of
-from juncture.local.many.run import about, is_lookup
+from juncture.local.many.run import about
 from juncture.local.many.spine import Spine
 from juncture.local.many.together import JoinedTable, together
 from juncture.planner.choose import choose, serving
-from juncture.planner.decision import Choice, Decision, Estimate, Option
+from juncture.planner.decision import Decision
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.many_report import ManyReport
-from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.planner.statistics import Resources, Stats
+from juncture.planner.tables import TABLES, table_algorithms
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report
 from juncture.runtime.sources import Source
@@ -71,7 +72,8 @@ class _ManyExecution:
     def _algorithm(self, each: _TableInput, left: Source, right: Source) -> str:
         """Return the algorithm that serves now that streams have been counted."""
         chosen, stats, join = each.decision.algorithm, each.decision.stats, each.table.join
-        if chosen == LOOKUP:
+        if any(row.name == chosen for row in TABLES["local"]):
+            # It holds no right rows, however many come.
             return chosen
         seen = Stats(
             left=self.spine.seen(join, "left", stats.left, left),
@@ -132,20 +134,6 @@ def _decided(table: ResolvedTable, algorithm: str, left: Input, right: Input, re
     """Choose how to join a table, by what is known without a look at its rows."""
     join = table.join
     stats = Stats(left=left.declared(join, "left"), right=right.declared(join, "right"))
-    if algorithm == "auto" and is_lookup(table):
-        choice = _lookup(stats.left)
-    else:
-        choice = choose(planning_input(join, stats, resources), algorithm)
+    among = table_algorithms(join.spec, "local") if algorithm == "auto" else None
+    choice = choose(planning_input(join, stats, resources), algorithm, among)
     return Decision(join=join, engine="local", choice=choice, stats=stats, resources=resources)
-
-
-def _lookup(spine: SideStats) -> Choice:
-    does = "looks up the key of each right row among those of the spine"
-    return Choice(
-        algorithm=LOOKUP,
-        reason="the keys of the spine are coded once, and no row of it may match several",
-        options=(Option(algorithm=LOOKUP, summary=does),),
-        output_rows=Estimate(value=spine.rows, source="one row for each row of the spine"),
-        shuffle_bytes=None,
-        task_bytes=None,
-    )

@@ -15,6 +15,7 @@ from juncture.local.many.report import report_of
 from juncture.local.many.spine import Spine
 from juncture.local.many.together import JoinedTable, kept_rows, table_of
 from juncture.planner.many_report import TableReport
+from juncture.planner.tables import is_lookup
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.many import ResolvedTable, named
@@ -71,11 +72,6 @@ def reports(
             yield report_of(table, _algorithm(table, left, right, context), spine, left, right, context)
 
 
-def is_lookup(table: ResolvedTable) -> bool:
-    """Return whether a table's keys are looked up among those of the spine."""
-    return table.join.spec.is_lookup and not table.join.aggregates and table.join.predicate is None
-
-
 @contextmanager
 def about(name: str) -> Iterator[None]:
     """Say in errors which table they are about."""
@@ -87,6 +83,6 @@ def about(name: str) -> Iterator[None]:
 
 def _algorithm(table: ResolvedTable, left: Source, right: Source, context: JoinContext) -> str:
     """Return how to join a table in a task."""
-    if is_lookup(table):
+    if is_lookup(table.join):
         return LOOKUP
     return fitting(table.join, left, right, context)

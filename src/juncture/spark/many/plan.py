@@ -14,7 +14,7 @@ from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, SchemaError, spark_errors
 from juncture.inputs import Files, kind_of
 from juncture.local.many.run import about
-from juncture.planner.decision import Choice, Decision, Estimate, Option
+from juncture.planner.decision import Decision, Estimate
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.progress import Report
@@ -38,11 +38,6 @@ from juncture.spec.resolved import refuse_computed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_DOES = {
-    "shared_shuffle": "shuffle the spine and all tables with this key once, and join them in tasks",
-    "broadcast": "send the table to every task, and join it there",
-}
-
 
 @dataclass(frozen=True)
 class _Inputs:
@@ -65,14 +60,16 @@ def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | Non
     resources = resources_of(session)
     inputs, jobs = _opened(session, spine, rights, resources)
     shuffle_partitions = int(session.conf.get(SHUFFLE_PARTITIONS) or 1)
-    steps = steps_of(inputs.placed, inputs.spine_stats, resources, shuffle_partitions)
+    steps = steps_of(inputs.placed, inputs.spine_side, inputs.spine_stats, resources, shuffle_partitions)
+    placed = {each.table.name: each for each in steps.tables}
     frame, alone, built = _built(inputs, steps, resources)
     return ManyPlan(
         engine="spark",
         spine=inputs.spine_stats,
         tables={
             each.table.name: TablePlan(
-                table=each.table, decision=alone.get(each.table.name) or _decided(each, inputs, steps, resources)
+                table=each.table,
+                decision=alone.get(each.table.name) or _decided(placed[each.table.name], inputs, resources),
             )
             for each in inputs.placed
         },
@@ -213,26 +210,19 @@ def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[s
     return numbered.select(*columns).toDF(*want)
 
 
-def _decided(placed: Placed, inputs: _Inputs, steps: Steps, resources: Resources) -> Decision:
-    name = "broadcast" if placed in steps.sent else "shared_shuffle"
-    if inputs.rights[placed.table.name].algorithm not in ("auto", name):
+def _decided(placed: Placed, inputs: _Inputs, resources: Resources) -> Decision:
+    assert placed.choice is not None
+    if inputs.rights[placed.table.name].algorithm not in ("auto", placed.choice.algorithm):
         raise PlanError(
             f"In table {placed.table.name!r}: algorithm={inputs.rights[placed.table.name].algorithm!r} applies to "
             "in-process joins only. On Spark, tables share shuffles of the spine. Remove algorithm=.",
             name="JN-ALGORITHM-UNSUITABLE",
         )
-    reason = "the table is small" if name == "broadcast" else "the table is too large to broadcast"
+    rows = Estimate(value=inputs.spine_stats.rows, source="one row for each row of the spine")
     return Decision(
         join=placed.table.join,
         engine="spark",
-        choice=Choice(
-            algorithm=name,
-            reason=reason,
-            options=(Option(algorithm=name, summary=_DOES[name]),),
-            output_rows=Estimate(value=inputs.spine_stats.rows, source="one row for each row of the spine"),
-            shuffle_bytes=Estimate(value=0, source="no shuffle") if name == "broadcast" else None,
-            task_bytes=None,
-        ),
+        choice=replace(placed.choice, output_rows=rows),
         stats=Stats(left=inputs.spine_stats, right=placed.stats),
         resources=resources,
     )

@@ -35,8 +35,9 @@ def report_of(
     figures: dict[str, dict[str, int]] = {}
     for row in counts:
         figures.setdefault(row["table"], {})[row["figure"]] = row["rows"]
-    every = [*steps.alone, *(one for shuffle in steps.shuffles for one in shuffle.tables), *steps.sent]
-    found = {each.table.name: _report(each, spine, rights, figures.get(each.table.name, {}), steps) for each in every}
+    found = {
+        each.table.name: _report(each, spine, rights, figures.get(each.table.name, {}), steps) for each in steps.tables
+    }
     return ManyReport({name: found[name] for name in rights})
 
 

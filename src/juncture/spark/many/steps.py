@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from juncture.columnar.types import plain_type
+from juncture.planner.choose import choose, refusal
+from juncture.planner.decision import Choice
+from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.planner.tables import sharing, table_algorithms
+from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.query import partition_count
 from juncture.spark.tasks.many.exchange import ByKey
 from juncture.spec.many import ResolvedTable
 
-SENT_BYTES = 8 << 20
-"""Up to this size, a table is broadcast."""
-ALL_SENT_BYTES = 48 << 20
-"""Most bytes of all broadcast tables."""
-
 
 @dataclass(frozen=True)
 class Placed:
-    """A table, its input and its size."""
+    """A table, its input and its size; `choice` is what joins it, None for one that is joined alone."""
 
     table: ResolvedTable
     side: SparkSide
     stats: SideStats
+    choice: Choice | None = None
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether it is joined after a shuffle of the spine."""
+        return self.choice is not None and self.choice.algorithm == "shared_shuffle"
 
     @property
     def needed(self) -> list[str]:
@@ -62,6 +68,11 @@ class Steps:
     shuffles: tuple[Shuffle, ...]
     sent: tuple[Placed, ...]
 
+    @property
+    def tables(self) -> tuple[Placed, ...]:
+        """All tables."""
+        return (*self.alone, *(one for each in self.shuffles for one in each.tables), *self.sent)
+
     def words(self) -> list[tuple[str, str]]:
         """Yield the steps in words, as pairs of heading and text."""
         words = [("alone", f"{each.table.name}: no key, so joined separately") for each in self.alone]
@@ -80,32 +91,44 @@ class Steps:
         return words
 
 
-def steps_of(tables: Sequence[Placed], spine: SideStats, resources: Resources, shuffle_partitions: int) -> Steps:
+def steps_of(
+    tables: Sequence[Placed], spine: SparkSide, spine_stats: SideStats, resources: Resources, shuffle_partitions: int
+) -> Steps:
     """Return the steps for some tables; other arguments as for `juncture.spark.query.partition_count`."""
-    sent, total = set[str](), 0
+    groups, beside = dict[Any, dict[str, PlanningInput]](), 0
     for each in sorted(tables, key=lambda each: each.stats.bytes or 0):
-        size = each.stats.bytes
-        if size is not None and size <= SENT_BYTES and total + size <= ALL_SENT_BYTES:
-            sent.add(each.table.name)
-            total += size
-    alone, groups = list[Placed](), dict[Any, list[Placed]]()
-    for each in tables:
         join = each.table.join
-        if each.table.name in sent:
-            continue
-        if not join.left_by:
-            alone.append(each)
-        else:
-            name = join.left_by, tuple(map(str, _key_types(join))), join.nulls_equal
-            groups.setdefault(name, []).append(each)
+        planning = PlanningInput(
+            join=join,
+            engine="spark",
+            stats=Stats(left=spine_stats, right=each.stats),
+            resources=resources,
+            direct=isinstance(spine, FileSide) and isinstance(each.side, FileSide),
+            features=JoinFeatures(sent_bytes=beside),
+        )
+        beside += each.stats.bytes or 0
+        key = join.left_by, tuple(map(str, _key_types(join))), join.nulls_equal
+        groups.setdefault(key, {})[each.table.name] = planning
+    chosen = dict[str, Choice | None]()
+    for group in groups.values():
+        for name, planning in zip(group, sharing(list(group.values())), strict=True):
+            among = table_algorithms(planning.join.spec, "spark")
+            runs = any(refusal(planning, algorithm) is None for algorithm in among)
+            chosen[name] = choose(planning, among=among) if runs else None
+    placed = [replace(each, choice=chosen[each.table.name]) for each in tables]
     shuffles = []
     for group in groups.values():
-        rows = sum(each.stats.rows or 0 for each in group)
-        size = sum(each.stats.bytes or 0 for each in group)
-        stats = Stats(left=spine, right=SideStats(rows=rows, row_bytes=-(-size // max(rows, 1))))
+        shared = [each for each in placed if each.table.name in group and each.is_shuffled]
+        if not shared:
+            continue
+        rows = sum(each.stats.rows or 0 for each in shared)
+        size = sum(each.stats.bytes or 0 for each in shared)
+        stats = Stats(left=spine_stats, right=SideStats(rows=rows, row_bytes=-(-size // max(rows, 1))))
         partitions = partition_count(stats, resources, shuffle_partitions)
-        shuffles.append(Shuffle(group[0].table.join.left_by, tuple(group), partitions))
-    return Steps(tuple(alone), tuple(shuffles), tuple(each for each in tables if each.table.name in sent))
+        shuffles.append(Shuffle(shared[0].table.join.left_by, tuple(shared), partitions))
+    alone = tuple(each for each in placed if each.choice is None)
+    sent = tuple(each for each in placed if each.choice is not None and not each.is_shuffled)
+    return Steps(alone, tuple(sorted(shuffles, key=lambda each: placed.index(each.tables[0]))), sent)
 
 
 def _key_types(join: Any) -> tuple[tuple[pa.DataType, pa.DataType], ...]:
