@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.right import codes_of_one_key, whole_codes
+from juncture.local.keys import Keys, keys_of
 from juncture.ordered.domain import Coder, RankCoder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of, sort_slots
@@ -42,7 +42,7 @@ class LeftCodes:
 
     codes: Codes
     on: Ints
-    keys: KeyCodes
+    keys: Keys
     limits: Words | list[Any]
     barred: npt.NDArray[np.bool_] | None
     seen: Ints
@@ -63,7 +63,7 @@ class Left:
     """
 
     slots: Slots
-    keys: KeyCodes
+    keys: Keys
     limits: Words | list[Any]
     barred: npt.NDArray[np.bool_] | None
     seen: Ints
@@ -95,11 +95,11 @@ def read_codes(
     """
     first = int(source.bounds[parts.start])
     total = int(source.bounds[parts.stop]) - first
-    keys = KeyCodes(
+    types = (
         [join.left_schema.field(name).type for name in join.left_by],
         [join.right_schema.field(name).type for name in join.right_by],
-        nulls_equal=join.nulls_equal,
     )
+    keys = keys_of(source, join.left_by, types, nulls_equal=join.nulls_equal)
     reading = _Reading(join, source, coder, keys, first, total, seen_coder)
     advance, done = context.progress.of("left"), 0
     if reading.whole is not None and not join.left_by and reading.tolerance is None and seen_coder is None:
@@ -156,7 +156,7 @@ class _Reading:
         join: ResolvedAsof,
         source: Source,
         coder: Coder,
-        keys: KeyCodes,
+        keys: Keys,
         first: int,
         total: int,
         seen_coder: Coder | None,

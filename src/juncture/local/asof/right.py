@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Codes, Ints, Mask, Rows
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.keys import Keys
 from juncture.ordered.domain import Coder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
@@ -68,7 +68,7 @@ class RightRows:
     on: str
     by: tuple[str, ...]
     coder: Coder
-    keys: KeyCodes
+    keys: Keys
     parts: Sequence[int]
     tie_columns: tuple[str, ...] = ()
     ties: Literal["break", "order", "ignore"] = "break"

@@ -11,7 +11,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.tie_order import UndecidedError, code_columns
 from juncture.errors import DataError
 from juncture.kernels import asof as kernels
@@ -25,6 +24,7 @@ from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
 from juncture.local.asof.right import Direction, RightRows
+from juncture.local.keys import Keys
 from juncture.local.row_text import row_text
 from juncture.ordered.domain import Coder, RankCoder
 from juncture.ordered.ends import TooWideError
@@ -309,7 +309,7 @@ class Search:
         if self._refuses_ties and counts[kernels.FIRST_TIED] >= 0:
             raise self._tie_error(int(self._left.bounds[piece.start]) + int(counts[kernels.FIRST_TIED]))
 
-    def _prepare(self, keys: KeyCodes, on: Callable[[], Ints], limits: Words | list[Any]) -> RightRows:
+    def _prepare(self, keys: Keys, on: Callable[[], Ints], limits: Words | list[Any]) -> RightRows:
         """Return what of the right side to read, and how, given the left rows that can match as codes."""
         join, columns = self._join, self._coded
         parts = list(range(len(self._right.part_rows)))

@@ -14,7 +14,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Codes
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.equi.hash_index import HashIndex, Keys, add_all, check_rows, place_rows
+from juncture.local.equi.hash_index import HashIndex, add_all, check_rows, place_rows
+from juncture.local.keys import Keys
 from juncture.local.output.payload import FixedColumn, Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source

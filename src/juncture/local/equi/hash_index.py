@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.partitioned import PartitionedKeys
+from juncture.local.keys import Keys
 from juncture.local.output.pairs import Check, MatchSpans
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
@@ -32,23 +32,6 @@ _Share = list[tuple[int, Codes]]
 
 _ROWS_MOST = (1 << 31) - 2
 _CODES_LEAST = 1 << 14
-
-
-class Keys(Protocol):
-    """The distinct keys of one side, each with a code."""
-
-    @property
-    def count(self) -> int:
-        """How many codes there are."""
-        ...
-
-    def add(self, columns: list[pa.Array], codes: Codes) -> None:
-        """Write the codes of rows of this side, `EMPTY` for those that cannot match."""
-        ...
-
-    def find(self, columns: list[pa.Array], codes: Codes) -> None:
-        """Write the codes of rows of the other side; `EMPTY` where no row added has the key."""
-        ...
 
 
 @dataclass(frozen=True)

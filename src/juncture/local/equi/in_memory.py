@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
-from juncture.columnar.dense_keys import DenseKeys, counts_steps
-from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
 from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
     EquiProber,
     HashIndex,
-    Keys,
     KeySpans,
     read_left_keys,
     read_right,
@@ -21,6 +18,7 @@ from juncture.local.equi.hash_index import (
 )
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
+from juncture.local.keys import Keys, dense_keys_of, keys_of
 from juncture.local.output.batches import stream
 from juncture.local.output.blockwise import blocks_of, join_blockwise
 from juncture.local.output.pairs import Check, Prober
@@ -31,7 +29,6 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
-from juncture.runtime.zone_maps import ends_of_column
 from juncture.spec.equi import ResolvedEqui
 
 Search = Callable[[ResolvedEqui, Source, Source, JoinContext], tuple[Prober, Payload]]
@@ -161,14 +158,11 @@ def _empty_table(
     context: JoinContext,
 ) -> Keys:
     """Return a table for the keys of a source, whose types come first."""
-    if len(names) == 1 and not join.nulls_equal and counts_steps(types[0][0]):
-        dense = DenseKeys.of(types[0][0], types[1][0], ends_of_column(source, names[0]), source.num_rows)
-        if dense is not None:
-            return dense
-    if partitioned:
-        partitions = _PARTITIONS_PER_THREAD * context.threads.count
-        return PartitionedKeys(*types, nulls_equal=join.nulls_equal, partitions=partitions)
-    return KeyCodes(*types, nulls_equal=join.nulls_equal)
+    if not partitioned:
+        return keys_of(source, names, types, nulls_equal=join.nulls_equal)
+    dense = dense_keys_of(source, names, types, nulls_equal=join.nulls_equal)
+    partitions = _PARTITIONS_PER_THREAD * context.threads.count
+    return dense or PartitionedKeys(*types, nulls_equal=join.nulls_equal, partitions=partitions)
 
 
 def _prober(join: ResolvedEqui, left: Source, groups: HashIndex, spans: KeySpans, payload: Payload) -> Prober:
