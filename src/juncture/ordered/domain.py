@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -19,7 +19,7 @@ from juncture.columnar.floats import floats
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.ordered.duration import TimeLength
-from juncture.ordered.ends import LimitEnd, Offset, TooWideError, above, below, inward, shifted
+from juncture.ordered.ends import GREATEST, LEAST, LimitEnd, Offset, TooWideError, above, below, inward, shifted
 
 if TYPE_CHECKING:
     from juncture.ordered.tuples import TupleCoder
@@ -295,13 +295,26 @@ class Domain(ABC):
     ) -> tuple[Ints, Mask | None]:
         """Return the last code within each limit, and which rows any value can satisfy; None for all.
 
-        A limit is a value plus an offset. ``nan_counts`` is whether NaN is a value, greater than all others. Raise
-        `TooWideError` if a value or an offset does not fit in 64 bits.
+        A limit is a value plus an offset. A limit that leaves 64 bits is none, or one that nothing satisfies.
+        ``nan_counts`` is whether NaN is a value, greater than all others.
         """
-        codes, valid = self.encode(array)
-        added, strict, has_offset = self._whole_offsets(offset, end)
-        codes, inside = shifted(codes, added, LimitEnd(end.upper, strict))
+        try:
+            codes, valid = self.encode(array)
+            added, strict, has_offset = self._whole_offsets(offset, end)
+            codes, inside = shifted(codes, added, LimitEnd(end.upper, strict))
+        except TooWideError:
+            exact = [None if limit is None else self.code_of(limit) for limit in self.exact_limits(array, offset, end)]
+            possible = [code is not None and (code >= LEAST if end.upper else code <= GREATEST) for code in exact]
+            codes = np.array([min(max(code or 0, LEAST), GREATEST) for code in exact], np.int64)
+            return codes, np.array(possible, np.bool_)
         return codes, both(both(inside, valid), has_offset)
+
+    def exact_limits(self, array: pa.Array, offset: Offset, end: LimitEnd) -> list[int | None]:
+        """Return the last step of any size within each limit; None if the value or the offset is null."""
+        steps = self.steps(plain(array))
+        added = [offset] * len(steps) if not isinstance(offset, pa.Array) else self.exact_distances(plain(offset))
+        pairs = zip(steps, added, strict=True)
+        return [None if None in pair else inward(sum(map(Fraction, pair)), end) for pair in pairs]
 
     def _whole_offsets(self, offset: Offset, end: LimitEnd) -> tuple[int | Ints, bool, Mask | None]:
         """Return offsets as whole steps, whether the end is strict with these, and which rows have one."""
@@ -396,6 +409,22 @@ class RankCoder:
             there = np.array([step is not None for step in steps], np.bool_)[indices]
             valid = there if valid is None else valid & there
         return ranks[indices], valid
+
+    def ends(
+        self,
+        array: pa.Array,
+        offset: Offset,
+        end: LimitEnd,
+        *,
+        nan_counts: bool,  # noqa: ARG002 - floats have no ranks
+    ) -> tuple[Ints, Mask | None]:
+        """Return the last rank within each limit, and which rows any value can satisfy."""
+        limits = self.domain.exact_limits(array, offset, end)
+        if end.upper:
+            ranks = [-1 if limit is None else bisect_right(self.values, limit) - 1 for limit in limits]
+        else:
+            ranks = [0 if limit is None else bisect_left(self.values, limit) for limit in limits]
+        return np.array(ranks, np.int64), np.array([limit is not None for limit in limits], np.bool_)
 
     def limit(self, tolerance: Tolerance | None) -> Words | list[Any]:
         """Return the constant tolerance, as a number if values have distances."""

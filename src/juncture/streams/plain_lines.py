@@ -99,7 +99,7 @@ def plain_lines(
 
 
 def _line(coded: CodedValue, side: Side, schema: pa.Schema) -> PlainLine | None:
-    value, coder = coded.value, coded.encoding.coder
+    value, coder = coded.value, coded.coder
     limit = value.limits[0]
     own = plain_column(limit.value if side == "left" else value.right, schema, value.domain)
     if own is None or not isinstance(coder, Domain) or not value.exact:

@@ -7,10 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from juncture.kernels.array_types import Ints, Words
-from juncture.ordered.domain import Domain
-from juncture.ordered.ends import TooWideError
 from juncture.runtime.sources import Source
-from juncture.runtime.zone_maps import meets
+from juncture.runtime.zone_maps import parts_within
 from juncture.spec.asof import ResolvedAsof
 
 
@@ -20,26 +18,11 @@ def useful_parts(join: ResolvedAsof, codes: Callable[[], Ints], limits: Words, s
     Without a tolerance, all that is earlier than the last left row may match backward, and all that is later than the
     first forward. Parts without statistics are kept.
     """
-    extents = [_extent(source, part, join.right_on, join.domain) for part in range(len(source.part_rows))]
-    if all(extent is None for extent in extents):
-        return list(range(len(extents)))
+    if all(source.extent(part, join.right_on) is None for part in range(len(source.part_rows))):
+        return list(range(len(source.part_rows)))
     on = codes()
     if len(on) == 0:
         return []
-    first, last = int(on.min()), int(on.max())
+    first, last = (join.domain.step_of(int(end)) for end in (on.min(), on.max()))
     low, high = join.reach(first, last, None if join.tolerance is None else int(np.max(limits)))
-    return [part for part, extent in enumerate(extents) if meets(extent, low, high)]
-
-
-def _extent(source: Source, part: int, column: str, domain: Domain) -> tuple[int, int] | None:
-    """Return the least and the greatest code of a part."""
-    extent = source.extent(part, column)
-    if extent is None:
-        return None
-    try:
-        codes, valid = domain.encode(extent)
-    except TooWideError:
-        return None
-    if valid is not None and not valid.all():
-        return None
-    return int(codes[0]), int(codes[1])
+    return parts_within(source, join.right_on, join.domain, low, high)

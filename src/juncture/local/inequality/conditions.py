@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import both, plain
+from juncture.columnar.arrays import both, plain, validity
 from juncture.columnar.floats import floats
 from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.index import BuildKeys
-from juncture.local.inequality.limits import LimitEncoding
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.local.inequality.probe import ProbeKeys
+from juncture.ordered.domain import Domain, RankCoder
 from juncture.ordered.ends import GREATEST, LEAST, LimitEnd, Offset
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
@@ -32,23 +32,28 @@ class CodedValue:
     ----------
     value
         The value, and its limits.
-    encoding
-        The codes.
+    coder
+        By steps if they fit in 64 bits, else by rank among the distinct right values.
     """
 
     value: BoundedValue
-    encoding: LimitEncoding
+    coder: Domain | RankCoder
 
     @classmethod
     def of(cls, value: BoundedValue | None) -> CodedValue | None:
         """Return a value in codes of 64 bits."""
-        if value is None:
-            return None
-        return cls(value, LimitEncoding(value.domain, nan_counts=value.nan_counts))
+        return None if value is None else cls(value, value.domain)
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
-        """Return the codes of right rows, and which rows have one."""
-        return self.encoding.encode(self.right_values(batch))
+        """Return the codes of right rows, and which rows have one. Raise `TooWideError` if one does not fit."""
+        values = self.right_values(batch)
+        codes, valid = self.coder.encode(values)
+        return codes, validity(plain(values)) if self.value.nan_counts else valid
+
+    def rough(self, batch: pa.RecordBatch) -> Ints:
+        """Return codes in the order of right rows that need not fit; different values may have the same."""
+        values = plain(self.right_values(batch))
+        return self.value.domain.rough([values.type]).codes(values)[0]
 
     def right_values(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the values of right rows."""
@@ -60,7 +65,8 @@ class CodedValue:
         possible: Mask | None = None
         for limit in self.value.limits:
             end = LimitEnd(limit.upper, limit.strict and self.value.exact)
-            codes, here = self.encoding.limits(self._values(limit.value, batch, "left"), _offset(limit, batch), end)
+            values = self._values(limit.value, batch, "left")
+            codes, here = self.coder.ends(values, _offset(limit, batch), end, nan_counts=self.value.nan_counts)
             if not self.value.exact:
                 codes = _loosened(codes, upper=limit.upper)
             possible = both(possible, here)
@@ -200,13 +206,13 @@ class CodedCondition:
         return both(passed, points_of(interval, batch))
 
     def _ranked(self, coded: CodedValue | None, right: Source) -> CodedValue | None:
-        if coded is None:
-            return None
+        if coded is None or coded.value.domain.floating:
+            return coded
         value = coded.value.right
         names = [value] if isinstance(value, str) else [each.name for each in columns(value)]
         parts = range(len(right.part_rows))
         batches = (batch for part in parts for batch in right.read(part, names))
-        return replace(coded, encoding=coded.encoding.by_rank(coded.right_values(batch) for batch in batches))
+        return replace(coded, coder=RankCoder.of(coded.value.domain, map(coded.right_values, batches)))
 
 
 def _offset(limit: Limit, batch: pa.RecordBatch) -> Offset:

@@ -205,7 +205,7 @@ def _key_ranges(join: ResolvedInequality) -> KeyRangeRules:
     return KeyRangeRules(
         coded.coded,
         coded.probe_keys,
-        rough=None if first is None or by_row else lambda batch: first.encoding.rough(first.right_values(batch)),
+        rough=None if first is None or by_row else lambda batch: first.rough(batch),
         check=None if interval is None else lambda batch, row: check_interval(interval, batch, "left", row),
         by_row=by_row,
     )

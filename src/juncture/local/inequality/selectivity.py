@@ -13,12 +13,10 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, days, plain, validity
-from juncture.columnar.floats import floats
-from juncture.columnar.types import DAY_S, TIME_UNITS
+from juncture.columnar.arrays import plain, validity
 from juncture.kernels.array_types import Floats
+from juncture.ordered.kinds import domain_of
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.statistics import Stats
 from juncture.predicate.decompose.match_interval import Ends, parts_of
@@ -252,15 +250,9 @@ def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays([plain(chunk) for chunk in values.chunks])
     array = plain(values)
-    data_type, unit, step = array.type, 1.0, 0.0
-    if pat.is_timestamp(data_type) or pat.is_duration(data_type):
-        array, unit = array.cast(pa.int64()), 1_000.0 ** -TIME_UNITS.index(data_type.unit)
-    elif pat.is_date(data_type):
-        array, unit, step = array_of(days(array), pa.int64(), validity(array)), float(DAY_S), float(DAY_S)
-    elif pat.is_integer(data_type):
-        step = 1.0
-    elif not (pat.is_floating(data_type) or pat.is_decimal(data_type)):
+    domain = domain_of(array.type)
+    if domain is None or not domain.has_distances:
         return None
-    valid = validity(array)
-    found = floats(array) * unit
-    return (found if valid is None else np.where(valid, found, np.nan)), step
+    numbers, valid = domain.numbers(array), validity(array)
+    step = 0.0 if domain.floating else float(domain.step)
+    return (numbers if valid is None else np.where(valid, numbers, np.nan)), step
