@@ -68,7 +68,7 @@ class ChangesHost(Host):
         cut = self.chance.randint(0, rows.num_rows)
         for part in (sent.slice(0, cut), sent.slice(cut)):
             feed = BatchFeed(sent.schema, chunk_rows=self.chance.choice([1, 3, 1000]))
-            task = ChangesToBuckets(feed, schema, side, self.setup, self.buckets, memory_bytes=1 << 26)
+            task = ChangesToBuckets(feed, schema, side, join, self.buckets, memory_bytes=1 << 26)
             yield from pickle.loads(pickle.dumps(task))(part.to_batches())
 
     def _processor(self, target: int) -> Any:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+import pyarrow as pa
+
+from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, spark_errors
 from juncture.inputs import Files, is_spark_frame, is_stream, kind_of
 from juncture.planner.plan import Plan
@@ -36,7 +39,6 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger(__name__)
@@ -144,9 +146,15 @@ def _schema_given(table: Any, side: SparkSide) -> pa.Schema:
 
 
 def _resolved(spec: Any, given: tuple[pa.Schema, pa.Schema], schemas: tuple[pa.Schema, pa.Schema]) -> Resolved:
-    """Validate a join against the user's schemas (`given`); resolve it against those of Spark's rows (`schemas`)."""
+    """Resolve a join against the user's schemas (`given`), over those of Spark's rows, which have no encodings."""
     join: Resolved = spec.resolve(*given)
-    return join if given == schemas else spec.resolve(*schemas)
+    return join if given == schemas else join.over(*map(_read_as, (join.left_schema, join.right_schema), schemas))
+
+
+def _read_as(resolved: pa.Schema, read: pa.Schema) -> pa.Schema:
+    """Return a schema of the resolved join with the types of Spark's rows, except for computed and null columns."""
+    types = {field.name: field.type for field in read if not is_null_type(field.type)}
+    return pa.schema([field.with_type(types.get(field.name, field.type)) for field in resolved], read.metadata)
 
 
 def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:

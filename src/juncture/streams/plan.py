@@ -31,6 +31,8 @@ class StreamPlan:
 
     Attributes
     ----------
+    join
+        The resolved join, in the types of stored rows.
     seen, held
         The columns of each side that the join reads, and those that it stores.
     is_seen_as_given, is_held_as_seen
@@ -48,26 +50,26 @@ class StreamPlan:
         resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
         refuse_computed(resolved, "a stream")
         _check_aggregates(resolved)
-        self._join = streaming_join(resolved)
+        self.join = streaming_join(resolved)
         self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
-        self.output = Output(self._join, self.schema)
+        self.output = Output(self.join, self.schema)
         names = setup.spec.table_names
-        schemas = {"left": self._join.left_schema, "right": self._join.right_schema}
+        schemas = {"left": self.join.left_schema, "right": self.join.right_schema}
         self.orders: dict[Side, list[SideOrder]] = {
             side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES
         }
-        self.held = {side: held_schema(self._join, side) for side in SIDES}
+        self.held = {side: held_schema(self.join, side) for side in SIDES}
         self.seen = {side: self._looked_at(side, schemas[side]) for side in SIDES}
         self.is_seen_as_given = {side: self.seen[side].equals(setup.schema(side)) for side in SIDES}
         self.is_held_as_seen = {side: self.held[side].equals(self.seen[side]) for side in SIDES}
         self._asof: AsofBounds | None = None
         self._condition: Condition | None = None
         self._pair_bounds: dict[Side, Bounds] = {}
-        if isinstance(self._join, ResolvedAsof):
-            self._asof = AsofBounds(self._join, self.orders)
+        if isinstance(self.join, ResolvedAsof):
+            self._asof = AsofBounds(self.join, self.orders)
         else:
             read = {column for orders in self.orders.values() for order in orders for column in columns(order.node)}
-            self._condition = condition_of(self._join, read)
+            self._condition = condition_of(self.join, read)
             self._pair_bounds = {side: Bounds(self._condition, side, self.orders[other_side(side)]) for side in SIDES}
         self.bounds: Mapping[Side, Bounds] | Mapping[Side, AsofSide] = self._pair_bounds
         if self._asof is not None:
@@ -98,13 +100,13 @@ class StreamPlan:
         if self._asof is not None:
             return AsofJoin(self._asof, frontiers, self.output)
         assert self._condition is not None
-        if self._join.aggregates:
+        if self.join.aggregates:
             return AggregateJoin(self._condition, self._pair_bounds, frontiers)
         return PairJoin(self._condition, self._pair_bounds, frontiers, self.output)
 
     def explain(self, rates: Mapping[Side, float | None]) -> str:
         """Return the text of `explain()`."""
-        return explain.explained(self._join, self.bounds, self.orders, rates)
+        return explain.explained(self.join, self.bounds, self.orders, rates)
 
 
 def _check_aggregates(join: Resolved) -> None:

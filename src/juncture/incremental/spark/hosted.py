@@ -88,11 +88,11 @@ def _joined(
     setup: ChangeSetup, join: Resolved, sides: tuple[ChangeSide, ChangeSide], buckets: int, limits: Resources
 ) -> DataFrame:
     """Return the changes of the result, with weights, as a DataFrame."""
-    sent = []
+    sent, held = [], streaming_join(join)
     for side, given in zip(SIDES, sides, strict=True):
-        names = held_schema(streaming_join(join), side).names
+        names = held_schema(held, side).names
         frame, feed = given.rows(names)
-        stage = ChangesToBuckets(feed, given.columns(names), side, setup, buckets, memory_bytes=limits.memory_bytes)
+        stage = ChangesToBuckets(feed, given.columns(names), side, held, buckets, memory_bytes=limits.memory_bytes)
         sent.append(packets(frame, stage))
     results = (
         sent[0]

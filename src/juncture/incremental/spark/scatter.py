@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.incremental.change_batch import read_changes
-from juncture.incremental.join import ChangeSetup
 from juncture.incremental.operator import identity_of
 from juncture.incremental.store.saved import weighted
 from juncture.kernels.array_types import Ints
@@ -18,29 +17,32 @@ from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-from juncture.streams.output import held_schema, streaming_join, to_streaming
+from juncture.streams.output import held_schema, to_streaming
 from juncture.streams.spark.buckets import BucketKeys, labels
 
 
 @dataclass(frozen=True)
 class ChangesToBuckets(PacketStage):
-    """Sends the changes of one side to their buckets. Equal rows go to one bucket, whichever task reads them."""
+    """Sends the changes of one side to their buckets. Equal rows go to one bucket, whichever task reads them.
+
+    ``join`` is in the types of stored rows.
+    """
 
     feed: Feed
     schema: pa.Schema
     side: Side
-    setup: ChangeSetup
+    join: Resolved
     buckets: int
 
     def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
         """Yield the packets of one task."""
-        join = streaming_join(self.setup.spec.resolve(self.setup.left_schema, self.setup.right_schema))
-        held = held_schema(join, self.side)
+        held = held_schema(self.join, self.side)
         identity = identity_of(held, self.side)
         # Unmatched left and right rows may be equal rows of the result, so they go to one bucket.
-        rest = _together if join.how == "full" else identity.hashes
-        keys, names = BucketKeys(join, self.buckets), labels(self.buckets)
+        rest = _together if self.join.how == "full" else identity.hashes
+        keys, names = BucketKeys(self.join, self.buckets), labels(self.buckets)
         for table in self.feed.chunks(batches):
             for given, weights in read_changes(table.combine_chunks(), self.schema, self.side):
                 batch = to_streaming(given, held)

@@ -21,7 +21,6 @@ from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import emission_text, kept_while, order_text, unbounded
 from juncture.streams.order import Order
-from juncture.streams.output import streaming_join
 from juncture.streams.plan import StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
 from juncture.streams.setup import Setup
@@ -63,7 +62,7 @@ def plan_hosted(
         if not plan.bounds[side].is_bounded:
             raise PlanError(unbounded(plan.bounds[side], on_spark=True), name="JN-STREAM-UNBOUNDED")
     check_store(session)
-    buckets = bucket_count(session, BucketKeys(streaming_join(join), 1))
+    buckets = bucket_count(session, BucketKeys(plan.join, 1))
     limits = resources(session)
     frame = _joined(plan, join, typed, buckets, limits)
     query = Query(without_watermarks(given_back(frame, join, *sides)))

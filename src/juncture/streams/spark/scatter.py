@@ -13,7 +13,7 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
-from juncture.streams.output import streaming_join, to_streaming
+from juncture.streams.output import to_streaming
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.spark.buckets import BucketKeys, labels
@@ -37,10 +37,7 @@ class ToBuckets(PacketStage):
     def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
         """Yield the packets of one task."""
         plan = StreamPlan(self.setup)
-        keys = BucketKeys(
-            streaming_join(plan.setup.spec.resolve(self.setup.left_schema, self.setup.right_schema)), self.buckets
-        )
-        names = labels(self.buckets)
+        keys, names = BucketKeys(plan.join, self.buckets), labels(self.buckets)
         orders = plan.orders[self.side]
         greatest: list[int | None] = [None] * len(orders)
         is_empty = True
