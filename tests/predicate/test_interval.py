@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.predicate.evaluate.options import Options
 from juncture.predicate.intervals import arithmetic as calculate
 from juncture.predicate.intervals import truth as logic
 from juncture.predicate.intervals.interval import (
@@ -23,6 +22,8 @@ from juncture.predicate.intervals.interval import (
     union,
     width,
 )
+from juncture.predicate.intervals.options import among
+from juncture.predicate.language.options import Options
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
 from predicate.strategies import values
 
@@ -252,5 +253,5 @@ def test_an_interval_knows_what_it_can_be():
 )
 def test_what_is_in_a_list_where_nothing_is_known_of_the_operand(data_type, listed):
     """Without bounds, an operand may be one of the values and another."""
-    held = Options(data_type, listed).hold(everything(data_type, null=False))
+    held = among(Options(data_type, listed), everything(data_type, null=False))
     assert (held.may_be_true, held.may_be_false, held.may_be_null) == (True, True, False)

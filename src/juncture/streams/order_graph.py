@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from juncture.columnar.types import DAY_S
-from juncture.predicate.evaluate.vectors import as_vector, to_column
+from juncture.predicate.evaluate.vectors import to_column
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Column, Node, columns
-from juncture.predicate.language.types import TIME_STEPS, Type, in_steps
+from juncture.predicate.language.types import TIME_STEPS, Type, as_vector, in_steps
 from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
 

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.types import DAY_S
-from juncture.predicate.evaluate.vectors import Vector, row_by_row, vector_type
-from juncture.predicate.intervals.rounding import half_up
+from juncture.predicate.evaluate.vectors import Vector, row_by_row
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Function
-from juncture.predicate.language.types import TIME_STEPS, Type
+from juncture.predicate.language.rounding import half_up
+from juncture.predicate.language.types import TIME_STEPS, Type, vector_type
 
 Array = npt.NDArray[Any]
 

@@ -6,7 +6,7 @@ steps, decimals as 128-bit decimals, and floats, booleans, strings and binary un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -16,17 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.predicate.language.types import Type, Value, arrow_type, as_decimal
+from juncture.predicate.language.types import Type, Value, arrow_type, as_decimal, vector_type
 
 Vector: TypeAlias = "pa.Array | pa.Scalar"
 """The values of an expression: one for each row, or one for all."""
-
-_COUNTED = ("integer", "date", "timestamp", "duration")
-
-
-def vector_type(data_type: Type) -> pa.DataType:
-    """Return the Arrow type of the vectors of a type."""
-    return pa.int64() if data_type.kind in _COUNTED else arrow_type(data_type)
 
 
 def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array:
@@ -76,14 +69,6 @@ def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
 def constant(value: Value, data_type: Type) -> pa.Scalar:
     """Return a literal's value as a scalar vector."""
     return pa.scalar(_stored(value, data_type), vector_type(data_type))
-
-
-def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
-    """Return values in whole steps of their type as a vector."""
-    if data_type.kind != "decimal":
-        return pa.array(steps, vector_type(data_type))
-    whole = pa.array(steps, pa.decimal128(38, 0))
-    return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
 
 
 def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:

@@ -30,9 +30,9 @@ from juncture.predicate.intervals.interval import (
     with_flags,
     within,
 )
-from juncture.predicate.intervals.rounding import exact, float_above, float_below, half_up, next_float
-from juncture.predicate.intervals.spans import Real, Span
-from juncture.predicate.language.types import MAX_DIGITS, TIME_STEPS, ArithmeticOperator, Type
+from juncture.predicate.intervals.spans import Span
+from juncture.predicate.language.rounding import exact, float_above, float_below, half_up, next_float
+from juncture.predicate.language.types import MAX_DIGITS, TIME_STEPS, ArithmeticOperator, Real, Type
 
 _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
 """The range of integers and decimals, which as floats are neither infinite nor NaN."""

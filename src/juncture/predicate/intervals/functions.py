@@ -24,11 +24,11 @@ from juncture.predicate.intervals.interval import (
     with_flags,
     within,
 )
-from juncture.predicate.intervals.rounding import half_up
-from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.intervals.spans import Span
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Literal
-from juncture.predicate.language.types import TIME_STEPS, Value
+from juncture.predicate.language.rounding import half_up
+from juncture.predicate.language.types import TIME_STEPS, Real, Value
 
 Operands = tuple[Interval, ...]
 

@@ -16,6 +16,7 @@ from juncture.predicate.intervals import functions
 from juncture.predicate.intervals import truth as logic
 from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
 from juncture.predicate.intervals.narrow import narrow
+from juncture.predicate.intervals.options import among
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Column, Node, children, walk
 from juncture.predicate.language.types import BIGINT, Type
@@ -234,7 +235,7 @@ def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:
         case nodes.Compare(operator=comparison):
             return logic.compare(comparison, operands[0], operands[1])
         case nodes.In(options=options):
-            return options.hold(operands[0])
+            return among(options, operands[0])
         case nodes.IsNull():
             return logic.is_null(operands[0])
         case nodes.Not():

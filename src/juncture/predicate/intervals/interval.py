@@ -9,10 +9,10 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from juncture.predicate.intervals.rounding import exact, float_above, float_below, floor_to
-from juncture.predicate.intervals.spans import Real, Span
+from juncture.predicate.intervals.spans import Span
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Type, as_decimal
+from juncture.predicate.language.rounding import exact, float_above, float_below, floor_to
+from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Real, Type, as_decimal
 
 Bound = int | Fraction | float | str | bytes | None
 """An end of a range. None is unlimited."""

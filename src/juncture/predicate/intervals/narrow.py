@@ -28,6 +28,7 @@ from juncture.predicate.intervals.interval import (
     with_flags,
     within,
 )
+from juncture.predicate.intervals.options import narrow_to
 from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_or_null
 from juncture.predicate.intervals.spans import EVERYTHING, Span
 from juncture.predicate.language import nodes
@@ -54,7 +55,7 @@ def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
             return _compare(node, result, operands)
         case nodes.In(options=options):
             is_sure = not (result.may_be_null or result.may_be_false)
-            return (options.narrow(operands[0]),) if is_sure else operands
+            return (narrow_to(options, operands[0]),) if is_sure else operands
         case nodes.IsNull():
             return (_is_null(result, operands[0]),)
         case nodes.Not():

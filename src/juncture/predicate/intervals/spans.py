@@ -11,8 +11,7 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-Real = int | Fraction | float
-"""An exact number. Floats are infinities only."""
+from juncture.predicate.language.types import Real
 
 _INFINITY = math.inf
 

@@ -11,8 +11,6 @@ from typing import Any
 from typing import Literal as OneOf
 
 from juncture.errors import SchemaError
-from juncture.predicate.evaluate.options import Options
-from juncture.predicate.intervals.rounding import near_float
 from juncture.predicate.language import nodes
 from juncture.predicate.language.conversions import (
     TextReader,
@@ -28,6 +26,8 @@ from juncture.predicate.language.conversions import (
     whole_days,
 )
 from juncture.predicate.language.nodes import Arithmetic, Compare, CompareOperator, Literal, Node
+from juncture.predicate.language.options import Options
+from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,

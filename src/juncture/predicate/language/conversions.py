@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from juncture.columnar.types import DAY_S
 from juncture.errors import SchemaError
-from juncture.predicate.intervals.rounding import near_float
 from juncture.predicate.language.literals import read_date, read_timestamp
 from juncture.predicate.language.nodes import Cast, Literal, Node
+from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 from typing import Literal as OneOf
 
-from juncture.predicate.evaluate.options import Options
+from juncture.predicate.language.options import Options
 from juncture.predicate.language.types import BOOLEAN, ArithmeticOperator, Type, Value
 from juncture.spec.schema import Side
 

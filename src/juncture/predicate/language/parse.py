@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 
 from juncture.errors import JunctureError, SchemaError, SpecError, closest
-from juncture.predicate.intervals.rounding import near_float
 from juncture.predicate.language import build, conversions, functions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.language.nodes import Column, Literal, Node
+from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.syntax import FUNCTIONS, read_sql
 from juncture.predicate.language.syntax_tree import Tree, pointer
 from juncture.predicate.language.types import (

@@ -12,9 +12,8 @@ import numpy as np
 
 from juncture.errors import SpecError
 from juncture.ordered.duration import TimeLength, length_ns, numpy_ns
-from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Literal
-from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type, as_decimal
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type, Value, as_decimal
 from juncture.spec.values import plain
 
 _EPOCH_DATE = date(1970, 1, 1)
@@ -82,7 +81,7 @@ def _timed(data_type: Type, nanoseconds: int) -> Literal:
     return Literal(Type(data_type.kind, unit=unit, zoned=data_type.zoned), steps)
 
 
-def python_value(end: Bound, data_type: Type, *, up: bool) -> Any:
+def python_value(end: Value, data_type: Type, *, up: bool) -> Any:
     """Return an end of an interval as a Python value, rounded ``up`` or down to microseconds; None if out of range."""
     if data_type.kind == "decimal" and isinstance(end, int | Fraction):
         return as_decimal(end, data_type)

@@ -9,11 +9,11 @@ from fractions import Fraction
 from typing import TypeVar
 
 from juncture.errors import PlanError
-from juncture.predicate.evaluate.options import Options
 from juncture.predicate.language import nodes
 from juncture.predicate.language.function_sql import call_sql, guarded_sql
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.language.nodes import Literal, Node, depth
+from juncture.predicate.language.options import Options
 from juncture.predicate.language.types import DOUBLE, STRING, Type, Value, as_decimal
 
 _Item = TypeVar("_Item")

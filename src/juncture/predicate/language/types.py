@@ -6,6 +6,7 @@ its last digit, a date counts days, timestamps and durations count their unit. A
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -17,6 +18,9 @@ import pyarrow.types as pat
 
 from juncture.columnar.types import TIME_UNITS, plain_type
 from juncture.errors import SchemaError
+
+Real = int | Fraction | float
+"""An exact number. Floats are infinities only."""
 
 Value = bool | int | Fraction | float | str | bytes | None
 """A value of a predicate: integers, dates, timestamps and durations as whole steps, decimals as fractions."""
@@ -166,6 +170,19 @@ def arrow_type(data_type: Type) -> pa.DataType:
         "date": pa.date32(),
     }
     return plain[data_type.kind]
+
+
+def vector_type(data_type: Type) -> pa.DataType:
+    """Return the Arrow type of the vectors of a type."""
+    return pa.int64() if data_type.kind in ("integer", "date", "timestamp", "duration") else arrow_type(data_type)
+
+
+def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
+    """Return values in whole steps of their type as a vector."""
+    if data_type.kind != "decimal":
+        return pa.array(steps, vector_type(data_type))
+    whole = pa.array(steps, pa.decimal128(38, 0))
+    return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
 
 
 def in_steps(value: Value, data_type: Type) -> Any:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from juncture.predicate.intervals.spans import Real
+from juncture.predicate.language.types import Real
 
 
 def exact(value: int | Fraction | float) -> Real:
