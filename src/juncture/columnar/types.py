@@ -46,7 +46,7 @@ def is_null_type(data_type: pa.DataType) -> bool:
     >>> is_null_type(pa.dictionary(pa.int8(), pa.null()))
     True
     """
-    return bool(plain_type(data_type).id == _NULL)
+    return bool(data_type.id == _NULL or (data_type.id in _ENCODED and plain_type(data_type).id == _NULL))
 
 
 _LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view

@@ -368,8 +368,7 @@ class Asof(OrderedSpec):
             available_at = _available_at(columns, available_at_pair)
             columns.type_nulls([available_at_pair])
         if self.on is not None and self.coalesce:
-            values = columns.value("left", on[0]), columns.value("right", on[1])
-            equal += [(one.name, other.name) for one, other in zip(values[0].parts, values[1].parts, strict=True)]
+            equal += zip(columns.part_names("left", on[0]), columns.part_names("right", on[1]), strict=True)
         compared = [on[1], *(pair[1] for pair in by), *([available_at.right] if available_at else [])]
         tie_columns = self._tie_columns(columns, compared)
         if self.how not in ("semi", "anti") and (self.ties != "error" or self.matches > 1):
@@ -410,7 +409,10 @@ class Asof(OrderedSpec):
         order_by = self.order_columns()
         if self.ties in ("first", "last") and not order_by:
             return ()
-        fixed = {equal for name in compared for equal in columns.value("right", name).equal_names}
+        fixed = set(compared)
+        for value in columns.right_computed:
+            if value.name in compared:
+                fixed.update(value.equal_names)
         names = dict.fromkeys((*order_by, *columns.own("right").names))
         return tuple(name for name in names if name not in fixed)
 

@@ -213,14 +213,23 @@ class ComparedColumns:
         """Return the value of a name."""
         return value_named(self.left_computed if side == "left" else self.right_computed, name)
 
+    def own_name(self, side: Side, name: str) -> str | None:
+        """Return the table's own column with the same value, possibly in another type, or None."""
+        computed = self.left_computed if side == "left" else self.right_computed
+        return value_named(computed, name).own if computed else name
+
+    def part_names(self, side: Side, name: str) -> list[str]:
+        """Return the names of the parts of a value."""
+        return [part.name for part in self.value(side, name).parts] if self.computed(side) else [name]
+
     def type(self, side: Side, name: str) -> pa.DataType:
         """Return the type of a value."""
         return (self.left if side == "left" else self.right).field(name).type
 
     def parts(self, side: Side, name: str) -> list[pa.Field]:
         """Return the parts of a value, as they are named in messages."""
-        parts = self.value(side, name).parts
-        if len(parts) == 1:
+        parts = self.value(side, name).parts if self.computed(side) else ()
+        if len(parts) < 2:
             return [self.field(side, name)]
         types = self.type(side, name)
         return [pa.field(part.label, each.type) for part, each in zip(parts, types, strict=True)]
@@ -247,10 +256,9 @@ class ComparedColumns:
         """
         for left, right in pairs:
             fields = self.left.field(left), self.right.field(right)
-            if not any(is_null_type(each.type) for each in fields):
-                continue
-            data_type = first_type(fields, default)
-            self.left, self.right = typed(self.left, {left: data_type}), typed(self.right, {right: data_type})
+            if is_null_type(fields[0].type) or is_null_type(fields[1].type):
+                data_type = first_type(fields, default)
+                self.left, self.right = typed(self.left, {left: data_type}), typed(self.right, {right: data_type})
 
     def predicate(self, text: str, names: tuple[str, str] = ("l", "r")) -> Node:
         """Return a typed condition over the own columns of both tables. Raises SpecError or SchemaError."""

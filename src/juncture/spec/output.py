@@ -21,7 +21,7 @@ def output_columns(
     if how in ("semi", "anti"):
         return left_columns(columns.own("left"))
     repeated = [
-        (left, right, columns.value("left", left).own, columns.value("right", right).own) for left, right in equal
+        (left, right, columns.own_name("left", left), columns.own_name("right", right)) for left, right in equal
     ]
     fills: dict[str, tuple[str, str]] = {}
     for left_key, right_key, left_name, right_name in repeated:

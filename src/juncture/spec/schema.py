@@ -86,19 +86,24 @@ def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
 
 
 def _has_ordered_categories(data_type: pa.DataType) -> bool:
-    return any(pat.is_dictionary(each) and each.ordered for each in _types_in(data_type))
+    return not _is_single(data_type) and any(pat.is_dictionary(each) and each.ordered for each in _types_in(data_type))
 
 
 def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = "") -> None:
     """Raise SchemaError if a tie column contains unions, which have no order. ``remedy`` extends the advice."""
     for name in tie_columns:
         data_type = right.field(name).type
-        if any(map(pat.is_union, _types_in(data_type))):
+        if not _is_single(data_type) and any(map(pat.is_union, _types_in(data_type))):
             raise SchemaError(
                 f"The right column {name!r} is of type {data_type}, and unions have no order, but all right columns "
                 f"break ties. Drop it or cast it to a type with an order{remedy}.",
                 name="JN-TIES-TYPE",
             )
+
+
+def _is_single(data_type: pa.DataType) -> bool:
+    """Return whether there are no other types within a type."""
+    return not (data_type.num_fields or pat.is_dictionary(data_type) or isinstance(data_type, pa.BaseExtensionType))
 
 
 def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
