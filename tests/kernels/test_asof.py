@@ -10,7 +10,7 @@ small = st.integers(-6, 6)
 NO_CODES = np.empty((0, 1), np.int64)
 
 
-def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, first=False, flip=0, room=3):
+def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, first=False, forward=False, room=3):
     """Offer every row, draining ties as they fill up; return all ties and the rows out of range."""
     slots = np.array([r[0] for r in rows], np.int32)
     on = np.array([r[1] for r in rows], np.int64)
@@ -19,9 +19,11 @@ def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, first
     rest, state = np.empty(len(rows), np.int32), np.zeros(3, np.int64)
     while state[0] < len(rows):
         if kernel is asof.offer:
-            kernel(slots, on, numbers, len(rows), low, high, 100, flip, room, best, ties, rest, state)
+            kernel(slots, on, numbers, len(rows), low, high, 100, forward, room, best, ties, rest, state)
         else:
-            kernel(slots, on, numbers, codes, len(rows), low, high, 100, flip, decided, first, best, ties, rest, state)
+            kernel(
+                slots, on, numbers, codes, len(rows), low, high, 100, forward, decided, first, best, ties, rest, state
+            )
         drained += ties[: state[1]].tolist()
         state[1] = 0
     return drained, rest[: state[2]].tolist()
@@ -35,11 +37,10 @@ def offer_all(kernel, low, high, best, rows, *, codes=None, decided=False, first
 )
 def test_offer_keeps_the_best_and_writes_down_ties(rows, low, high, forward):
     best = np.full((5, 2), asof.NOWHERE, np.int64)
-    flip = -1 if forward else 0
-    ties, rest = offer_all(asof.offer, low, high, best, rows, flip=flip)
+    ties, rest = offer_all(asof.offer, low, high, best, rows, forward=forward)
     assert rest == [i for i, (slot, _) in enumerate(rows) if not low <= slot < high]
     for slot in range(5):
-        mine = [(on ^ flip, 100 + i) for i, (s, on) in enumerate(rows) if s == slot and low <= s < high]
+        mine = [(~on if forward else on, 100 + i) for i, (s, on) in enumerate(rows) if s == slot and low <= s < high]
         if not mine:
             assert best[slot, 1] == asof.NOWHERE
             continue

@@ -73,19 +73,19 @@ class AsofOperator(AnswerOperator):
 
     def _between(self, keys: Codes, codes: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the code ranges of left rows whose results may have right rows."""
-        spec = self._join.spec
-        strict = int(not spec.allow_exact_matches)
-        low, high = codes, codes
-        if spec.direction != "forward":
-            after = self._neighbour(keys, moved(codes, 1), forward=True)
-            is_last = (after == GREATEST) | (codes == GREATEST)
-            high = np.where(is_last, GREATEST, after if strict or spec.direction == "nearest" else after - 1)
-        if spec.direction != "backward":
-            before = self._neighbour(keys, moved(codes, -1), forward=False)
-            is_first = (before == NO_LIMIT) | (codes == NO_LIMIT)
-            low = np.where(is_first, NO_LIMIT, before if strict or spec.direction == "nearest" else before + 1)
+        low, high, is_nearest = codes, codes, len(self._join.directions) > 1
+        reaches_end = is_nearest or not self._join.spec.allow_exact_matches
+        for direction in self._join.directions:
+            if direction.forward:
+                before = self._neighbour(keys, moved(codes, -1), forward=False)
+                is_first = (before == NO_LIMIT) | (codes == NO_LIMIT)
+                low = np.where(is_first, NO_LIMIT, before if reaches_end else before + 1)
+            else:
+                after = self._neighbour(keys, moved(codes, 1), forward=True)
+                is_last = (after == GREATEST) | (codes == GREATEST)
+                high = np.where(is_last, GREATEST, after if reaches_end else after - 1)
         yield low, high
-        if spec.direction == "nearest" and self._join.domain.floating:
+        if is_nearest and self._join.domain.floating:
             yield self._as_far(keys, codes), np.full(len(codes), GREATEST)
 
     def _as_far(self, keys: Codes, codes: Ints) -> Ints:
@@ -101,14 +101,14 @@ class AsofOperator(AnswerOperator):
         """Yield the nearest right rows of left rows in the direction of the join."""
         first = probe_rows.as_delta().first
         keys, codes = probe_rows.keys[first:], np.ascontiguousarray(probe_rows.codes[0, first:])
-        spec = self._join.spec
-        strict = int(not spec.allow_exact_matches)
+        strict = int(not self._join.spec.allow_exact_matches)
         low, high = moved(codes, strict), moved(codes, -strict)
-        if spec.direction != "forward":
-            low = self._neighbour(keys, moved(codes, -strict), forward=False)
-        if spec.direction != "backward":
-            high = self._neighbour(keys, moved(codes, strict), forward=True)
-        if spec.direction == "nearest" and self._join.domain.floating:
+        for direction in self._join.directions:
+            if direction.forward:
+                high = self._neighbour(keys, moved(codes, strict), forward=True)
+            else:
+                low = self._neighbour(keys, moved(codes, -strict), forward=False)
+        if len(self._join.directions) > 1 and self._join.domain.floating:
             low = self._as_near(codes, low)
         yield from self._arrangements["right"].between(keys, low, high)
 

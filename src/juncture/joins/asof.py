@@ -9,7 +9,8 @@ from juncture.joins.execution import Execution, check_execution
 from juncture.joins.frames import returns_left_type
 from juncture.joins.planning import joined
 from juncture.ordered.domain import Distance
-from juncture.spec.asof import Asof, Direction, Prefer, Ties
+from juncture.spec.asof import Asof, Prefer, Ties
+from juncture.spec.direction import DirectionName
 from juncture.spec.expression import Keys
 from juncture.spec.schema import How
 
@@ -25,7 +26,7 @@ def join_asof(
     by: Keys | None = None,
     left_by: Keys | None = None,
     right_by: Keys | None = None,
-    direction: Direction = "backward",
+    direction: DirectionName = "backward",
     tolerance: Distance | None = None,
     allow_exact_matches: bool = True,
     how: How = "left",

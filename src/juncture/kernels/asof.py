@@ -56,7 +56,7 @@ def offer(
     low: int,
     high: int,
     base: int,
-    flip: int,
+    forward: bool,
     ties_from: int,
     best: IntTableOut,
     ties: IntTableOut,
@@ -66,12 +66,12 @@ def offer(
     """Offer right rows to their slots, with one place per slot and no codes.
 
     ``best`` has the candidates, ``[slot, word]``. Only slots in ``[low, high)`` are touched, so that threads may own
-    ranges of slots; ``rest`` receives the positions of the other rows. A pointer is a row plus ``base``. The value XOR
-    ``flip`` (0 if backward, -1 if forward) is the rank. ``ties`` receives slot, rank and pointer of rows that tie with
-    the best; the loop stops at ``ties_from`` of them. ``state`` is the next position, and the numbers of ties and of
-    rest; rows up to the position ``end`` are offered. About 8 ns per row if slots come in partitions.
+    ranges of slots; ``rest`` receives the positions of the other rows. A pointer is a row plus ``base``. The value is
+    the rank, or its complement is (``forward``). ``ties`` receives slot, rank and pointer of rows that tie with the
+    best; the loop stops at ``ties_from`` of them. ``state`` is the next position, and the numbers of ties and of rest;
+    rows up to the position ``end`` are offered. About 8 ns per row if slots come in partitions.
     """
-    words = best.reshape(-1)
+    words, flip = best.reshape(-1), np.int64(-1 if forward else 0)
     position, tied, left_over = state[0], state[1], state[2]
     while position < end and tied < ties_from:
         prefetch(words, np.uint64(2 * np.int64(slots[min(position + _AHEAD, end - 1)])))
@@ -120,7 +120,7 @@ def offer_many(
     low: int,
     high: int,
     base: int,
-    flip: int,
+    forward: bool,
     decided: bool,
     first: bool,
     best: IntCubeOut,
@@ -134,7 +134,7 @@ def offer_many(
     codes, the smaller one winning if ``first``. Otherwise rows that compete for the last place are ties, and tied rows
     within the places are unordered.
     """
-    places, last_word = best.shape[1], best.shape[2] - 1
+    places, last_word, flip = best.shape[1], best.shape[2] - 1, np.int64(-1 if forward else 0)
     position, tied, left_over = state[0], state[1], state[2]
     while position < end and tied < len(ties):
         slot = np.int64(slots[position])

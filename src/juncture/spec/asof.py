@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import pyarrow as pa
@@ -24,6 +25,7 @@ from juncture.spec.arguments import (
 from juncture.spec.base import OrderedSpec
 from juncture.spec.compared import ComparedColumns
 from juncture.spec.conversions import filled, matched_keys, ordered
+from juncture.spec.direction import Direction, DirectionName, directions_of
 from juncture.spec.distance import check_distance_column, freeze_distance, in_steps, typed_distances, value_type
 from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
@@ -45,13 +47,12 @@ from juncture.spec.values import whole
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
 
-Direction = Literal["backward", "forward", "nearest"]
 Prefer = Literal["earlier", "later"]
 Ties = Literal["greatest", "first", "last", "error"]
 
 _CHOICES = {
     argument: get_args(values)
-    for argument, values in (("direction", Direction), ("how", How), ("ties", Ties), ("prefer", Prefer))
+    for argument, values in (("direction", DirectionName), ("how", How), ("ties", Ties), ("prefer", Prefer))
 }
 
 
@@ -108,6 +109,11 @@ class ResolvedAsof(Resolved):
 
         return tuple(column.name for column in columns(self.where) if column.side == side)
 
+    @cached_property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions in which left rows search: two for the nearest row."""
+        return directions_of(self.spec.direction, strict=not self.spec.allow_exact_matches)
+
     def position(self, side: Side, /) -> tuple[str | None, ...]:
         """Return the column of a side that places a row in the order."""
         return (self.left_on if side == "left" else self.right_on,)
@@ -133,7 +139,7 @@ class ResolvedAsof(Resolved):
         """
         # Distances between floats are rounded, so a limit might exclude a match.
         distance = None if self.domain.floating else distance
-        backward, forward = (self.spec.direction in (side, "nearest") for side in ("backward", "forward"))
+        backward, forward = (any(each.forward == side for each in self.directions) for side in (False, True))
         low = None if backward and distance is None else first - (distance or 0) * backward
         high = None if forward and distance is None else last + (distance or 0) * forward
         return low, high
@@ -224,7 +230,7 @@ class Asof(OrderedSpec):
     by: Keys | None = None
     left_by: Keys | None = None
     right_by: Keys | None = None
-    direction: Direction = "backward"
+    direction: DirectionName = "backward"
     tolerance: Distance | None = None
     allow_exact_matches: bool = True
     how: How = "left"

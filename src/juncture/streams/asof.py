@@ -72,13 +72,13 @@ class AsofBounds:
     @property
     def waits_for_matches(self) -> bool:
         """Whether a left row may wait without limit for a right row of its key."""
-        passes = self._passes(self.join.spec.direction, self.future["right"])
-        return bool(self.join.left_by) and self.join.tolerance is None and not passes
+        return bool(self.join.left_by) and self.join.tolerance is None and not self._passes
 
-    @staticmethod
-    def _passes(direction: str, right: FutureValues) -> bool:
-        """Return whether future right rows move away from where matches are searched."""
-        return (direction == "backward" and right.rises) or (direction == "forward" and right.falls)
+    @property
+    def _passes(self) -> bool:
+        """Whether future right rows move away from where matches are searched."""
+        right, (direction, *others) = self.future["right"], self.join.directions
+        return not others and (right.falls if direction.forward else right.rises)
 
     def is_bounded(self, side: Side) -> bool:
         """Return whether every row of a side is evicted at some time, except for the last ones of each key."""
@@ -200,7 +200,7 @@ class AsofJoin:
     @property
     def _are_final(self) -> bool:
         """Whether all left rows in `_waiting` are final."""
-        plain = self._join.spec.direction == "backward" and not self._bounds.future["right"].falls
+        plain = not any(each.forward for each in self._join.directions) and not self._bounds.future["right"].falls
         return self._frontiers["right"].ended or (plain and not self._search.any_does)
 
     def _emit_final(self, positions: Ints, future: tuple[int, int]) -> Iterator[pa.RecordBatch]:
@@ -278,16 +278,16 @@ class AsofJoin:
 
     def _wanted(self) -> Mask:
         """Return the right rows that a waiting or future left row could match."""
-        spec = self._join.spec
         keys, codes = self._right.row_keys, self._right.row_codes
         waiting = self._left.row_keys, self._left.row_codes
         first, last = self._bounds.future["left"].range(self._frontiers["left"])
         low, high = served(self._join, codes)
-        limits = spec.matches, not spec.allow_exact_matches
+        limits = self._join.spec.matches, not self._join.spec.allow_exact_matches
         wanted = np.zeros(len(keys), np.bool_)
-        if spec.direction != "forward":
-            mark_wanted(keys, codes, high, *waiting, first, last, *limits, wanted.view(np.uint8))
-        if spec.direction != "backward":
+        for direction in self._join.directions:
+            if not direction.forward:
+                mark_wanted(keys, codes, high, *waiting, first, last, *limits, wanted.view(np.uint8))
+                continue
             # Forward search is backward search over complements in reverse order.
             turned = _turned(keys), _turned(codes), _turned(low), _turned(waiting[0]), _turned(waiting[1])
             ahead = np.zeros(len(keys), np.bool_)

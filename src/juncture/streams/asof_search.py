@@ -15,6 +15,7 @@ from juncture.ordered.ends import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.direction import Direction
 from juncture.streams.key_ranges import KeyRanges
 from juncture.streams.output import held_schema
 from juncture.streams.state.sorted_rows import SortedRows
@@ -43,7 +44,7 @@ class AsofSearch:
             self._join = replace(self._join, spec=replace(self._join.spec, matches=1))
         self._left = left
         self._right = right
-        self._is_rounded = join.domain.floating and (join.tolerance is not None or join.spec.direction == "nearest")
+        self._is_rounded = join.domain.floating and (join.tolerance is not None or len(join.directions) > 1)
 
     def matches(self, rows: Waiting, ranges: KeyRanges, *, are_final: bool) -> Ints:
         """Return the positions of each row's matches, best first, -1 for none. Ties may raise if ``are_final``."""
@@ -65,30 +66,26 @@ class AsofSearch:
 
     def _nearest(self, rows: Waiting) -> tuple[Ints, Mask]:
         """Return the position of the nearest right row of each left row, and whether others have its code."""
-        spec = self._join.spec
-        strict = not spec.allow_exact_matches
-        if spec.direction != "nearest":
-            return self._next(rows, forward=spec.direction == "forward", strict=strict)
-        behind, behind_tied = self._next(rows, forward=False, strict=strict)
-        ahead, ahead_tied = self._next(rows, forward=True, strict=True)
-        if not self._right.rows:
-            return behind, behind_tied
+        first, *others = (self._next(rows, direction) for direction in self._join.directions)
+        if not others or not self._right.rows:
+            return first
+        (behind, behind_tied), (ahead, ahead_tied) = first, others[0]
         # Differences of codes are exact as unsigned integers.
         held = self._right.row_codes
         back = rows.codes.view(np.uint64) - held[behind].view(np.uint64)
         on = held[ahead].view(np.uint64) - rows.codes.view(np.uint64)
-        is_nearer = on <= back if spec.prefer == "later" else on < back
+        is_nearer = on <= back if self._join.spec.prefer == "later" else on < back
         is_ahead = (ahead >= 0) & ((behind < 0) | is_nearer)
         return np.where(is_ahead, ahead, behind), np.where(is_ahead, ahead_tied, behind_tied)
 
-    def _next(self, rows: Waiting, *, forward: bool, strict: bool) -> tuple[Ints, Mask]:
+    def _next(self, rows: Waiting, direction: Direction) -> tuple[Ints, Mask]:
         """Return the position of the next right row in one direction, and whether others have its code."""
-        wanted = moved(rows.codes, (1 if forward else -1) * strict)
+        wanted = moved(rows.codes, (1 if direction.forward else -1) * direction.strict)
         positions, tied = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.bool_)
         groups, starts = self._right.index()
         held = self._right.row_codes
-        find_next(rows.keys, wanted, groups, starts, held, forward, positions, tied.view(np.uint8))
-        if strict:
+        find_next(rows.keys, wanted, groups, starts, held, direction.forward, positions, tied.view(np.uint8))
+        if direction.strict:
             # There is no code after the last one.
             positions[wanted == rows.codes] = -1
         return positions, tied

@@ -48,13 +48,13 @@ def improving(join: ResolvedAsof, codes: Ints, best: Ints, has_all: Mask, ranges
 
     ``best`` has the code of the last match of each left row, ``has_all`` whether it has as many matches as it may.
     """
-    spec, low, high = join.spec, ranges.low, ranges.high
-    strict = not spec.allow_exact_matches
-    if spec.direction == "backward":
-        return np.where(has_all, np.maximum(low, best), low), np.minimum(high, moved(codes, -strict))
-    if spec.direction == "forward":
-        return np.maximum(low, moved(codes, +strict)), np.where(has_all, np.minimum(high, best), high)
-    mirrored = join.domain.mirrored(codes, best, later=spec.prefer == "later")
+    low, high = ranges.low, ranges.high
+    direction, *others = join.directions
+    if not others and not direction.forward:
+        return np.where(has_all, np.maximum(low, best), low), np.minimum(high, moved(codes, -direction.strict))
+    if not others:
+        return np.maximum(low, moved(codes, +direction.strict)), np.where(has_all, np.minimum(high, best), high)
+    mirrored = join.domain.mirrored(codes, best, later=join.spec.prefer == "later")
     is_behind = best <= codes
     low = np.where(has_all, np.maximum(low, np.where(is_behind, best, mirrored)), low)
     high = np.where(has_all, np.minimum(high, np.where(is_behind, mirrored, best)), high)

@@ -14,10 +14,11 @@ from juncture.kernels.array_types import Ints, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.right import Direction, RightRows, load, pointers_of
+from juncture.local.asof.right import RightRows, load, pointers_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
+from juncture.spec.direction import Direction
 
 _ROW_BYTES = 96
 """What a right row takes while it is sorted."""

@@ -23,7 +23,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, sorted_by_key
 from juncture.local.asof.left import Left
-from juncture.local.asof.right import Direction, RightRows
+from juncture.local.asof.right import RightRows
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.decompose.join_condition import equalities_of
@@ -36,6 +36,7 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, joined
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import EqualValues
+from juncture.spec.direction import Direction
 from juncture.spec.schema import Side
 
 _FIRST_ROWS = 2

@@ -18,10 +18,11 @@ from juncture.kernels.array_types import Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, with_ties_broken
-from juncture.local.asof.right import Direction, RightRows
+from juncture.local.asof.right import RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.threads import slices
+from juncture.spec.direction import Direction
 
 _BATCH_ROWS = 1 << 21
 """So few that the next batch uses memory again that this one leaves: new memory costs as much as the work."""

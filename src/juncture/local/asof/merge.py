@@ -20,12 +20,13 @@ from juncture.kernels.array_types import Codes, Ints, IntTable, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.left import LeftCodes
-from juncture.local.asof.right import Direction, RightRows, load, pointers_of
+from juncture.local.asof.right import RightRows, load, pointers_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of
 from juncture.runtime.threads import slices
 from juncture.runtime.tie_keys import tie_keys
+from juncture.spec.direction import Direction
 
 _SLICE_LEAST = 1 << 16
 _NO_ROWS = np.zeros(0, np.int32)

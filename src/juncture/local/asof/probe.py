@@ -19,10 +19,11 @@ from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
 from juncture.kernels.array_types import Codes, Ints
-from juncture.local.asof.right import Direction, RightRows
+from juncture.local.asof.right import RightRows
 from juncture.local.asof.ties import Ties, break_ties
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots
+from juncture.spec.direction import Direction
 
 _BATCH_ROWS = 1 << 22
 _BATCH_ROWS_LEAST = 1 << 16
@@ -223,7 +224,7 @@ class _Pass:
         """Offer a range of rows to one stripe, and return how many rows belong to others so far."""
         scratch, right, best = self.scratch, self.right, self.best[which]
         low, high = self.index.slots[stripe : stripe + 2]
-        flip = -1 if self.directions[which].forward else 0
+        forward = self.directions[which].forward
         state = np.array([first, 0, left_over], np.int64)
         slots, on, rows = moved
         with self.index.locks[stripe]:
@@ -232,11 +233,12 @@ class _Pass:
                 if best.shape[1:] == (1, 2) and not right.decided:
                     room = len(scratch.ties)
                     kernels.offer(
-                        slots, on, rows, end, low, high, base, flip, room, best[:, 0], scratch.ties, scratch.rest, state
-                    )
+                        slots, on, rows, end, low, high, base, forward, room, best[:, 0], scratch.ties, scratch.rest,
+                        state,
+                    )  # fmt: skip
                 else:
                     kernels.offer_many(
-                        slots, on, rows, scratch.codes, end, low, high, base, flip, right.decided, right.first, best,
+                        slots, on, rows, scratch.codes, end, low, high, base, forward, right.decided, right.first, best,
                         scratch.ties, scratch.rest, state,
                     )  # fmt: skip
                 if state[1] and right.ties == "break":

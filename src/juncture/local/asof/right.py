@@ -18,22 +18,6 @@ from juncture.runtime.sources import Source, TableSource
 
 
 @dataclass(frozen=True)
-class Direction:
-    """One side of the left rows to look at.
-
-    Attributes
-    ----------
-    forward
-        Whether it is after them.
-    strict
-        Whether equal values do not match.
-    """
-
-    forward: bool
-    strict: bool
-
-
-@dataclass(frozen=True)
 class RightRows:
     """The right side of a join, as the algorithms read it.
 

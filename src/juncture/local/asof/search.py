@@ -23,7 +23,7 @@ from juncture.local.asof.left import Left, read_codes, sorted_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.prune import useful_parts
-from juncture.local.asof.right import Direction, RightRows
+from juncture.local.asof.right import RightRows
 from juncture.local.keys import Keys
 from juncture.local.row_text import row_text
 from juncture.ordered.domain import Coder, RankCoder
@@ -176,16 +176,7 @@ class Search:
             row, candidate = row + _WORD_BYTES, 2 * (candidate + _WORD_BYTES)
         if self._condition is not None:
             row += self._condition.row_bytes(self._left, "left")
-        return row + candidate * self._places * len(self._directions)
-
-    @property
-    def _directions(self) -> list[Direction]:
-        """Where to look: behind the left rows, ahead of them, or both."""
-        strict = not self._join.spec.allow_exact_matches
-        if self._join.spec.direction == "nearest":
-            # Equal values are found behind.
-            return [Direction(forward=False, strict=strict), Direction(forward=True, strict=True)]
-        return [Direction(forward=self._join.spec.direction == "forward", strict=strict)]
+        return row + candidate * self._places * len(self._join.directions)
 
     def run(self, room_bytes: int) -> Found:
         """Find the matches of all left rows, piece by piece if they do not fit in so much.
@@ -267,7 +258,9 @@ class Search:
                 left.keys, lambda: left.on[left.codes != EMPTY] if len(left.codes) else left.on, left.limits
             )
             later = self._join.spec.prefer == "later"
-            counts = merge(left, right, self._directions, self._wanted, self._places, later, pointers, self._context)
+            counts = merge(
+                left, right, self._join.directions, self._wanted, self._places, later, pointers, self._context
+            )
         self._check_ties(piece, counts)
         return {"tied": int(counts[kernels.TIED])}
 
@@ -281,7 +274,7 @@ class Search:
         """Find the matches of a piece of the left side, and count what became of its rows."""
         with self._context.progress.during("right"):
             right = self._prepare(left.keys, lambda: left.slots.on[: len(left.slots)], left.limits)
-            asked = self._directions, self._places, self._context
+            asked = self._join.directions, self._places, self._context
             at_once = self._is_merge
             if self._condition is not None:
                 first_row = int(self._left.bounds[piece.start])
@@ -336,7 +329,7 @@ class Search:
     def _choose(self, left: Left, best: list[Ints], pointers: Ints, codes: Ints) -> Ints:
         """Write the matches into pointers and codes, and return the kernel's counters."""
         none = np.empty((0, self._places, 2), np.int64)
-        sides = {direction.forward: found for direction, found in zip(self._directions, best, strict=True)}
+        sides = {direction.forward: found for direction, found in zip(self._join.directions, best, strict=True)}
         behind, ahead = sides.get(False, none), sides.get(True, none)
         pointers[:] = kernels.NOWHERE
         counters = np.zeros(kernels.COUNTERS, np.int64)

@@ -44,7 +44,8 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
         taken = F.min_by if join.spec.ties == "first" else F.max_by
         winner = taken("found", F.struct(*sql.ties)).alias("found")
         right_rows = right_rows.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
-    sign = ("<" if join.spec.direction == "forward" else ">") + ("=" if join.spec.allow_exact_matches else "")
+    [direction] = join.directions
+    sign = ("<" if direction.forward else ">") + ("" if direction.strict else "=")
     # Nulls in structs are equal.
     own, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
     keys = " AND ".join(f"{own.format(name)} = {other.format(name)}" for name in sql.keys)
@@ -53,7 +54,7 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
         + (f" ON {keys}" if keys else "")
     )
     rows = left.session.sql(query, left_rows=left_rows, right_rows=right_rows)
-    return sql.result(rows, sql.if_within("found", ahead=join.spec.direction == "forward"))
+    return sql.result(rows, sql.if_within("found", direction))
 
 
 def _refusal(sql: SqlJoin) -> str | None:

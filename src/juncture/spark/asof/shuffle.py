@@ -13,7 +13,7 @@ from functools import partial
 from juncture.planner.statistics import Resources
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
-from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover, Seen
+from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover
 from juncture.spark.tasks.asof.mark import JoinAndMark
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
@@ -22,12 +22,6 @@ from juncture.spark.tasks.placement import Coding
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import Limit, MatchInterval
-
-_SEEN: dict[str, tuple[Seen, ...]] = {
-    "backward": ("backward",),
-    "forward": ("forward",),
-    "nearest": ("backward", "forward"),
-}
 
 
 def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
@@ -59,7 +53,7 @@ def asof_stages(
         join.domain,
         in_packets.tie_columns,
         count,
-        _SEEN[spec.direction],
+        join.directions,
         least_wins=spec.ties == "first",
         nulls_equal=join.nulls_equal,
     )

@@ -16,6 +16,7 @@ from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
 from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.direction import Direction
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -75,20 +76,22 @@ class SqlJoin:
     def _named_words(self, on: Column) -> list[Column]:
         return [word.alias(name) for name, word in zip(self.words, self._domain.words(on), strict=True)]
 
-    def distance(self, found: str, *, ahead: bool) -> list[Column]:
-        """Return the distance between a left row and a candidate."""
+    def distance(self, found: str, direction: Direction) -> list[Column]:
+        """Return the distance between a left row and a candidate in a direction."""
         right_words = self._domain.words(F.col(found).getField(self._r[self.join.right_on]))
         left_words = [F.col(name) for name in self.words]
         return (
-            self._domain.distance(right_words, left_words) if ahead else self._domain.distance(left_words, right_words)
+            self._domain.distance(right_words, left_words)
+            if direction.forward
+            else self._domain.distance(left_words, right_words)
         )
 
-    def if_within(self, found: str, *, ahead: bool) -> Column:
-        """Return a candidate, or null if it is beyond the tolerance."""
+    def if_within(self, found: str, direction: Direction) -> Column:
+        """Return a candidate in a direction, or null if it is beyond the tolerance."""
         tolerance = self.join.tolerance
         if tolerance is None:
             return F.col(found)
-        distance = self.distance(found, ahead=ahead)
+        distance = self.distance(found, direction)
         if tolerance.column is None:
             assert tolerance.constant is not None
             return F.when(self._domain.within(distance, tolerance.constant), F.col(found))

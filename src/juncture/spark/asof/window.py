@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.spark.asof.sql import SqlJoin
 from juncture.spark.input.frame import FrameSide
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.direction import Direction
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -33,22 +34,16 @@ def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
     left_rows = sql.left_rows().withColumn("is_left", F.lit(True)).withColumn("salt", salt).drop("usable")
     right_rows = sql.right_rows().withColumn("is_left", F.lit(False)).withColumn("salt", F.lit(0))
     rows = left_rows.unionByName(right_rows, allowMissingColumns=True)
-    direction = join.spec.direction
-    if direction != "forward":
-        rows = rows.withColumn("behind", _last(sql, ahead=False))
-    if direction != "backward":
-        rows = rows.withColumn("ahead", _last(sql, ahead=True))
+    for direction in join.directions:
+        rows = rows.withColumn(direction.name, _last(sql, direction))
     return sql.result(rows.where("is_left"), _choice(sql))
 
 
-def _last(sql: SqlJoin, *, ahead: bool) -> Column:
+def _last(sql: SqlJoin, direction: Direction) -> Column:
     """Return the last right row before each row, or the first one after it."""
-    spec = sql.join.spec
-    # For nearest, equal values are found by the backward search.
-    strict = not spec.allow_exact_matches or (ahead and spec.direction == "nearest")
-    order = [F.col(word).desc() if ahead else F.col(word).asc() for word in sql.words]
-    order.append(F.col("is_left").desc() if strict else F.col("is_left").asc())
-    least_wins = spec.ties == "first"
+    order = [F.col(word).desc() if direction.forward else F.col(word).asc() for word in sql.words]
+    order.append(F.col("is_left").desc() if direction.strict else F.col("is_left").asc())
+    least_wins = sql.join.spec.ties == "first"
     order += [F.col(name).desc_nulls_last() if least_wins else F.col(name).asc_nulls_first() for name in sql.ties]
     window = Window.partitionBy("salt", *sql.keys).orderBy(*order)
     so_far = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -57,15 +52,12 @@ def _last(sql: SqlJoin, *, ahead: bool) -> Column:
 
 def _choice(sql: SqlJoin) -> Column:
     """Return the match of a left row, or null."""
-    direction = sql.join.spec.direction
-    if direction == "backward":
-        return sql.if_within("behind", ahead=False)
-    if direction == "forward":
-        return sql.if_within("ahead", ahead=True)
-    near, far = sql.distance("behind", ahead=False), sql.distance("ahead", ahead=True)
-    is_behind = (
-        F.struct(*near) < F.struct(*far) if sql.join.spec.prefer == "later" else F.struct(*near) <= F.struct(*far)
-    )
-    takes_behind = F.col("behind").isNotNull() & (F.col("ahead").isNull() | is_behind)
-    behind = F.when(takes_behind, sql.if_within("behind", ahead=False))
-    return behind.otherwise(sql.if_within("ahead", ahead=True))
+    backward, *others = (sql.if_within(direction.name, direction) for direction in sql.join.directions)
+    if not others:
+        return backward
+    before, after = (sql.distance(direction.name, direction) for direction in sql.join.directions)
+    is_before = F.struct(*before) < F.struct(*after)
+    if sql.join.spec.prefer == "earlier":
+        is_before = F.struct(*before) <= F.struct(*after)
+    takes_backward = F.col("backward").isNotNull() & (F.col("forward").isNull() | is_before)
+    return F.when(takes_backward, backward).otherwise(others[0])

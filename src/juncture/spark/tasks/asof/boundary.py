@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +27,7 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import dense_keys, one_chunk
 from juncture.spark.tasks.scatter import Scatter
 from juncture.spec.asof import Asof, ResolvedAsof
-
-Seen = Literal["backward", "forward"]
+from juncture.spec.direction import Direction
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,8 @@ class Carryover:
         The domain of the order.
     count
         Most rows that a left row needs from beyond its partition.
-    sides
-        ``"backward"`` if left rows match in earlier partitions, ``"forward"`` if in later ones.
+    directions
+        Backward if left rows match in earlier partitions, forward if in later ones.
     least_wins
         Whether the least row wins a tie, rather than the greatest.
     """
@@ -100,7 +98,7 @@ class Carryover:
     domain: Domain
     ties: tuple[str, ...]
     count: int
-    sides: tuple[Seen, ...]
+    directions: tuple[Direction, ...]
     least_wins: bool = False
     nulls_equal: bool = False
 
@@ -108,9 +106,11 @@ class Carryover:
         """Return the boundary rows of all segments, as seen from any side."""
         if part.rows.num_rows == 0:
             return part
-        return part.take(np.unique(np.concatenate([self.ranked(part, seen).rows for seen in self.sides])))
+        return part.take(
+            np.unique(np.concatenate([self.ranked(part, direction).rows for direction in self.directions]))
+        )
 
-    def ranked(self, part: BoundaryRows, seen: Seen) -> Ranked:
+    def ranked(self, part: BoundaryRows, direction: Direction) -> Ranked:
         """Return the boundary rows of all segments, as seen from one side."""
         if part.rows.num_rows == 0:
             nothing = np.zeros(0, np.int64)
@@ -129,8 +129,12 @@ class Carryover:
         # One artificial left row per segment, which all rows of the segment can match.
         count = int(segments.max()) + 1
         left = pa.table({"segment": np.arange(count)})
-        left = left.append_column(on.with_name("far"), pa.repeat(_farthest(one_chunk(table[self.on]), seen), count))
-        spec = Asof(left_on="far", right_on="on", by="segment", direction=seen, matches=self.count, how="inner")
+        left = left.append_column(
+            on.with_name("far"), pa.repeat(_farthest(one_chunk(table[self.on]), direction), count)
+        )
+        spec = Asof(
+            left_on="far", right_on="on", by="segment", direction=direction.name, matches=self.count, how="inner"
+        )
         if self.least_wins:
             spec = replace(spec, ties="first", order_by="on")
         join = ResolvedAsof(
@@ -154,37 +158,37 @@ class Carryover:
         """Yield copies for other partitions, from the boundary rows of one task's chunks."""
         every = BoundaryRows.concat(parts)
         receivers: dict[int, list[Ints]] = {}
-        for seen in self.sides:
-            ranked = self.ranked(every, seen)
+        for direction in self.directions:
+            ranked = self.ranked(every, direction)
             for rows in np.split(ranked.rows, np.flatnonzero(np.diff(ranked.keys)) + 1):
-                for target, copied in self._receive(rows, every, seen, cuts):
+                for target, copied in self._receive(rows, every, direction, cuts):
                     receivers.setdefault(target, []).append(copied)
         for target, lists in sorted(receivers.items()):
             yield Packet(target, Content.COPY, every.rows.take(np.concatenate(lists)), "right")
 
-    def _receive(self, rows: Ints, every: BoundaryRows, seen: Seen, cuts: Cuts) -> Iterator[tuple[int, Ints]]:
+    def _receive(self, rows: Ints, every: BoundaryRows, direction: Direction, cuts: Cuts) -> Iterator[tuple[int, Ints]]:
         """Yield each partition that needs rows of a key, with these rows."""
         if len(rows) == 0:
             return
         first, last = cuts.span(int(every.hashes[rows[0]]))
         # Nearest segment first, then best row first.
         owners = every.owners[rows]
-        nearness = np.argsort(-owners if seen == "backward" else owners, kind="stable")
+        nearness = np.argsort(owners if direction.forward else -owners, kind="stable")
         rows, owners = rows[nearness], owners[nearness]
         for target in range(first, last + 1):
-            beyond = rows[owners < target] if seen == "backward" else rows[owners > target]
+            beyond = rows[owners > target] if direction.forward else rows[owners < target]
             if len(beyond):
                 yield target, beyond[: self.count]
 
 
-def _farthest(on: pa.Array, seen: Seen) -> pa.Scalar:
+def _farthest(on: pa.Array, direction: Direction) -> pa.Scalar:
     """Return a value before (or after) all others; null if there are none."""
     if not pa.types.is_struct(on.type):
         # Arrow has no min and max of durations.
         values = on.view(pa.int64()) if pa.types.is_duration(on.type) else on
-        return (pc.max(values) if seen == "backward" else pc.min(values)).cast(on.type)
+        return (pc.min(values) if direction.forward else pc.max(values)).cast(on.type)
     # The tuple of the farthest values bounds all tuples.
-    parts = [pa.repeat(_farthest(part, seen), 1) for part in on.flatten()]
+    parts = [pa.repeat(_farthest(part, direction), 1) for part in on.flatten()]
     return pa.StructArray.from_arrays(parts, fields=list(on.type))[0]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,18 +19,19 @@ from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.asof.boundary import BoundaryRows, Carryover, Seen
+from juncture.spark.tasks.asof.boundary import BoundaryRows, Carryover
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import ChainedRows, PartitionRows
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.direction import Direction
 from juncture.spec.resolved import ROW_NUMBERS
 from juncture.spec.schema import SIDES
 
-# Names that cannot clash with the user's columns.
-_RANKS: dict[Seen, str] = {"backward": "juncture:backward", "forward": "juncture:forward"}
+_Ranks: TypeAlias = dict[Direction, tuple[Ints, Ints]]
+"""Rows that others may match, with their ranks in the segment as seen from each side."""
 
 
 @dataclass(frozen=True)
@@ -73,34 +75,38 @@ class JoinAndMark(PacketStage):
             parts.append(self.carryover.boundary(part))
         return BoundaryRows.concat(parts)
 
-    def _ranks(self, owned: ChainedRows) -> dict[Seen, tuple[Ints, Ints]]:
-        """Return the rows that others may match, with their ranks in the segment as seen from each side."""
+    def _ranks(self, owned: ChainedRows) -> _Ranks:
         boundary = self._boundary(owned)
-        ranked = {seen: self.carryover.ranked(boundary, seen) for seen in self.carryover.sides}
-        return {seen: (boundary.numbers[each.rows], each.ranks) for seen, each in ranked.items()}
+        ranked = {each: self.carryover.ranked(boundary, each) for each in self.carryover.directions}
+        return {direction: (boundary.numbers[each.rows], each.ranks) for direction, each in ranked.items()}
 
     def _marks(self, partition: PartitionRows, matched: Ints) -> Iterator[Packet]:
         """Yield match marks for copies that matched here, to the partitions that own the rows."""
         copies = self._boundary(partition.rows("right", Content.COPY))
-        for seen in self.carryover.sides:
-            is_seen = copies.owners < partition.target if seen == "backward" else copies.owners > partition.target
-            there = copies.take(np.flatnonzero(is_seen))
-            ranked = self.carryover.ranked(there, seen)
+        for direction in self.carryover.directions:
+            is_there = copies.owners > partition.target if direction.forward else copies.owners < partition.target
+            there = copies.take(np.flatnonzero(is_there))
+            ranked = self.carryover.ranked(there, direction)
             known = np.isin(there.numbers[ranked.rows], matched)
             if known.any():
                 rows = ranked.rows[known]
                 marks = there.rows.take(rows).select(list(self.carryover.by))
-                marks = marks.append_column(_RANKS[seen], pa.array(ranked.ranks[known]))
+                marks = marks.append_column(_rank_name(direction), pa.array(ranked.ranks[known]))
                 yield from apart(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
 
 
-def _with_ranks(owned: ChainedRows, rows: Ints, ranks: dict[Seen, tuple[Ints, Ints]]) -> Iterator[pa.Table]:
+def _rank_name(direction: Direction) -> str:
+    """Return a name that cannot clash with the user's columns."""
+    return f"juncture:{direction.name}"
+
+
+def _with_ranks(owned: ChainedRows, rows: Ints, ranks: _Ranks) -> Iterator[pa.Table]:
     """Yield right rows with their ranks as seen from each side, null without a rank."""
     start = 0
     for table in owned.take(rows):
         numbers = pa.array(rows[start : start + table.num_rows])
         start += table.num_rows
-        for seen, (known, ranked) in ranks.items():
+        for direction, (known, ranked) in ranks.items():
             rank = pa.array(ranked).take(pc.index_in(numbers, pa.array(known)))
-            table = table.append_column(_RANKS[seen], rank)
+            table = table.append_column(_rank_name(direction), rank)
         yield table
