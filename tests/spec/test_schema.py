@@ -3,6 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from juncture.columnar.schemas import check_columns
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, did_you_mean
 from juncture.ordered.decimals import Decimals
@@ -13,7 +14,7 @@ from juncture.spec.compared import ComparedColumns
 from juncture.spec.equi import Equi
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import check_columns, common_domain
+from juncture.spec.schema import common_domain
 
 
 def one(data_type: pa.DataType, name: str = "ts") -> pa.Field:

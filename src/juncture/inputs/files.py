@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format
 from juncture.spec.arguments import check_choice
-from juncture.spec.values import flag
+from juncture.values import flag
 
 
 @dataclass(frozen=True)

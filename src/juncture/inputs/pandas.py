@@ -12,13 +12,14 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import rows_of
 from juncture.columnar.conversion import converted
+from juncture.columnar.schemas import LEFT_OUT, check_columns
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
 from juncture.runtime.working_types import given_back, working_type
 from juncture.spec.aggregate import CHOSEN
-from juncture.spec.schema import LEFT_OUT, Side, check_columns
+from juncture.spec.schema import Side
 
 Values = Any
 """An array of pandas or NumPy, of any type."""

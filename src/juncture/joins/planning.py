@@ -14,7 +14,7 @@ from juncture.planner.decision import Engine
 from juncture.planner.plan import Plan, is_announced
 from juncture.planner.statistics import Resources, Stats
 from juncture.spec.kinds import Spec
-from juncture.spec.values import flag
+from juncture.values import flag
 
 if TYPE_CHECKING:
     from juncture.local.prepared import PreparedJoin

@@ -10,7 +10,7 @@ from typing import Any
 from juncture.errors import SpecError
 from juncture.planner.constants import Constants
 from juncture.spec.schema import Side
-from juncture.spec.values import plain
+from juncture.values import plain
 
 GIVEN = "given"
 """The source of a figure that only the caller states."""

@@ -10,12 +10,13 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.schemas import check_columns, check_order, check_ties
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.keys import can_be_key
 from juncture.spec.nulls import typed
-from juncture.spec.schema import How, check_columns, check_order, check_ties
+from juncture.spec.schema import How
 
 Function = Literal[
     "count",

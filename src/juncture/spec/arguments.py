@@ -8,7 +8,7 @@ from typing import Any
 from juncture.errors import SpecError, closest
 from juncture.spec.elsewhere import choice_hint
 from juncture.spec.expression import Expr, Key, Keys
-from juncture.spec.values import flag
+from juncture.values import flag
 
 
 def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import pyarrow as pa
 
+from juncture.columnar.schemas import check_columns, check_order, check_ties
 from juncture.errors import SpecError
 from juncture.ordered.domain import Distance, Domain, Tolerance
 from juncture.ordered.duration import TimeLength, duration_ns, is_duration
@@ -31,18 +32,8 @@ from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import (
-    SIDES,
-    How,
-    Side,
-    check_columns,
-    check_order,
-    check_pairs,
-    check_ties,
-    common_domain,
-    shared_domain,
-)
-from juncture.spec.values import whole
+from juncture.spec.schema import SIDES, How, Side, check_pairs, common_domain, shared_domain
+from juncture.values import whole
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node

@@ -14,7 +14,7 @@ from juncture.errors import SchemaError, SpecError, did_you_mean
 from juncture.ordered.domain import Distance, Domain
 from juncture.ordered.duration import TimeLength, is_duration, length_ns
 from juncture.spec.nulls import typed
-from juncture.spec.values import plain
+from juncture.values import plain
 
 
 def freeze_distance(argument: str, value: object) -> Distance | None:

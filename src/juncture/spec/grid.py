@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.schemas import check_columns
 from juncture.errors import SchemaError, SpecError
 from juncture.ordered.domain import Distance, Domain
 from juncture.spec.arguments import check_name, check_sequence
 from juncture.spec.compared import ComparedColumns
 from juncture.spec.distance import freeze_distance, in_steps
 from juncture.spec.keys import check_keys
-from juncture.spec.schema import check_columns, shared_domain
+from juncture.spec.schema import shared_domain
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.schemas import check_columns, hint
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError
 from juncture.ordered.domain import Distance, Domain
@@ -15,7 +16,7 @@ from juncture.spec.arguments import check_name, check_suffix
 from juncture.spec.asof import Asof
 from juncture.spec.expression import Expr
 from juncture.spec.many import Right
-from juncture.spec.schema import check_columns, common_domain, hint
+from juncture.spec.schema import common_domain
 
 # Chosen to differ from the names of the user's columns.
 BEFORE, AFTER = "juncture:before:", "juncture:after:"

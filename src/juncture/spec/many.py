@@ -8,12 +8,13 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
+from juncture.columnar.schemas import check_columns
 from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import OutputColumn, check_columns
+from juncture.spec.schema import OutputColumn
 
 Duplicates = Literal["error", "greatest"]
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self, TypeAlias, get_args
 
 import pyarrow as pa
 
+from juncture.columnar.schemas import check_columns
 from juncture.errors import SpecError
 from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import (
@@ -33,15 +34,7 @@ from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.nulls import first_type, typed
 from juncture.spec.output import output_columns
-from juncture.spec.schema import (
-    Closed,
-    How,
-    Side,
-    check_columns,
-    check_pairs,
-    left_columns,
-    shared_domain,
-)
+from juncture.spec.schema import Closed, How, Side, check_pairs, left_columns, shared_domain
 
 Interval: TypeAlias = tuple[str | None, str | None]
 KeyInterval: TypeAlias = tuple[Key | None, Key | None]

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
 
+from juncture.columnar.schemas import LEFT_OUT
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError
 from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import CHOSEN, Aggregate
 from juncture.spec.compared import Column, Compared, ComparedColumns, Expression, value_named
 from juncture.spec.expression import Expr, Key
-from juncture.spec.schema import LEFT_OUT, SIDES, How, OutputColumn, Side
+from juncture.spec.schema import SIDES, How, OutputColumn, Side
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape

@@ -1,22 +1,18 @@
-"""Validation of columns, types and output names against two Arrow schemas."""
+"""The sides and output columns of a join, and the domains in which its columns are compared."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.types as pat
 
+from juncture.columnar.schemas import check_columns, check_order
 from juncture.columnar.types import is_null_type, plain_type
-from juncture.errors import SchemaError, did_you_mean
+from juncture.errors import SchemaError
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
-
-LEFT_OUT = b"juncture.left_out"
-"""Schema metadata: the names of index levels that are not columns, as a JSON array."""
 
 Closed = Literal["both", "left", "right", "none"]
 How = Literal["inner", "left", "right", "full", "semi", "anti"]
@@ -41,81 +37,6 @@ class OutputColumn:
     side: Side
     source: str
     filled_from: str | None = None
-
-
-def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: Side) -> None:
-    """Raise SchemaError if the schema repeats a name, or lacks one of the names."""
-    known = schema.names
-    if len(set(known)) < len(known):
-        repeated = next(name for name in known if known.count(name) > 1)
-        raise SchemaError(
-            f"The {side} table has {known.count(repeated)} columns named {repeated!r}. Rename or drop all but one of "
-            "them.",
-            name="JN-COLUMN-DUPLICATE",
-        )
-    for name in names:
-        if name not in known:
-            raise SchemaError(
-                f"{argument}={name!r} is not a column of the {side} table. {hint(name, schema)}",
-                name="JN-COLUMN-MISSING",
-            )
-
-
-def hint(name: str, *schemas: pa.Schema) -> str:
-    """Return advice for a column that schemas do not have.
-
-    Examples
-    --------
-    >>> hint("robot", pa.schema({"ts": pa.int64(), "robot_id": pa.string()}))
-    "Did you mean 'robot_id'?"
-    """
-    if any(name in json.loads((schema.metadata or {}).get(LEFT_OUT, b"[]")) for schema in schemas):
-        return "It is an index level. Make it a column with .reset_index() first."
-    return did_you_mean(name, dict.fromkeys(column for schema in schemas for column in schema.names))
-
-
-def check_order(field: pa.Field, *, asked: str, side: Side) -> None:
-    """Raise SchemaError if a column contains ordered categories. ``asked`` is what needs the order, in messages."""
-    if _has_ordered_categories(field.type):
-        raise SchemaError(
-            f"{asked} needs an order, but the {side} column {field.name!r} is of ordered categories ({field.type}). "
-            "Their order can differ between tables. Cast the column to its values (for example to string), or to the "
-            "numbers of the categories (.cat.codes in pandas, .to_physical() in Polars).",
-            name="JN-ORDERED-CATEGORIES",
-        )
-
-
-def _has_ordered_categories(data_type: pa.DataType) -> bool:
-    return not _is_single(data_type) and any(pat.is_dictionary(each) and each.ordered for each in _types_in(data_type))
-
-
-def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = "") -> None:
-    """Raise SchemaError if a tie column contains unions, which have no order. ``remedy`` extends the advice."""
-    for name in tie_columns:
-        data_type = right.field(name).type
-        if not _is_single(data_type) and any(map(pat.is_union, _types_in(data_type))):
-            raise SchemaError(
-                f"The right column {name!r} is of type {data_type}, and unions have no order, but all right columns "
-                f"break ties. Drop it or cast it to a type with an order{remedy}.",
-                name="JN-TIES-TYPE",
-            )
-
-
-def _is_single(data_type: pa.DataType) -> bool:
-    """Return whether there are no other types within a type."""
-    return not (data_type.num_fields or pat.is_dictionary(data_type) or isinstance(data_type, pa.BaseExtensionType))
-
-
-def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
-    """Yield a type and the types within it."""
-    yield data_type
-    if isinstance(data_type, pa.BaseExtensionType):
-        yield from _types_in(data_type.storage_type)
-    elif pat.is_dictionary(data_type) or pat.is_run_end_encoded(data_type):
-        yield from _types_in(data_type.value_type)
-    else:
-        for place in range(data_type.num_fields):
-            yield from _types_in(data_type.field(place).type)
 
 
 def check_pairs(

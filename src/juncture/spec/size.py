@@ -6,7 +6,7 @@ import re
 from decimal import Decimal
 
 from juncture.errors import SpecError
-from juncture.spec.values import whole
+from juncture.values import whole
 
 _UNITS = {
     "b": 1,

@@ -38,7 +38,7 @@ class ResolvedWhere(ResolvedInequality):
     @cached_property
     def condition(self) -> JoinCondition:
         """The condition under which two rows match, without the ``by`` columns."""
-        from juncture.predicate.decompose.join_condition import condition_of
+        from juncture.spec.predicate_condition import condition_of
 
         condition = condition_of(self.predicate, self.shape)
         if self.nulls_equal and condition.equalities:

@@ -28,7 +28,6 @@ from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.ordered.domain import Domain
 from juncture.ordered.ends import TooWideError
-from juncture.predicate.decompose.join_condition import bounded_values, equal_bounds, equalities_of
 from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
 from juncture.predicate.intervals.graph import possible
@@ -39,6 +38,7 @@ from juncture.predicate.language.nodes import Arithmetic, Cast, Column, Node, co
 from juncture.predicate.language.sql import to_sql
 from juncture.predicate.language.types import DOUBLE, from_arrow
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.predicate_condition import bounded_values, equal_bounds, equalities_of
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.plain_lines import PlainLines, plain_lines

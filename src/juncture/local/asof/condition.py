@@ -26,7 +26,6 @@ from juncture.local.asof.left import Left
 from juncture.local.asof.right import RightRows
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.ordered.domain import Domain, RankCoder
-from juncture.predicate.decompose.join_condition import equalities_of
 from juncture.predicate.decompose.shape import shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import Node, columns
@@ -37,6 +36,7 @@ from juncture.runtime.take import gather, joined
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import EqualValues
 from juncture.spec.direction import Direction
+from juncture.spec.predicate_condition import equalities_of
 from juncture.spec.schema import Side
 
 _FIRST_ROWS = 2

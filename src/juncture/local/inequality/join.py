@@ -28,12 +28,12 @@ from juncture.local.inequality.prune import within_reach
 from juncture.local.output.pairs import Prober
 from juncture.local.output.payload import Holder, Payload
 from juncture.local.output.residual import checking
-from juncture.predicate.decompose.join_condition import sorting_value
 from juncture.predicate.language.nodes import columns
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.condition import JoinCondition, ResolvedInequality
+from juncture.spec.predicate_condition import sorting_value
 
 
 @dataclass(frozen=True)

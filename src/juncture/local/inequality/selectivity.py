@@ -19,13 +19,13 @@ from juncture.kernels.array_types import Floats
 from juncture.ordered.kinds import domain_of
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.statistics import Stats
-from juncture.predicate.decompose.match_interval import Ends, parts_of
 from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node
 from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
+from juncture.spec.match_interval import Ends, parts_of
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.schemas import LEFT_OUT
 from juncture.inputs import Given
 from juncture.inputs.frames import Frame, Joined
 from juncture.kernels.array_types import Ints
@@ -19,7 +20,7 @@ from juncture.runtime.take import select
 from juncture.runtime.working_types import given_back, working_source
 from juncture.spec.many import ResolvedTable
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import LEFT_OUT, left_columns
+from juncture.spec.schema import left_columns
 
 
 @dataclass(frozen=True)

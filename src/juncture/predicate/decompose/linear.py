@@ -20,9 +20,8 @@ from juncture.predicate.intervals.interval import Interval, everything, span_of
 from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.truth import flipped
 from juncture.predicate.language import build, conversions, nodes
-from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
+from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, Side, columns, sides
 from juncture.predicate.language.types import TIME_STEPS, Type
-from juncture.spec.schema import Side
 
 Number = int | Fraction
 ColumnBounds = Mapping[Column, Interval]

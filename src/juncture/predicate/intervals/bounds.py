@@ -16,11 +16,10 @@ from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Bound, Interval, everything, interval
 from juncture.predicate.language.build import common_type
 from juncture.predicate.language.infer import infer_schemas
-from juncture.predicate.language.nodes import Column, Literal
+from juncture.predicate.language.nodes import Column, Literal, Side
 from juncture.predicate.language.parse import parse
 from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
-from juncture.spec.schema import Side
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SchemaError, did_you_mean
+from juncture.predicate.language.nodes import Side
 from juncture.predicate.language.syntax import read_sql
 from juncture.predicate.language.syntax_tree import Tree, walk_tree
-from juncture.spec.schema import Side
 
 _RELATIONS = ("compare", "between", "in")
 _SIDES: dict[str, Side] = {"l": "left", "r": "right"}

@@ -17,7 +17,6 @@ from typing import Literal as OneOf
 
 from juncture.predicate.language.options import Options
 from juncture.predicate.language.types import BOOLEAN, ArithmeticOperator, Type, Value
-from juncture.spec.schema import Side
 
 Function = OneOf[
     "%",
@@ -35,6 +34,9 @@ Function = OneOf[
     "date_trunc",
 ]
 CompareOperator = OneOf["=", "<>", "<", "<=", ">", ">=", "<=>"]
+
+Side = OneOf["left", "right"]
+"""The table of a column."""
 
 _NO_SIDE: frozenset[Side] = frozenset()
 

@@ -13,10 +13,11 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
+from juncture.columnar.schemas import check_columns, check_order, hint
 from juncture.errors import JunctureError, SchemaError, SpecError, closest
 from juncture.predicate.language import build, conversions, functions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
-from juncture.predicate.language.nodes import Column, Literal, Node
+from juncture.predicate.language.nodes import Column, Literal, Node, Side
 from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.syntax import FUNCTIONS, read_sql
 from juncture.predicate.language.syntax_tree import Tree, pointer
@@ -32,7 +33,6 @@ from juncture.predicate.language.types import (
     Value,
     from_arrow,
 )
-from juncture.spec.schema import Side, check_columns, check_order, hint
 
 _ORDERS = ("<", "<=", ">", ">=")
 _TYPES = {

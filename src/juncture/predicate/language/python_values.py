@@ -14,7 +14,7 @@ from juncture.errors import SpecError
 from juncture.ordered.duration import TimeLength, length_ns, numpy_ns
 from juncture.predicate.language.nodes import Literal
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type, Value, as_decimal
-from juncture.spec.values import plain
+from juncture.values import plain
 
 _EPOCH_DATE = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,11 +10,11 @@ from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.ends import LimitEnd
 from juncture.ordered.kinds import domain_of
 from juncture.ordered.kinds_sql import sql_domain
-from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import expression
 from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides
 from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
+from juncture.spec.match_interval import type_of_value
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:

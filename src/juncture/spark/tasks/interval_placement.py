@@ -21,7 +21,6 @@ from juncture.local.inequality.own_interval import check_interval
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
 from juncture.ordered.rough import RoughCoder
-from juncture.predicate.decompose.match_interval import type_of_value
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, key_types, one_chunk
@@ -33,6 +32,7 @@ from juncture.spec.condition import (
     ResolvedInequality,
     Value,
 )
+from juncture.spec.match_interval import type_of_value
 from juncture.spec.schema import Side
 
 _ROUNDING = 2.0**-50

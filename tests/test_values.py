@@ -10,7 +10,7 @@ import pytest
 
 from juncture.errors import SpecError
 from juncture.ordered.duration import length_ns
-from juncture.spec.values import flag, plain, whole
+from juncture.values import flag, plain, whole
 
 DAY_NS = 86_400 * 10**9
 

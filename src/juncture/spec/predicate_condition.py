@@ -13,11 +13,11 @@ from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain import Domain
 from juncture.ordered.floats import Floats
 from juncture.ordered.kinds import domain_of
-from juncture.predicate.decompose.match_interval import match_interval_of
 from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlapping, Shape
 from juncture.predicate.language.nodes import Column, Node, sides
 from juncture.predicate.language.types import Type, arrow_type
 from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
+from juncture.spec.match_interval import match_interval_of
 
 _SCALE_MAX = 19
 """Decimals of 38 digits represent 64-bit integers beside this many digits after the point."""
