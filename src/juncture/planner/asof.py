@@ -12,6 +12,9 @@ from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
 from juncture.spec.asof import Asof, ResolvedAsof
 
+_SORT_SHARE_WITHOUT_KEYS = 0.6
+"""What it takes to sort a row and merge it without keys, beside the same with keys."""
+
 _PIECE_ROW_BYTES = 240
 """How much memory there has to be for a left row of a piece: 72 bytes are of the share that left rows have of it."""
 
@@ -91,8 +94,9 @@ def _probe_s(planning: PlanningInput) -> float:
 
 def _merge_s(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
-    left_ns = c.pass_ns if planning.stats.left.is_sorted else c.order_ns
-    right_ns = c.pass_ns if planning.stats.right.is_sorted else c.merge_ns
+    sort_share = 1.0 if planning.features.has_keys else _SORT_SHARE_WITHOUT_KEYS
+    left_ns = c.pass_ns if planning.stats.left.is_sorted else c.order_ns * sort_share
+    right_ns = c.pass_ns if planning.stats.right.is_sorted else c.merge_ns * sort_share
     return spread_s(planning, left * left_ns + right * right_ns)
 
 
