@@ -194,10 +194,6 @@ class Domain(ABC):
         """Return a value in steps as text."""
         return str(step)
 
-    def position(self, step: Any) -> Any:
-        """Return the number whose differences are distances."""
-        return step
-
     def least(self, data_type: pa.DataType) -> int:  # noqa: ARG002 - for subclasses
         """Return the least step of a type."""
         return -(2**63)
@@ -249,27 +245,18 @@ class Domain(ABC):
 
     def limits(self, array: pa.Array) -> tuple[Words, Mask | None]:
         """Return each row's tolerance, and which rows have one: neither null, NaN nor negative."""
-        array = plain(array)
         try:
-            words, good = self._limits(array)
+            steps, _, valid = self._whole_offsets(array, LimitEnd(upper=True))
         except TooWideError:
             exact, valid = self.tolerances(array)
             return self.words(exact), valid
-        valid = validity(array)
+        distances = np.asarray(steps, np.int64)
+        return self._valid_limits(np.maximum(distances, 0).astype(np.uint64), distances >= 0, valid)
+
+    @staticmethod
+    def _valid_limits(words: Words, good: Mask, valid: Mask | None) -> tuple[Words, Mask | None]:
         good = good if valid is None else good & valid
         return words, None if good.all() else good
-
-    def _limits(self, array: pa.Array) -> tuple[Words, Mask]:
-        """Return the tolerances if they can be computed in 64 bits."""
-        values, ratio = self.distance_steps(array)
-        good = values >= 0
-        words = np.where(good, values, 0).astype(np.uint64)
-        if ratio.numerator > _UINT64_MAX or (ratio.numerator > 1 and ratio.denominator > 1):
-            raise TooWideError
-        if ratio.denominator > 1:
-            return words // np.uint64(min(ratio.denominator, _UINT64_MAX)), good
-        most = np.uint64(_UINT64_MAX // ratio.numerator)
-        return np.where(words <= most, words * np.uint64(ratio.numerator), np.uint64(_UINT64_MAX)), good
 
     def tolerances(self, array: pa.Array) -> tuple[list[Any], Mask | None]:
         """Return each row's tolerance as a number of any size, and which rows have one, as `limits`."""
@@ -285,18 +272,10 @@ class Domain(ABC):
         """Return distances in the form of kernels: unsigned integers, or the bits of floats."""
         return np.array([min(distance, _UINT64_MAX) for distance in distances], np.uint64)
 
-    def ends(
-        self,
-        array: pa.Array,
-        offset: Offset,
-        end: LimitEnd,
-        *,
-        nan_counts: bool,  # noqa: ARG002 - only floats have NaN
-    ) -> tuple[Ints, Mask | None]:
+    def ends(self, array: pa.Array, offset: Offset, end: LimitEnd) -> tuple[Ints, Mask | None]:
         """Return the last code within each limit, and which rows any value can satisfy; None for all.
 
         A limit is a value plus an offset. A limit that leaves 64 bits is none, or one that nothing satisfies.
-        ``nan_counts`` is whether NaN is a value, greater than all others.
         """
         try:
             codes, valid = self.encode(array)
@@ -410,14 +389,7 @@ class RankCoder:
             valid = there if valid is None else valid & there
         return ranks[indices], valid
 
-    def ends(
-        self,
-        array: pa.Array,
-        offset: Offset,
-        end: LimitEnd,
-        *,
-        nan_counts: bool,  # noqa: ARG002 - floats have no ranks
-    ) -> tuple[Ints, Mask | None]:
+    def ends(self, array: pa.Array, offset: Offset, end: LimitEnd) -> tuple[Ints, Mask | None]:
         """Return the last rank within each limit, and which rows any value can satisfy."""
         limits = self.domain.exact_limits(array, offset, end)
         if end.upper:
@@ -439,7 +411,7 @@ class RankCoder:
     @property
     def positions(self) -> list[Any]:
         """The numbers whose differences are distances, for each rank."""
-        return [self.domain.position(value) for value in self.values]
+        return list(map(float, self.values)) if self.domain.floating else self.values
 
 
 Coder: TypeAlias = "Domain | RankCoder | TupleCoder"

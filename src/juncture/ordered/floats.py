@@ -18,7 +18,7 @@ from juncture.kernels.array_types import Floats as FloatArray
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.ordered.domain import Coder, Domain, Read, Rough
 from juncture.ordered.ends import LEAST, LimitEnd, Offset, TooWideError, shifted
-from juncture.ordered.integers import Integers, any_of, signed_integers
+from juncture.ordered.integers import Integers, any_of
 
 _INTEGER_MAX = 2**53
 """Floats represent all integers up to this magnitude."""
@@ -32,7 +32,8 @@ class Floats(Domain):
     """Floats.
 
     With ``has_integers``, they are compared with 64-bit integers. The comparison is exact; distances are those between
-    the nearest floats.
+    the nearest floats. With ``nan_counts``, NaN is a value, equal to itself and greater than all others; otherwise it
+    matches nothing.
     """
 
     kind: ClassVar[str] = "float"
@@ -42,6 +43,7 @@ class Floats(Domain):
     distance_noun: ClassVar[str] = "an integer or float"
 
     has_integers: bool = False
+    nan_counts: bool = False
 
     def common(self, other: Domain) -> Domain | None:
         """Return the domain of both."""
@@ -78,7 +80,8 @@ class Floats(Domain):
             values = raw_values(array, np.uint64 if pat.is_uint64(array.type) else np.int64)
             if any_of((values > _INTEGER_MAX) | (values < -_INTEGER_MAX), valid):
                 raise TooWideError
-        return _codes_of(array)
+        codes, valid = _codes_of(array)
+        return codes, validity(array) if self.nan_counts else valid
 
     def ranked(self, read: Read) -> Coder:
         """Return this domain, as `encode` suffices for all floats; with integers, ranks."""
@@ -100,10 +103,6 @@ class Floats(Domain):
         """Return the values, as Python compares integers and floats exactly; None for NaN."""
         return [None if value != value else value for value in array.to_pylist()]
 
-    def position(self, step: Any) -> float:
-        """Return the nearest float."""
-        return float(step)
-
     def exact_distances(self, array: pa.Array) -> list[Any]:
         """Return integers or floats."""
         return list(array.to_pylist())
@@ -117,15 +116,15 @@ class Floats(Domain):
         """Return the nearest float."""
         return float(steps)
 
-    def _limits(self, array: pa.Array) -> tuple[Words, Mask]:
-        if pat.is_floating(array.type):
-            values = raw_values(array.cast(pa.float64()), np.float64) + 0.0
-            return values.view(np.uint64), values >= 0
-        integers = signed_integers(array, validity(array))
-        if (integers > _INTEGER_MAX).any():
-            raise TooWideError
-        good = integers >= 0
-        return np.where(good, integers, 0).astype(np.float64).view(np.uint64), good
+    def limits(self, array: pa.Array) -> tuple[Words, Mask | None]:
+        """Return each row's tolerance, and which rows have one: neither null, NaN nor negative."""
+        array = plain(array)
+        values = floats(array) + 0.0
+        if pat.is_integer(array.type) and (values > _INTEGER_MAX).any():
+            # The nearest float of an integer may exceed it.
+            exact, valid = self.tolerances(array)
+            return self.words(exact), valid
+        return self._valid_limits(values.view(np.uint64), values >= 0, validity(array))
 
     def _rounded_down(self, distance: Any) -> Any:
         return distance
@@ -134,7 +133,7 @@ class Floats(Domain):
         """Return the bits of the greatest floats that do not exceed some numbers."""
         return np.array([_float_below(distance) for distance in distances], np.float64).view(np.uint64)
 
-    def ends(self, array: pa.Array, offset: Offset, end: LimitEnd, *, nan_counts: bool) -> tuple[Ints, Mask | None]:
+    def ends(self, array: pa.Array, offset: Offset, end: LimitEnd) -> tuple[Ints, Mask | None]:
         """Return the last code within each limit, and which rows any value can satisfy; None for all."""
         array = plain(array)
         values, possible = floats(array), validity(array)
@@ -148,7 +147,7 @@ class Floats(Domain):
             with np.errstate(invalid="ignore", over="ignore"):
                 values = values + added
         missing = np.isnan(values)
-        if not nan_counts and missing.any():
+        if not self.nan_counts and missing.any():
             possible = both(possible, ~missing)
         codes = float_codes(values)
         if not end.strict:

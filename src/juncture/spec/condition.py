@@ -65,8 +65,7 @@ class Limit:
 class BoundedValue:
     """A right value and its limits, which are empty where rows are only sorted by the value.
 
-    ``type`` is the type to convert all values to first; None if they have one kind. ``nan_counts`` is whether NaN is a
-    value, equal to itself and greater than all others; otherwise it matches nothing. If not ``exact``, matches need a
+    ``type`` is the type to convert all values to first; None if they have one kind. If not ``exact``, matches need a
     recheck.
     """
 
@@ -74,7 +73,6 @@ class BoundedValue:
     limits: tuple[Limit, ...]
     domain: Domain
     type: pa.DataType | None = None
-    nan_counts: bool = False
     exact: bool = True
 
     @property

@@ -160,7 +160,7 @@ def _bounded_value(right: Node, limits: list[_Limit]) -> BoundedValue | None:
         return None
     usable_limits = tuple(Limit(each.left, each.upper, each.strict, _steps(each.offset, domain)) for each in usable)
     exact = not domain.floating or (target is None and not any(limit.is_moved for limit in usable_limits))
-    return BoundedValue(right, usable_limits, domain, target, nan_counts=True, exact=exact)
+    return BoundedValue(right, usable_limits, domain, target, exact=exact)
 
 
 def _steps(offset: Fraction, domain: Domain) -> float | Fraction:
@@ -175,10 +175,12 @@ def _domain(types: list[Type]) -> tuple[Domain | None, pa.DataType | None]:
         if not all(each.is_number for each in types):
             return None, None
         if any(each.kind == "float" for each in types):
-            return Floats(), pa.float64()
+            return Floats(nan_counts=True), pa.float64()
         return (Decimals(scale), pa.decimal128(38, scale)) if scale <= _SCALE_MAX else (None, None)
     domain = domain_of(*map(arrow_type, types))
-    return (None if domain is None or domain.is_asof_only else domain), None
+    if domain is None or domain.is_asof_only:
+        return None, None
+    return Floats(nan_counts=True) if domain.floating else domain, None
 
 
 def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
@@ -186,5 +188,5 @@ def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
     for column in columns:
         domain, _ = _domain([column.type])
         if column.side == "right" and domain is not None and column.type.kind != "decimal":
-            return BoundedValue(column, (), domain, nan_counts=True)
+            return BoundedValue(column, (), domain)
     return None

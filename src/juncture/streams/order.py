@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import raw_values, validity
 from juncture.columnar.floats import float_codes, floats_of
-from juncture.columnar.types import DAY_S
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.domain import Distance, Domain
@@ -268,11 +267,7 @@ class SideOrder:
 
     def measured(self, code: int) -> float:
         """Return the position of a code, in seconds or as a number."""
-        value = self.value_of(code)
-        assert isinstance(value, int | float | Fraction)
-        unit = self.node.type.unit
-        size = Fraction(1, TIME_STEPS[unit]) if unit else DAY_S if self.node.type.kind == "date" else 1
-        far = float(value * size) if not isinstance(value, float) else value
+        far = float(self.domain.step_of(~code if self.order.descending else code) * self.domain.step)
         return -far if self.order.descending else far
 
     def interval_from(self, code: int) -> Interval:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import both, plain, validity
+from juncture.columnar.arrays import both, plain
 from juncture.columnar.floats import floats
 from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Floats, Ints, Mask
@@ -46,9 +46,7 @@ class CodedValue:
 
     def encode(self, batch: pa.RecordBatch) -> tuple[Ints, Mask | None]:
         """Return the codes of right rows, and which rows have one. Raise `TooWideError` if one does not fit."""
-        values = self.right_values(batch)
-        codes, valid = self.coder.encode(values)
-        return codes, validity(plain(values)) if self.value.nan_counts else valid
+        return self.coder.encode(self.right_values(batch))
 
     def rough(self, batch: pa.RecordBatch) -> Ints:
         """Return codes in the order of right rows that need not fit; different values may have the same."""
@@ -66,7 +64,7 @@ class CodedValue:
         for limit in self.value.limits:
             end = LimitEnd(limit.upper, limit.strict and self.value.exact)
             values = self._values(limit.value, batch, "left")
-            codes, here = self.coder.ends(values, _offset(limit, batch), end, nan_counts=self.value.nan_counts)
+            codes, here = self.coder.ends(values, _offset(limit, batch), end)
             if not self.value.exact:
                 codes = _loosened(codes, upper=limit.upper)
             possible = both(possible, here)

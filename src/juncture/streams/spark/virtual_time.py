@@ -137,12 +137,12 @@ class VirtualTime:
         """Return the virtual time of two orders, and a window that has both ends."""
         assert window.lower is not None
         assert window.upper is not None
-        steps = [_step(order) for order in (left, right)]
+        steps = [order.domain.step for order in (left, right)]
         delays = sum(delay_of(order) for order in (left, right))
         spread = max(window.upper - window.lower, Fraction(0)) + delays
         farthest = max(abs(window.lower), abs(window.upper))
         wanted = max(spread / _UNITS, farthest / _SHIFT_MOST)
-        if _is_whole(left) and _is_whole(right):
+        if _sql(left).is_whole and _sql(right).is_whole:
             step = _least_unit(left)
             unit, slack = max(step, math.floor(wanted / step) * step), 0
         else:
@@ -162,17 +162,17 @@ class VirtualTime:
     def delay(self, side: Side) -> int:
         """Return the delay of the watermark in milliseconds: rows that the order allows are never late."""
         order = self.order(side)
-        return math.ceil(delay_of(order) / self.unit) + (1 if _is_whole(order) else 2)
+        return math.ceil(delay_of(order) / self.unit) + (1 if _sql(order).is_whole else 2)
 
     def steps(self, side: Side, value: Column) -> tuple[Column, Scale]:
         """Return a value in steps that grow with its order (null for null or NaN), and their scale."""
         order = self.order(side)
         sign = -1 if order.order.descending else 1
-        kind, step = order.node.type.kind, _step(order) if _is_whole(order) else Fraction(1)
+        kind, step = order.node.type.kind, order.domain.step if _sql(order).is_whole else Fraction(1)
         delay = float(delay_of(order) / step)
         scale = Scale(kind, order.node.type.zoned, float(step) * sign, delay, _BASE, float(self.unit) * sign)
-        grown = _whole_steps(order, value) if _is_whole(order) else _number(order, value)
-        return F.when(_has_place(order, value), grown), scale
+        grown = _whole_steps(order, value) if _sql(order).is_whole else _number(order, value)
+        return F.when(_sql(order).present(value).isNotNull(), grown), scale
 
     def time(self, side: Side, value: Column) -> Column:
         """Return the time of a value; null for null or NaN."""
@@ -182,7 +182,7 @@ class VirtualTime:
         placed = self._units(side, value) + F.lit(_BASE)
         cut = F.greatest(F.lit(1 + moved), F.least(F.lit(_LAST + moved), placed))
         marked = F.timestamp_micros(cut.cast("long") * F.lit(_MARKS) + F.lit(self.mark))
-        return F.when(_has_place(self.order(side), value), marked)
+        return F.when(_sql(self.order(side)).present(value).isNotNull(), marked)
 
     def is_foreign(self) -> Column:
         """Return whether one of both times of a row, which may be null, belongs to another join."""
@@ -193,9 +193,9 @@ class VirtualTime:
     def _units(self, side: Side, value: Column) -> Column:
         """Return a value, neither null nor NaN, in whole units that grow with its order."""
         order = self.order(side)
-        if _is_whole(self.left) and _is_whole(self.right):
+        if _sql(self.left).is_whole and _sql(self.right).is_whole:
             known = _whole_steps(order, value)
-            steps = F.lit(int(self.unit / _step(order))).cast("long")
+            steps = F.lit(int(self.unit / order.domain.step)).cast("long")
             return F.call_function("div", known - F.pmod(known, steps), steps)
         most = F.lit(float(1 << 60))
         units = _number(order, value) / F.lit(float(self.unit))
@@ -207,11 +207,6 @@ class VirtualTime:
         # Zero is not added, because Spark converts a time to its zone for each addition.
         lower, upper = (f"{left} + INTERVAL '{end}' MILLISECONDS" if end else left for end in (self.lower, self.upper))
         return F.expr(f"{right} >= {lower} AND {right} <= {upper}")
-
-
-def _has_place(order: SideOrder, value: Column) -> Column:
-    """Return whether a value is neither null nor NaN."""
-    return _sql(order).present(value).isNotNull()
 
 
 def _whole_steps(order: SideOrder, value: Column) -> Column:
@@ -227,25 +222,16 @@ def _number(order: SideOrder, value: Column) -> Column:
     return -number if order.order.descending else number
 
 
-def _is_whole(order: SideOrder) -> bool:
-    return _sql(order).is_whole
-
-
 def _sql(order: SideOrder) -> SqlDomain:
     """Return the values of an order in SQL."""
     return sql_domain(order.domain, [arrow_type(order.node.type)])
 
 
-def _step(order: SideOrder) -> Fraction:
-    """Return a step of an order in numbers or seconds; 1 for floats."""
-    return order.domain.step
-
-
 def _least_unit(order: SideOrder) -> Fraction:
     """Return the finest unit of an order: a millisecond for timestamps, whose microseconds would not fit."""
-    return max(_step(order), Fraction(1, 1000)) if order.domain.is_time else _step(order)
+    return max(order.domain.step, Fraction(1, 1000)) if order.domain.is_time else order.domain.step
 
 
 def delay_of(order: SideOrder) -> Fraction:
     """Return the delay of an order in numbers or seconds."""
-    return Fraction(order.delay) * _step(order)
+    return Fraction(order.delay) * order.domain.step
