@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -138,6 +138,20 @@ def both(one: Mask | None, other: Mask | None) -> Mask | None:
     if one is None or other is None:
         return other if one is None else one
     return one & other
+
+
+def in_halves(batch: pa.RecordBatch, make: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what `make` returns of a batch, or of its halves where a type cannot represent the rows of the whole."""
+    try:
+        made = make(batch)
+    except pa.ArrowException:
+        if batch.num_rows < 2:
+            raise
+        middle = batch.num_rows // 2
+        yield from in_halves(batch.slice(0, middle), make)
+        yield from in_halves(batch.slice(middle), make)
+    else:
+        yield made
 
 
 def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,21 +82,6 @@ def encode_rows(columns: Sequence[pa.Array]) -> RowBytes:
     ['01 80 00 00 00 00 00 00 01 01 62 00', '00 01 61 00']
     """
     return _side_by_side([_encoded(column) for column in columns])
-
-
-def decode_rows(rows: RowBytes, types: Sequence[pa.DataType]) -> list[pa.Array]:
-    """Return the columns of encoded rows as plain values.
-
-    `types` are the types of the encoded columns, without dictionaries, runs, views and extensions.
-
-    Examples
-    --------
-    >>> rows = encode_rows([pa.array([1, None]), pa.array(["b", "a"])])
-    >>> [column.to_pylist() for column in decode_rows(rows, [pa.int64(), pa.string()])]
-    [[1, None], ['b', 'a']]
-    """
-    positions = rows.offsets[:-1].copy()
-    return [_decoded(rows.data, positions, data_type) for data_type in types]
 
 
 def _encoded(array: pa.Array) -> RowBytes:
@@ -245,100 +229,3 @@ def _side_by_side(pieces: Sequence[RowBytes]) -> RowBytes:
 def _edges(lengths: Ints) -> Ints:
     edges: Ints = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     return edges
-
-
-def _decoded(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return a column, and advance the positions past its bytes."""
-    valid = data[positions] != 0
-    positions += 1
-    if pat.is_null(data_type):
-        return pa.nulls(len(positions))
-    rows = np.flatnonzero(valid)
-    here = positions[rows]
-    values = _decoded_values(data, here, data_type)
-    positions[rows] = here
-    if len(rows) == len(valid):
-        return values
-    index = np.full(len(valid), -1, np.int64)
-    index[rows] = np.arange(len(rows))
-    return values.take(array_of(index, pa.int64(), index >= 0))
-
-
-def _decoded_values(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return non-null values, and advance the positions past their bytes."""
-    if pat.is_struct(data_type):
-        fields = list(data_type)
-        children = [_decoded(data, positions, field.type) for field in fields]
-        if not fields:
-            return pa.array([{}] * len(positions), data_type)
-        return pa.StructArray.from_arrays(children, fields=fields)
-    if pat.is_map(data_type) or _is_list(data_type):
-        return _decoded_lists(data, positions, data_type)
-    if _is_text(data_type):
-        return _decoded_text(data, positions, data_type)
-    width = _fixed_width(data_type)
-    raw = data[positions[:, None] + np.arange(width)]
-    positions += width
-    return _fixed_values(np.ascontiguousarray(raw), data_type)
-
-
-def _fixed_values(raw: Bytes, data_type: pa.DataType) -> pa.Array:
-    """Return values of fixed width from their bytes, one row per value."""
-    if pat.is_boolean(data_type):
-        return array_of(raw.reshape(-1), pa.uint8()).cast(pa.bool_())
-    if pat.is_fixed_size_binary(data_type):
-        return array_of(raw, data_type)
-    words = raw.view(">u8").astype(np.uint64)
-    if pat.is_floating(data_type):
-        bits = np.where(words & _SIGN, words ^ _SIGN, ~words).reshape(-1)
-        return array_of(bits.view(np.float64), pa.float64()).cast(data_type)
-    if not pat.is_unsigned_integer(data_type):
-        words[:, 0] ^= _SIGN
-    if pat.is_decimal(data_type) and data_type.bit_width > 64:
-        return array_of(np.ascontiguousarray(words[:, ::-1]), data_type)
-    kind = "u" if pat.is_unsigned_integer(data_type) else "i"
-    return array_of(words.reshape(-1).view(np.int64).astype(f"{kind}{data_type.bit_width // 8}"), data_type)
-
-
-def _decoded_text(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    begins, lengths = positions.copy(), np.empty(len(positions), np.int64)
-    kernels.unescaped_lengths(data, positions, lengths)
-    edges = _edges(lengths)
-    target = np.empty(int(edges[-1]), np.uint8)
-    kernels.copy_unescaped(data, begins, edges, target)
-    wide = pa.large_string() if pat.is_string(data_type) or pat.is_large_string(data_type) else pa.large_binary()
-    buffers = [None, pa.py_buffer(edges), pa.py_buffer(target)]
-    return pa.Array.from_buffers(wide, len(positions), buffers).cast(data_type)
-
-
-def _decoded_lists(data: Bytes, positions: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return lists, whose items are decoded for all rows at once, one item index after the other."""
-    types = [data_type.key_type, data_type.item_type] if pat.is_map(data_type) else [data_type.value_type]
-    lengths = np.zeros(len(positions), np.int64)
-    found: list[list[pa.Array]] = []
-    owners: list[Ints] = []
-    rows = np.arange(len(positions))
-    while len(rows := rows[data[positions[rows]] != 0]):
-        here = positions[rows] + 1
-        found.append([_decoded(data, here, each) for each in types])
-        positions[rows] = here
-        owners.append(rows)
-        lengths[rows] += 1
-    positions += 1
-    order = np.argsort(np.concatenate([np.zeros(0, np.int64), *owners]), kind="stable")
-    index = array_of(order, pa.int64())
-    columns: list[Any] = [
-        pa.concat_arrays([pa.nulls(0, each), *(items[i] for items in found)]).take(index)
-        for i, each in enumerate(types)
-    ]
-    return _lists_of(columns, _edges(lengths), data_type)
-
-
-def _lists_of(columns: list[pa.Array], edges: Ints, data_type: pa.DataType) -> pa.Array:
-    """Return lists of consecutive items."""
-    if pat.is_map(data_type):
-        return pa.MapArray.from_arrays(array_of(edges.astype(np.int32), pa.int32()), *columns).cast(data_type)
-    if pat.is_fixed_size_list(data_type):
-        return pa.FixedSizeListArray.from_arrays(columns[0], type=data_type)
-    wide = pa.LargeListArray.from_arrays(array_of(edges, pa.int64()), columns[0])
-    return wide.cast(data_type)

@@ -27,7 +27,6 @@ CODES_MOST = 4
 """Most columns whose codes are stored with each candidate."""
 
 _LEAST = -(2**63)
-_PREFIX_BYTES = 8
 
 
 class UndecidedError(Exception):

@@ -1,8 +1,6 @@
-"""Bytes of rows, assembled from pieces and taken apart again; zero-terminated pieces have escaped zeros."""
+"""Bytes of rows, assembled from pieces; zero-terminated pieces have escaped zeros."""
 
 from __future__ import annotations
-
-import numpy as np
 
 from juncture.kernels.array_types import Bytes, BytesOut, Ints, IntsOut
 from juncture.kernels.column_memory import edges_at, is_there
@@ -45,29 +43,6 @@ def copy_escaped(offsets: Ints, data: Bytes, positions: Ints, target: BytesOut) 
                 target[position] = _ESCAPE
                 position += 1
         target[position] = 0
-
-
-@compiled
-def unescaped_lengths(data: Bytes, positions: IntsOut, lengths: IntsOut) -> None:
-    """Write the original lengths of escaped pieces, and advance the positions past their terminators."""
-    for i in range(len(positions)):
-        position = positions[i]
-        length = np.int64(0)
-        while data[position] != 0 or (position + 1 < len(data) and data[position + 1] == _ESCAPE):
-            position += 2 if data[position] == 0 else 1
-            length += 1
-        positions[i] = position + 1
-        lengths[i] = length
-
-
-@compiled
-def copy_unescaped(data: Bytes, positions: Ints, offsets: Ints, target: BytesOut) -> None:
-    """Copy escaped pieces from their positions to ``target``, unescaped; ``offsets`` has one more item for the end."""
-    for i in range(len(positions)):
-        position = positions[i]
-        for place in range(offsets[i], offsets[i + 1]):
-            target[place] = data[position]
-            position += 2 if data[position] == 0 else 1
 
 
 @compiled

@@ -146,11 +146,11 @@ class ExternalSorter:
 
     def _read_small(self, file: SpillFile, one: _Range) -> list[pa.RecordBatch]:
         """Return the rows of a range in order."""
-        return self._sorted(list(file.read_some(one.pieces)), self._alone)
+        return self._sorted(list(file.read(one.pieces)), self._alone)
 
     def _read_large(self, file: SpillFile, one: _Range) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a range in order that does not fit beside other ranges."""
-        pieces = file.read_some(one.pieces)
+        pieces = file.read(one.pieces)
         if one.first == one.last:
             # Rows with one value are still in input order.
             for group in self._groups(pieces):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.columnar.arrays import array_of, in_halves, plain, raw_values
 from juncture.kernels.array_types import Ints
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, nulls
@@ -124,23 +124,18 @@ class NumberedJoin(Generic[Join]):
 
     def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield output rows without their number, in the output types."""
+        # Small dictionary indices limit the number of values in a batch.
+        yield from in_halves(batch, self._finished)
+
+    def _finished(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         numbers = {ROW_NUMBERS[side]: side for side in self.numbered}
-        try:
-            arrays = [
-                self._row_numbers(batch, numbers[field.name])
-                if field.name in numbers
-                else encoded(batch.column(field.name), field.type)
-                for field in self.output
-            ]
-        except pa.ArrowInvalid:
-            # Small dictionary indices limit the number of values, so the batch is split.
-            middle = batch.num_rows // 2
-            if not middle:
-                raise
-            yield from self.finished(batch.slice(0, middle))
-            yield from self.finished(batch.slice(middle))
-        else:
-            yield pa.RecordBatch.from_arrays(arrays, schema=self.output)
+        arrays = [
+            self._row_numbers(batch, numbers[field.name])
+            if field.name in numbers
+            else encoded(batch.column(field.name), field.type)
+            for field in self.output
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.output)
 
     def _row_numbers(self, batch: pa.RecordBatch, side: Side) -> pa.Array:
         left_rows = self.left.num_rows

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Self
 
 import numpy as np
@@ -211,14 +212,10 @@ class ParquetSource(Source):
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns' encoded, uncompressed pages."""
         names, wanted = set(self.schema.names), set(columns)
-        total = 0
-        for group in self._groups:
-            metadata = self._metadata(group)
-            for number in range(metadata.num_columns):
-                column = metadata.column(number)
-                if column_of(column.path_in_schema, names) in wanted:
-                    total += column.total_uncompressed_size
-        return total
+        chunks = chain.from_iterable(map(self._chunks, self._groups))
+        return sum(
+            chunk.total_uncompressed_size for chunk in chunks if column_of(chunk.path_in_schema, names) in wanted
+        )
 
     def plain_bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of decoded columns, from footers only.
@@ -231,13 +228,11 @@ class ParquetSource(Source):
     def _plain_bytes(self) -> dict[str, int]:
         sizes = dict.fromkeys(self._stored.names, 0)
         for group in self._groups:
-            metadata = self._metadata(group)
-            for number in range(metadata.num_columns):
-                column = metadata.column(number)
-                name = column_of(column.path_in_schema, sizes)
-                sizes[name] += max(column.total_uncompressed_size, column.num_values * _value_bytes(column))
+            for chunk in self._chunks(group):
+                name = column_of(chunk.path_in_schema, sizes)
+                sizes[name] += max(chunk.total_uncompressed_size, chunk.num_values * _value_bytes(chunk))
             for name, value in self._partitions[group.file].items():
-                sizes[name] += metadata.num_rows * (4 + len(value) if isinstance(value, str) else 4)
+                sizes[name] += self._metadata(group).num_rows * (4 + len(value) if isinstance(value, str) else 4)
         return sizes
 
     def _batch_rows(self, columns: Sequence[str]) -> int:
@@ -401,6 +396,10 @@ class ParquetSource(Source):
 
     def _metadata(self, group: _RowGroup) -> pq.RowGroupMetaData:
         return self._footers[group.file].metadata.row_group(group.number)
+
+    def _chunks(self, group: _RowGroup) -> Iterator[pq.ColumnChunkMetaData]:
+        metadata = self._metadata(group)
+        return map(metadata.column, range(metadata.num_columns))
 
     def _chunk(self, part: int, column: str) -> tuple[pq.ColumnChunkMetaData, pq.ParquetColumnSchema] | None:
         """Return the footer's metadata of a column in a row group, unless it is nested."""

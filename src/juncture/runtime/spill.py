@@ -72,15 +72,15 @@ class SpillFolder:
             _log.info("Spilled %s to %s, which was removed", format_size(self.spilled_bytes), self._path)
         self._path, self._remove = None, None
 
-    def file(self, schema: pa.Schema, *, compressed: bool = True) -> SpillFile:
-        """Create a file of record batches. An uncompressed file can be mapped into memory."""
+    def file(self, schema: pa.Schema) -> SpillFile:
+        """Create a file of record batches."""
         try:
             if self._path is None:
                 self._path = Path(tempfile.mkdtemp(prefix="juncture-spill-", dir=self._parent))
                 self._remove = finalize(self, shutil.rmtree, self._path, ignore_errors=True)
                 _log.info("Spilling rows that exceed the memory to %s", self._path)
             self._files += 1
-            return SpillFile(self, self._path / f"{self._files}.arrow", schema, compressed=compressed)
+            return SpillFile(self, self._path / f"{self._files}.arrow", schema)
         except OSError as error:
             raise self.failure(error) from error
 
@@ -109,13 +109,13 @@ class SpillFile:
     they use memory of their own.
     """
 
-    def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema, *, compressed: bool = True) -> None:
+    def __init__(self, folder: SpillFolder, path: Path, schema: pa.Schema) -> None:
         self._folder = folder
         self._path = str(path)
         self._schema = schema
         self._sink = pa.OSFile(self._path, "wb")
         self._options = pa.ipc.IpcWriteOptions(
-            compression="lz4" if compressed and pa.Codec.is_available("lz4") else None, use_threads=False
+            compression="lz4" if pa.Codec.is_available("lz4") else None, use_threads=False
         )
         self._places: list[tuple[int, int]] = []
         self._end = 0
@@ -159,40 +159,25 @@ class SpillFile:
             self._abandon()
             raise self._folder.failure(error) from error
 
-    def read(self, batches: Iterable[int], columns: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """Yield batches with the columns of these numbers, in their own order."""
-        return self._read(batches, list(columns))
-
-    def read_some(self, batches: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """Yield batches with all their columns."""
-        return self._read(batches)
-
-    def read_all(self) -> Iterator[pa.RecordBatch]:
-        """Yield all batches in the order of writing."""
-        return self._read(range(self.batches))
-
-    def remove(self) -> None:
-        """Delete the file."""
-        Path(self._path).unlink(missing_ok=True)
-
-    def mapped(self) -> list[pa.RecordBatch]:
-        """Return all batches of an uncompressed file, memory-mapped."""
-        with pa.memory_map(self._path) as content:
-            whole = content.read_buffer()
-        return [pa.ipc.open_stream(whole.slice(*place)).read_next_batch() for place in self._places]
-
-    def _read(self, batches: Iterable[int], columns: list[int] | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, batches: Iterable[int], columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield batches with these columns in this order; with all columns for None."""
         if not self._places:
             return
-        options = pa.ipc.IpcReadOptions(included_fields=columns, use_threads=False)
+        numbers = None if columns is None else [self._schema.get_field_index(name) for name in columns]
+        options = pa.ipc.IpcReadOptions(included_fields=numbers, use_threads=False)
         # Not memory-mapped, because pages that were read would count as memory of this process.
         with pa.OSFile(self._path, "rb") as content:
             for number in batches:
                 start, size = self._places[number]
                 content.seek(start)
                 with pa.ipc.open_stream(content.read(size), options=options, memory_pool=memory_pool()) as reader:
-                    yield reader.read_next_batch()
+                    batch = reader.read_next_batch()
+                yield batch if columns is None else batch.select(columns)
                 self._folder.pass_by(size)
+
+    def remove(self) -> None:
+        """Delete the file."""
+        Path(self._path).unlink(missing_ok=True)
 
     def _abandon(self) -> None:
         """Close the file after a failed write. Closing may fail on the same full disk."""
@@ -234,9 +219,7 @@ class SpilledSource(Source):
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
         assert self._file is not None
-        numbers = [self.schema.get_field_index(name) for name in columns]
-        for batch in self._file.read([part], numbers):
-            yield batch.select(columns)
+        return self._file.read([part], columns)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns, in proportion."""
@@ -298,9 +281,7 @@ class SpooledSource(Source):
                 yield batch.select(columns)
             return
         assert self._file is not None
-        numbers = [self.schema.get_field_index(name) for name in columns]
-        for batch in self._file.read(self._spilled[part - len(self._held)], numbers):
-            yield batch.select(columns)
+        yield from self._file.read(self._spilled[part - len(self._held)], columns)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns, in proportion."""

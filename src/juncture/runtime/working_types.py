@@ -15,7 +15,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import with_fields
+from juncture.columnar.arrays import in_halves, with_fields
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.columnar.types import is_null_type
 from juncture.kernels.array_types import Ints
@@ -147,18 +147,10 @@ class _ConvertedSource(Source):
 
 def given_back(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join in its output types. Batches that do not fit a type are split."""
-    for batch in batches:
-        yield from _fitted(batch, schema)
 
-
-def _fitted(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    try:
+    def fitted(batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [converted(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    except pa.ArrowException:
-        if batch.num_rows < 2:
-            raise
-        middle = batch.num_rows // 2
-        yield from _fitted(batch.slice(0, middle), schema)
-        yield from _fitted(batch.slice(middle), schema)
-        return
-    yield pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
+        return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
+
+    for batch in batches:
+        yield from in_halves(batch, fitted)

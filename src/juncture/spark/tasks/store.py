@@ -85,7 +85,7 @@ class PacketStore:
             return kept
         assert self._file is not None
         # Read to the end, so that the file updates its statistics and releases unused memory.
-        [batch] = self._file.read([kept], [0])
+        [batch] = self._file.read([kept])
         return decoded(batch.column(0)[0].as_buffer())
 
 
