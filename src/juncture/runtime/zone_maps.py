@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
+from juncture.columnar.types import plain_type
 from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
@@ -43,7 +44,13 @@ def ends_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def ends_of_column(source: Source, column: str) -> pa.Array | None:
     """Return the minimum and maximum of a column in memory, or from file statistics; None if reading is necessary."""
-    return ends_of(source.table.column(column)) if isinstance(source, TableSource) else source.ends(column)
+    if not isinstance(source, TableSource):
+        return source.ends(column)
+    values = source.table.column(column)
+    if plain_type(values.type) != values.type:
+        # Arrow compares no dictionaries and no runs.
+        values = pa.chunked_array([plain(chunk) for chunk in values.chunks], plain_type(values.type))
+    return ends_of(values)
 
 
 def all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.Array]:
