@@ -28,7 +28,6 @@ from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
 from juncture.runtime.zone_maps import ends_of, ends_of_column, extent_of
 from juncture.spec.condition import ResolvedInequality
-from juncture.spec.equi import ResolvedEqui
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -265,7 +264,7 @@ class _Look:
 
 def _key_range(join: Resolved, side: Side, source: Source) -> tuple[int, int] | None:
     """Return the least and the greatest key of an equality join by one column of whole numbers of steps."""
-    if not isinstance(join, ResolvedEqui) or len(join.left_by) != 1 or join.nulls_equal:
+    if not join.spec.joined_as.is_lookup or len(join.left_by) != 1 or join.nulls_equal:
         return None
     types = [join.left_schema.field(join.left_by[0]).type, join.right_schema.field(join.right_by[0]).type]
     column = join.left_by[0] if side == "left" else join.right_by[0]

@@ -25,7 +25,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.condition import ResolvedInequality
-from juncture.spec.range import ResolvedRange
 
 Aggregated = tuple[Mask | None, pa.Table]
 """Which rows of the spine have a match, if requested, and the aggregates of each."""
@@ -84,8 +83,8 @@ def aggregated(
 def _has_own_order(join: ResolvedInequality) -> bool:
     """Return whether rows of the spine query spans, which is fastest in the order of keys and time."""
     condition = join.condition
-    is_range = isinstance(join, ResolvedRange) and condition.predicate is None
-    return is_range and condition.second is None and not condition.equalities
+    others = condition.predicate, condition.second, condition.right_interval
+    return others == (None, None, None) and not condition.equalities
 
 
 def _split(table: pa.Table, counts: int) -> Aggregated:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Mask
-from juncture.local.asof.report import match_report
+from juncture.local.kinds import REPORTS
 from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
 from juncture.local.reasons import counts_of, reasons_of
@@ -20,7 +20,6 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import working
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import LeakCheck, ResolvedTable
 from juncture.spec.resolved import Resolved
 
@@ -40,17 +39,17 @@ def report_of(
     DataError, PlanError, StateError
         As that does.
     """
-    is_asof, check = isinstance(table.join, ResolvedAsof), table.check_available_at
+    count, check = REPORTS.get(type(table.join.spec)), table.check_available_at
     found = None
-    if check is not None or not is_asof:
+    if check is not None or count is None:
         more: tuple[Aggregate, ...] = ()
         if check is not None and table.join.aggregates:
             more = (Aggregate("known", check.right, "max", table.join.right_schema.field(check.right).type),)
         found = answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
     leaked = None if check is None or found is None else _leaked(check, found, left, context)
-    if isinstance(table.join, ResolvedAsof):
+    if count is not None:
         own = context.within(MemoryBudget(context.memory.total_bytes))
-        return TableReport.of(match_report(table.join, left, right, own), leaked)
+        return TableReport.of(count(table.join, left, right, own), leaked)
     assert found is not None
     assert found.matched is not None
     return TableReport(

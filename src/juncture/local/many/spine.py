@@ -133,4 +133,4 @@ def _name_of_keys(join: Resolved) -> Any:
     """Return the identity of a key coding: the columns, and the types on both sides."""
     sides = (join.left_schema, join.left_by), (join.right_schema, join.right_by)
     types = tuple(str(plain_type(schema.field(column).type)) for schema, by in sides for column in by)
-    return join.left_by, types, getattr(join, "nulls_equal", False)
+    return join.left_by, types, join.nulls_equal
