@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -12,6 +13,9 @@ from juncture.errors import SchemaError, did_you_mean
 
 LEFT_OUT = b"juncture.left_out"
 """Schema metadata: the names of index levels that are not columns, as a JSON array."""
+
+_TYPES = 256
+"""Types that are remembered, since every join validates some of them."""
 
 
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: str) -> None:
@@ -56,15 +60,16 @@ def check_order(field: pa.Field, *, asked: str, side: str) -> None:
         )
 
 
+@lru_cache(maxsize=_TYPES)
 def _has_ordered_categories(data_type: pa.DataType) -> bool:
-    return not _is_single(data_type) and any(pat.is_dictionary(each) and each.ordered for each in _types_in(data_type))
+    return any(pat.is_dictionary(each) and each.ordered for each in _types_in(data_type))
 
 
 def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = "") -> None:
     """Raise SchemaError if a tie column contains unions, which have no order. ``remedy`` extends the advice."""
     for name in tie_columns:
         data_type = right.field(name).type
-        if not _is_single(data_type) and any(map(pat.is_union, _types_in(data_type))):
+        if _has_union(data_type):
             raise SchemaError(
                 f"The right column {name!r} is of type {data_type}, and unions have no order, but all right columns "
                 f"break ties. Drop it or cast it to a type with an order{remedy}.",
@@ -72,9 +77,9 @@ def check_ties(right: pa.Schema, tie_columns: Sequence[str], *, remedy: str = ""
             )
 
 
-def _is_single(data_type: pa.DataType) -> bool:
-    """Return whether there are no other types within a type."""
-    return not (data_type.num_fields or pat.is_dictionary(data_type) or isinstance(data_type, pa.BaseExtensionType))
+@lru_cache(maxsize=_TYPES)
+def _has_union(data_type: pa.DataType) -> bool:
+    return any(map(pat.is_union, _types_in(data_type)))
 
 
 def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:

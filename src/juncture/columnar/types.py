@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -49,9 +50,13 @@ def is_null_type(data_type: pa.DataType) -> bool:
     return bool(data_type.id == _NULL or (data_type.id in _ENCODED and plain_type(data_type).id == _NULL))
 
 
+_TYPES = 256
+"""Types whose kinds are remembered, since every join compares some of them."""
+
 _LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
 
 
+@lru_cache(maxsize=_TYPES)
 def key_kind(data_type: pa.DataType) -> str:
     """Return the class of types among which values are compared exactly, regardless of width and encoding."""
     data_type = plain_type(data_type)

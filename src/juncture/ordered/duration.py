@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -50,6 +51,8 @@ _SPELLINGS = {
     "w": ("w", "week", "weeks"),
 }
 _UNIT_OF = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings}
+_TEXTS = 256
+"""Texts that are remembered, since a join reads each several times."""
 _PART = re.compile(r"(\d{1,400})\s*([a-zA-Zµμ]+)\s*")
 _WHOLE = re.compile(r"\s*([+-]?)\s*((?:\d{1,400}\s*[a-zA-Zµμ]+\s*)+)")
 
@@ -62,8 +65,7 @@ def is_duration(text: str) -> bool:
     >>> is_duration("5m"), is_duration("max_age")
     (True, False)
     """
-    whole = _WHOLE.fullmatch(text)
-    return whole is not None and all(unit in _UNIT_OF for _, unit in _PART.findall(whole[2]))
+    return _nanoseconds(text) is not None
 
 
 def duration_ns(value: str | TimeLength, *, argument: str) -> int:
@@ -80,15 +82,24 @@ def duration_ns(value: str | TimeLength, *, argument: str) -> int:
     """
     if isinstance(value, TimeLength):
         return length_ns(value, argument=argument)
-    if not is_duration(value):
+    nanoseconds = _nanoseconds(value)
+    if nanoseconds is None:
         raise SpecError(
             f"{argument}={value!r} is not a duration. Expected numbers with units (ns, us, ms, s, m, h, d, w), such "
             'as "50ms", "1h30m" or "2 days", or a timedelta.',
             name="JN-DURATION-SYNTAX",
         )
-    whole = _WHOLE.fullmatch(value)
-    assert whole is not None
-    total = sum(int(number) * NANOSECONDS[_UNIT_OF[unit]] for number, unit in _PART.findall(whole[2]))
+    return nanoseconds
+
+
+@lru_cache(maxsize=_TEXTS)
+def _nanoseconds(text: str) -> int | None:
+    """Return the nanoseconds of a text; None if it is no duration."""
+    whole = _WHOLE.fullmatch(text)
+    parts = [] if whole is None else _PART.findall(whole[2])
+    if whole is None or any(unit not in _UNIT_OF for _, unit in parts):
+        return None
+    total = sum(int(number) * NANOSECONDS[_UNIT_OF[unit]] for number, unit in parts)
     return -total if whole[1] == "-" else total
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -14,7 +16,11 @@ from juncture.ordered.texts import Binaries, Texts
 from juncture.ordered.times import Dates, Durations, TimesOfDay, Timestamps
 from juncture.ordered.tuples import Tuples
 
+_TYPES = 256
+"""Types whose domains are remembered, since every join compares some of them."""
 
+
+@lru_cache(maxsize=_TYPES)
 def domain_of(*types: pa.DataType) -> Domain | None:
     """Return the domain in which columns of some types, in any encoding, are compared exactly; None if there is none.
 

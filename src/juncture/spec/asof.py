@@ -375,8 +375,8 @@ class Asof(OrderedSpec):
             how=self.how,
             left_schema=columns.left,
             right_schema=columns.right,
-            left_computed=columns.left_computed,
-            right_computed=columns.right_computed,
+            left_computed=columns.computed["left"],
+            right_computed=columns.computed["right"],
             left_on=on[0],
             right_on=on[1],
             left_by=tuple(pair[0] for pair in by),
@@ -407,7 +407,7 @@ class Asof(OrderedSpec):
         if self.ties in ("first", "last") and not order_by:
             return ()
         fixed = set(compared)
-        for value in columns.right_computed:
+        for value in columns.computed["right"]:
             if value.name in compared:
                 fixed.update(value.equal_names)
         names = dict.fromkeys((*order_by, *columns.own("right").names))

@@ -191,19 +191,15 @@ class ComparedColumns:
         right_computed: tuple[Compared, ...] = (),
     ) -> None:
         self.left, self.right = left, right
-        self.left_computed, self.right_computed = left_computed, right_computed
+        self.computed: dict[Side, tuple[Compared, ...]] = {"left": left_computed, "right": right_computed}
 
     def schema(self, side: Side) -> pa.Schema:
         """Return the schema of a side."""
         return self.left if side == "left" else self.right
 
-    def computed(self, side: Side) -> tuple[Compared, ...]:
-        """Return the computed values of a side."""
-        return self.left_computed if side == "left" else self.right_computed
-
     def own(self, side: Side) -> pa.Schema:
         """Return the schema of a side without computed values."""
-        schema, computed = self.schema(side), self.computed(side)
+        schema, computed = self.schema(side), self.computed[side]
         if not computed:
             return schema
         names = {value.name for value in computed}
@@ -211,16 +207,16 @@ class ComparedColumns:
 
     def value(self, side: Side, name: str) -> Compared:
         """Return the value of a name."""
-        return value_named(self.left_computed if side == "left" else self.right_computed, name)
+        return value_named(self.computed[side], name)
 
     def own_name(self, side: Side, name: str) -> str | None:
         """Return the table's own column with the same value, possibly in another type, or None."""
-        computed = self.left_computed if side == "left" else self.right_computed
+        computed = self.computed[side]
         return value_named(computed, name).own if computed else name
 
     def part_names(self, side: Side, name: str) -> list[str]:
         """Return the names of the parts of a value."""
-        return [part.name for part in self.value(side, name).parts] if self.computed(side) else [name]
+        return [part.name for part in self.value(side, name).parts] if self.computed[side] else [name]
 
     def type(self, side: Side, name: str) -> pa.DataType:
         """Return the type of a value."""
@@ -228,7 +224,7 @@ class ComparedColumns:
 
     def parts(self, side: Side, name: str) -> list[pa.Field]:
         """Return the parts of a value, as they are named in messages."""
-        parts = self.value(side, name).parts if self.computed(side) else ()
+        parts = self.value(side, name).parts if self.computed[side] else ()
         if len(parts) < 2:
             return [self.field(side, name)]
         types = self.type(side, name)
@@ -236,8 +232,7 @@ class ComparedColumns:
 
     def field(self, side: Side, name: str) -> pa.Field:
         """Return a value as it is named in messages."""
-        schema, computed = (self.left, self.left_computed) if side == "left" else (self.right, self.right_computed)
-        own = schema.field(name)
+        own, computed = (self.left if side == "left" else self.right).field(name), self.computed[side]
         return own.with_name(value_named(computed, name).label) if computed else own
 
     def is_null(self, pair: tuple[str, str]) -> bool:
@@ -316,8 +311,9 @@ class ComparedColumns:
         if name in schema.names:
             return name
         schema = schema.append(pa.field(name, data_type))
+        self.computed[side] += (value,)
         if side == "left":
-            self.left, self.left_computed = schema, (*self.left_computed, value)
+            self.left = schema
         else:
-            self.right, self.right_computed = schema, (*self.right_computed, value)
+            self.right = schema
         return name

@@ -67,7 +67,7 @@ def ordered(columns: ComparedColumns, sides: Sequence[tuple[Side, str]], *, exac
     nearest float.
     """
     types = [columns.type(side, name) for side, name in sides]
-    if all(each == types[0] for each in types):
+    if types.count(types[0]) == len(types):
         return [name for _, name in sides]
     kinds = {key_kind(each) for each in types} - {"null"}
     if len(kinds) < 2 or not kinds <= {"integer", "float", "decimal"}:
