@@ -46,8 +46,8 @@ _INEQUALITY: Mapping[str, Runner] = {
 
 RUNNERS: Mapping[type, Mapping[str, Runner]] = {
     Asof: {
-        "probe": partial(asof.execute, merges=False, by_number=equi.execute_grace),
-        "merge": partial(asof.execute, merges=True, by_number=equi.execute_grace),
+        "probe": partial(asof.execute, merges=False),
+        "merge": partial(asof.execute, merges=True),
     },
     Range: _INEQUALITY,
     Overlap: _INEQUALITY,

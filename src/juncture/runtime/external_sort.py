@@ -226,3 +226,55 @@ def _one_after_the_other(held: list[pa.RecordBatch], batches: Iterator[pa.Record
     while held:
         yield held.pop()
     yield from batches
+
+
+class AscendingBatches:
+    """Batches in ascending order of their last column, handed out piece by piece."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self.schema = schema
+        self._batches = batches
+        self._waiting: pa.RecordBatch | None = None
+
+    def fill(self, size_bytes: int) -> list[pa.RecordBatch]:
+        """Return about a number of bytes of rows; at least one row, unless none is left."""
+        held: list[pa.RecordBatch] = []
+        size = 0
+        while (not held or size < size_bytes) and (batch := self._next()) is not None:
+            held.append(batch)
+            size += batch.nbytes
+        return held
+
+    def through(self, value: int) -> Iterator[pa.RecordBatch]:
+        """Hand out all rows up to a value, it included."""
+        while (batch := self._next()) is not None:
+            end = int(np.searchsorted(last_values(batch), value, "right"))
+            if end < batch.num_rows:
+                self._waiting = batch.slice(end)
+            if end:
+                yield batch.slice(0, end)
+            if end < batch.num_rows:
+                return
+
+    def next_value(self) -> int | None:
+        """Return the value of the next row; None if none is left."""
+        while (batch := self._next()) is not None:
+            if batch.num_rows:
+                self._waiting = batch
+                return int(last_values(batch)[0])
+        return None
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        """Hand out all rows that are left."""
+        while (batch := self._next()) is not None:
+            yield batch
+
+    def _next(self) -> pa.RecordBatch | None:
+        batch, self._waiting = self._waiting, None
+        return next(self._batches, None) if batch is None else batch
+
+
+def last_values(batch: pa.RecordBatch) -> Ints:
+    """Return the values of the last column."""
+    values: Ints = raw_values(batch.column(batch.num_columns - 1), np.int64)
+    return values

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
+from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.assemble import assemble, output_row_bytes, pairs_of, unmatched_right, unmatched_right_rows
-from juncture.local.asof.late import Execute, fetch
 from juncture.local.asof.search import Found, Prepared, Search, pieces
+from juncture.local.output.late import RowPairs, show_late
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.selection import SomeParts
@@ -49,7 +51,6 @@ def execute(
     context: JoinContext,
     *,
     merges: bool,
-    by_number: Execute,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an as-of join, batch by batch, in the order of the left rows.
 
@@ -64,8 +65,6 @@ def execute(
         left side as fits at a time. The right side goes by once for each piece, and is never held.
     merges
         Whether to pass over both sides in order, rather than to stream the right side past the sorted left.
-    by_number
-        The equality join that fetches right rows by their numbers, where there are several pieces.
 
     Raises
     ------
@@ -88,8 +87,8 @@ def execute(
         context.memory.reserve("matches and output", _OUTPUT_SHARE)
         yield from _in_one_piece(join, left, right, found, context)
         return
-    pointed = _piecewise(join, left, right, context, search.row_bytes, merges=merges)
-    yield from fetch(join, pointed, right, by_number, context)
+    pairs = _piecewise(join, left, right, context, search.row_bytes, merges=merges)
+    yield from show_late(join, pairs, left, right, context)
 
 
 def find(
@@ -164,10 +163,20 @@ def _in_one_piece(
         yield from unmatched_right_rows(join, right, unmatched_right(right.num_rows, found.pointers))
 
 
+def _pairs(join: ResolvedAsof, pointers: Ints) -> RowPairs:
+    """Return the pairs of rows that a join shows, given the matches of each left row."""
+    if join.how in ("semi", "anti"):
+        rows = np.flatnonzero((pointers[:, 0] >= 0) == (join.how == "semi"))
+        return rows, np.full(len(rows), kernels.NOWHERE, np.int64)
+    left_rows, here = pairs_of(pointers, keep_unmatched=join.how in ("left", "full"))
+    lefts = np.arange(len(pointers)) if left_rows is None else left_rows
+    return lefts, pointers[:, 0] if here is None else pointers[here]
+
+
 def _piecewise(
     join: ResolvedAsof, left: Source, right: Source, context: JoinContext, row_bytes: int, *, merges: bool
-) -> Iterator[tuple[Source, Ints]]:
-    """Yield pieces of the left side with the right row numbers of their matches."""
+) -> Iterator[RowPairs]:
+    """Yield the pairs of pieces of the left side."""
     context = context.streaming(UNDER_WAY_SHARE)
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room_bytes // row_bytes):,}")
@@ -175,6 +184,7 @@ def _piecewise(
     for piece in pieces(left, row_bytes, room_bytes):
         ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
         search = Search(join, ours, right, context, merges=merges, first_row=first)
-        yield ours, search.run(room_bytes).pointers
-    # The join that fetches right rows reserves memory of its own.
+        left_rows, right_rows = _pairs(join, search.run(room_bytes).pointers)
+        yield left_rows + first, right_rows
+    # What fetches right rows reserves memory of its own.
     context.memory.release()

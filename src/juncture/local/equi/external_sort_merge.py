@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.columnar.hashes import KeyHashes
 from juncture.local.equi.in_memory import held_bytes, key_types, merged, stream_blockwise, stream_held
 from juncture.runtime.context import JoinContext
-from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.external_sort import AscendingBatches, ExternalSorter, last_values
 from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
@@ -74,7 +73,7 @@ class ExternalMergeJoin:
         left = self._sorted(self._numbered.left, join.left_by, "sort left")
         right = self._sorted(self._numbered.right, join.right_by, "sort right")
         while held := right.fill(self._room // 2):
-            end = int(_values(held[-1])[-1])
+            end = int(last_values(held[-1])[-1])
             yield (
                 SpooledSource(left.schema, left.through(end), self._context.spill, self._window),
                 SpooledSource(right.schema, chain(held, right.through(end)), self._context.spill, self._window),
@@ -82,7 +81,7 @@ class ExternalMergeJoin:
         rest = SpooledSource(left.schema, left.rest(), self._context.spill, self._window)
         yield rest, SpooledSource(right.schema, [], self._context.spill)
 
-    def _sorted(self, side: Source, names: Sequence[str], phase: str) -> _Ascending:
+    def _sorted(self, side: Source, names: Sequence[str], phase: str) -> AscendingBatches:
         """Sort a side by the hash of its keys."""
         schema = side.schema.append(pa.field(self._code, pa.int64()))
         sorter = ExternalSorter(
@@ -92,7 +91,7 @@ class ExternalMergeJoin:
         def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             return self._coded(batch, names, schema)
 
-        return _Ascending(schema, sorter.sort(read_through(side, coded, self._context, phase)))
+        return AscendingBatches(schema, sorter.sort(read_through(side, coded, self._context, phase)))
 
     def _coded(self, batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
         hashes, usable = self._hashes.of([batch.column(name) for name in names])
@@ -101,47 +100,3 @@ class ExternalMergeJoin:
             numbers = raw_values(batch.column(self._numbered.number), np.int64)
             hashes[~usable] = numbers[~usable].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         return pa.RecordBatch.from_arrays([*batch.columns, array_of(hashes.view(np.int64), pa.int64())], schema=schema)
-
-
-class _Ascending:
-    """Batches in ascending order of their last column, handed out piece by piece."""
-
-    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        self.schema = schema
-        self._batches = batches
-        self._waiting: pa.RecordBatch | None = None
-
-    def fill(self, size_bytes: int) -> list[pa.RecordBatch]:
-        """Return about a number of bytes of rows; at least one row, unless none is left."""
-        held: list[pa.RecordBatch] = []
-        size = 0
-        while (not held or size < size_bytes) and (batch := self._next()) is not None:
-            held.append(batch)
-            size += batch.nbytes
-        return held
-
-    def through(self, value: int) -> Iterator[pa.RecordBatch]:
-        """Hand out all rows up to a value, it included."""
-        while (batch := self._next()) is not None:
-            end = int(np.searchsorted(_values(batch), value, "right"))
-            if end < batch.num_rows:
-                self._waiting = batch.slice(end)
-            if end:
-                yield batch.slice(0, end)
-            if end < batch.num_rows:
-                return
-
-    def rest(self) -> Iterator[pa.RecordBatch]:
-        """Hand out all rows that are left."""
-        while (batch := self._next()) is not None:
-            yield batch
-
-    def _next(self) -> pa.RecordBatch | None:
-        batch, self._waiting = self._waiting, None
-        return next(self._batches, None) if batch is None else batch
-
-
-def _values(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """Return the values of the last column."""
-    values: npt.NDArray[np.int64] = raw_values(batch.column(batch.num_columns - 1), np.int64)
-    return values
