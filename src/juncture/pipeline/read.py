@@ -7,7 +7,6 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from decimal import Decimal, InvalidOperation
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -31,16 +30,11 @@ from juncture.pipeline.model import (
 )
 from juncture.pipeline.positions import Path, lines_of
 from juncture.pipeline.problems import PipelineError, Problem, Problems
-from juncture.spec.asof import Asof
-from juncture.spec.equi import Equi
 from juncture.spec.interpolate import Interpolation
+from juncture.spec.kinds import KINDS
 from juncture.spec.many import Right
-from juncture.spec.overlap import Overlap
-from juncture.spec.range import Range
-from juncture.spec.where import Where
 
-_KINDS: Mapping[str, type[Any]] = MappingProxyType({kind.kind: kind for kind in (Asof, Range, Overlap, Where, Equi)})
-_JOINS = (*_KINDS, MANY, INTERPOLATE)
+_JOINS = (*KINDS, MANY, INTERPOLATE)
 _TABLES = ("pipeline", "parameters", "spark", "sources", "steps", "checks", "sinks")
 _RIGHT_KEYS = ("columns", "prefix", "check_available_at", "duplicates", "algorithm")
 
@@ -230,15 +224,15 @@ def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
 def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problems) -> Any:
     """Return the spec of a join, or None after adding the problems of its arguments."""
     try:
-        return _KINDS[kind].from_dict(_plain(arguments))
+        return KINDS[kind].from_dict(_plain(arguments))
     except JunctureError as error:
         problems.add_named(path, error, list(arguments))
     except TypeError as error:
         missing = re.findall(r"'(\w+)'", str(error).partition("required")[2])
         if not missing:
-            problems.add(path, f"The arguments of {_KINDS[kind].title} are invalid: {error}.")
+            problems.add(path, f"The arguments of {KINDS[kind].title} are invalid: {error}.")
         for key in missing:
-            problems.add(path, f"The required key {key!r} of {_KINDS[kind].title} is missing.")
+            problems.add(path, f"The required key {key!r} of {KINDS[kind].title} is missing.")
     return None
 
 
@@ -262,8 +256,8 @@ def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> 
 
 
 def _many_table(raw: Any, path: Path, problems: Problems) -> ManyTable | None:
-    if not isinstance(raw, dict) or raw.get("join") not in _KINDS or not isinstance(raw.get("right"), str):
-        problems.add(path, f'A table needs right = "…", and join = one of {", ".join(_KINDS)}.')
+    if not isinstance(raw, dict) or raw.get("join") not in KINDS or not isinstance(raw.get("right"), str):
+        problems.add(path, f'A table needs right = "…", and join = one of {", ".join(KINDS)}.')
         return None
     shown = {key: raw[key] for key in _RIGHT_KEYS if key in raw}
     if isinstance(shown.get("check_available_at"), list):

@@ -10,18 +10,12 @@ from typing import Any, Literal, Self
 import pyarrow as pa
 
 from juncture.spec.arguments import check_choice
-from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
-from juncture.spec.equi import Equi
-from juncture.spec.overlap import Overlap
-from juncture.spec.range import Range
+from juncture.spec.kinds import KINDS
 from juncture.spec.schema import SIDES, Side
-from juncture.spec.where import Where
 from juncture.streams.order import Order
 
 LateRule = Literal["count", "collect", "error"]
-
-_SPECS: dict[str, type[Spec]] = {each.kind: each for each in (Asof, Range, Overlap, Where, Equi)}
 
 
 @dataclass(frozen=True)
@@ -64,7 +58,7 @@ class Setup:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Return the setup that `to_dict` described."""
-        spec = _SPECS[values["spec"]["kind"]].from_dict(values["spec"])
+        spec = KINDS[values["spec"]["kind"]].from_dict(values["spec"])
         left, right = (schema_of(values[f"{side}_schema"]) for side in SIDES)
         left_orders, right_orders = (tuple(Order.from_dict(each) for each in values[side]) for side in SIDES)
         return cls(spec, left, right, left_orders, right_orders, values["allow_unbounded"], values["late"])
