@@ -22,7 +22,7 @@ from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
-from juncture.ordered.ends import moved
+from juncture.ordered.arithmetic import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof

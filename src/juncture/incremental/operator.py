@@ -21,7 +21,7 @@ from juncture.incremental.keys import HashedKeys
 from juncture.incremental.pairs import PairOperator, counted
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
-from juncture.ordered.ends import TooWideError
+from juncture.ordered.arithmetic import TooWideError
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side

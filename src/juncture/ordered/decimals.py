@@ -14,9 +14,8 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.arithmetic import TooWideError, any_of, multiplied
 from juncture.ordered.domain import Domain, Rough
-from juncture.ordered.ends import TooWideError
-from juncture.ordered.integers import any_of, multiplied, signed_integers
 
 _DIGITS = 400
 _DIGITS_MAX = 76
@@ -75,7 +74,7 @@ class Decimals(Domain):
         """Return integers, or units of the last digit of decimals."""
         if pat.is_decimal(array.type):
             return _unscaled(array, validity(array)), Fraction(10) ** (self.scale - array.type.scale)
-        return signed_integers(array, validity(array)), 1 / self.step
+        return super().distance_steps(array)
 
     def exact_distances(self, array: pa.Array) -> list[Any]:
         """Return distances in units of the last digit."""

@@ -18,8 +18,19 @@ from juncture.columnar.arrays import array_of, both, plain, raw_values, validity
 from juncture.columnar.floats import floats
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
+from juncture.ordered.arithmetic import (
+    GREATEST,
+    LEAST,
+    LimitEnd,
+    Offset,
+    TooWideError,
+    above,
+    below,
+    inward,
+    shifted,
+    signed_integers,
+)
 from juncture.ordered.duration import TimeLength
-from juncture.ordered.ends import GREATEST, LEAST, LimitEnd, Offset, TooWideError, above, below, inward, shifted
 
 if TYPE_CHECKING:
     from juncture.ordered.tuples import TupleCoder
@@ -172,9 +183,9 @@ class Domain(ABC):
 
     # Steps
 
-    @abstractmethod
     def steps(self, array: pa.Array) -> list[Any]:
-        """Return plain values in steps, of any size; None for null and NaN. Other domains return Python's values."""
+        """Return plain values in steps, of any size, or as Python's values; None for null and NaN."""
+        return [None if value != value else value for value in array.to_pylist()]
 
     @property
     def step(self) -> Fraction:
@@ -213,11 +224,11 @@ class Domain(ABC):
 
         Raise `TooWideError` if one does not fit in 64 bits.
         """
-        raise NotImplementedError
+        return signed_integers(array, validity(array)), 1 / self.step
 
     def exact_distances(self, array: pa.Array) -> list[Any]:
         """Return a plain column of distances in steps, exactly; None for null."""
-        raise NotImplementedError
+        return list(array.to_pylist())
 
     def in_steps(self, argument: str, value: Distance) -> Decimal:
         """Return a constant distance in steps, exactly; infinite if no two values are that far apart."""

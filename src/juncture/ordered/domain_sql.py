@@ -16,8 +16,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.ordered.arithmetic import GREATEST, LEAST, LimitEnd
 from juncture.ordered.domain import Domain
-from juncture.ordered.ends import GREATEST, LEAST, LimitEnd
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
@@ -46,7 +46,7 @@ class SqlDomain:
 
     def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - for subclasses
         """Return a value of a type as a word, null for null and NaN."""
-        return value
+        return value.cast("long")
 
     def number(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - for subclasses
         """Return a value of a type as a double, in seconds for times."""
@@ -112,12 +112,12 @@ class SqlDomain:
         """Return a step as a column to add."""
         return F.lit(steps).cast("long")
 
-    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:
+    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
         """Return a distance in steps, whether it is exact and not rounded inward, and whether it is positive.
 
         Steps are null if the distance exceeds the range of words.
         """
-        raise NotImplementedError
+        return distance.cast("long"), F.lit(True), distance > 0
 
     # Distances
 
@@ -136,9 +136,9 @@ class SqlDomain:
         """Return whether a distance is at most a number of steps."""
         return F.lit(True) if constant >= Decimal(10) ** 21 else distance[0] <= F.lit(Decimal(constant))
 
-    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:
+    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002
         """Return whether a distance is at most the limit in a column of any supported type."""
-        raise NotImplementedError
+        return (limit >= 0) & (distance[0] <= limit.cast("decimal(20,0)"))
 
     # Match reports
 

@@ -16,9 +16,9 @@ from juncture.columnar.arrays import both, plain, raw_values, validity
 from juncture.columnar.floats import float_codes, floats, floats_of
 from juncture.kernels.array_types import Floats as FloatArray
 from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.ordered.arithmetic import LEAST, LimitEnd, Offset, TooWideError, any_of, shifted
 from juncture.ordered.domain import Coder, Domain, Read, Rough
-from juncture.ordered.ends import LEAST, LimitEnd, Offset, TooWideError, shifted
-from juncture.ordered.integers import Integers, any_of
+from juncture.ordered.integers import Integers
 
 _INTEGER_MAX = 2**53
 """Floats represent all integers up to this magnitude."""
@@ -98,14 +98,6 @@ class Floats(Domain):
     def rough(self, types: Sequence[pa.DataType]) -> Rough:  # noqa: ARG002 - all floats have one coding
         """Return the codes of floats. Integers have the code of the nearest float, which keeps the order."""
         return Rough(_codes_of)
-
-    def steps(self, array: pa.Array) -> list[Any]:
-        """Return the values, as Python compares integers and floats exactly; None for NaN."""
-        return [None if value != value else value for value in array.to_pylist()]
-
-    def exact_distances(self, array: pa.Array) -> list[Any]:
-        """Return integers or floats."""
-        return list(array.to_pylist())
 
     def whole(
         self,

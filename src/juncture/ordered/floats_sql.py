@@ -11,8 +11,8 @@ import pyarrow.types as pat
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.ordered.arithmetic import LimitEnd
 from juncture.ordered.domain_sql import SqlDomain
-from juncture.ordered.ends import LimitEnd
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +12,8 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.arithmetic import signed_integers
 from juncture.ordered.domain import Domain, Rough
-from juncture.ordered.ends import TooWideError
 
 _SHIFT = 2**63
 
@@ -73,32 +72,9 @@ class Integers(Domain):
         bits = max(int(each.bit_width) + int(pat.is_unsigned_integer(each)) for each in types)
         return Rough(lambda array: (signed_integers(array, None), validity(array)), min(64, bits))
 
-    def steps(self, array: pa.Array) -> list[Any]:
-        """Return the integers."""
-        return list(array.to_pylist())
-
     def least(self, data_type: pa.DataType) -> int:
         """Return the least signed integer of the width of a type."""
         return -int(2 ** (data_type.bit_width - 1))
-
-    def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
-        """Return integers."""
-        return signed_integers(array, validity(array)), Fraction(1)
-
-    def exact_distances(self, array: pa.Array) -> list[Any]:
-        """Return integers."""
-        return list(array.to_pylist())
-
-
-def signed_integers(array: pa.Array, valid: Mask | None) -> Ints:
-    """Return integers of any type in 64 bits; raise `TooWideError` if one does not fit."""
-    if pat.is_uint64(array.type):
-        values: Ints = raw_values(array, np.int64)
-        if any_of(values < 0, valid):
-            raise TooWideError
-        return values
-    integers: Ints = raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
-    return integers
 
 
 def _half(array: pa.Array) -> Ints:
@@ -106,20 +82,3 @@ def _half(array: pa.Array) -> Ints:
         return signed_integers(array, None) >> 1
     halves: Ints = (raw_values(array, np.uint64) >> np.uint64(1)).astype(np.int64)
     return halves
-
-
-def any_of(mask: Mask, valid: Mask | None) -> bool:
-    """Return whether any valid row is true."""
-    return bool((mask if valid is None else mask & valid).any())
-
-
-def multiplied(values: Ints, factor: int, valid: Mask | None) -> Ints:
-    """Multiply integers; raise `TooWideError` on overflow."""
-    if factor == 1:
-        return values
-    if valid is not None:
-        values = np.where(valid, values, 0)
-    most = (2**63 - 1) // factor
-    if ((values > most) | (values < -most)).any():
-        raise TooWideError
-    return values * np.int64(factor) if most > 0 else np.zeros_like(values)

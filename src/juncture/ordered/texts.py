@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import validity
 from juncture.columnar.key_encoding import first_bytes
 from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain, Rough
-from juncture.ordered.ends import TooWideError
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,6 @@ class Texts(Domain):
     def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:  # noqa: ARG002 - no text fits
         """Raise `TooWideError`, as codes are ranks."""
         raise TooWideError
-
-    def steps(self, array: pa.Array) -> list[Any]:
-        """Return the values."""
-        return list(array.to_pylist())
 
     def rough(self, types: Sequence[pa.DataType]) -> Rough:  # noqa: ARG002 - bytes have one order
         """Return the first bytes as integers in their order, halved, so that the sign bit stays free."""

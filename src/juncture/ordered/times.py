@@ -18,9 +18,9 @@ from juncture.columnar.arrays import days, plain, raw_values, validity
 from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask
+from juncture.ordered.arithmetic import multiplied
 from juncture.ordered.domain import DISTANCE_DIGITS, Distance, Domain, Rough
 from juncture.ordered.duration import TimeLength, duration_ns, format_duration
-from juncture.ordered.integers import multiplied
 
 
 class Times(Domain):

@@ -16,8 +16,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import both, plain
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints, Mask, Words
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Coder, Domain, RankCoder, Read, Rough, Tolerance
-from juncture.ordered.ends import TooWideError
 
 _CODE_BITS = 64
 _ROOM = 2**63 - 1

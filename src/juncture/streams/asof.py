@@ -15,7 +15,7 @@ from juncture.errors import DataError, PlanError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
-from juncture.ordered.ends import TooWideError
+from juncture.ordered.arithmetic import TooWideError
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof

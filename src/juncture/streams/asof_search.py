@@ -11,7 +11,7 @@ from juncture.columnar.tie_order import order_keys
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.next_row import find_next
 from juncture.local.asof.join import find
-from juncture.ordered.ends import moved
+from juncture.ordered.arithmetic import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof

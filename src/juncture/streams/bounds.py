@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
-from juncture.ordered.ends import TooWideError
+from juncture.ordered.arithmetic import TooWideError
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import build

@@ -26,8 +26,8 @@ from juncture.kernels.array_types import Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import CodedValue
 from juncture.local.inequality.own_interval import check_interval, points_of
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
-from juncture.ordered.ends import TooWideError
 from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
 from juncture.predicate.intervals.graph import possible

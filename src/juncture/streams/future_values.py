@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
-from juncture.ordered.ends import TooWideError
 from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import Type

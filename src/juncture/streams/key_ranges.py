@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints, Mask
-from juncture.ordered.ends import moved
+from juncture.ordered.arithmetic import moved
 from juncture.spec.asof import ResolvedAsof
 from juncture.streams.limits import GREATEST, NO_LIMIT
 

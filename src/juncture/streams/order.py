@@ -16,9 +16,9 @@ from juncture.columnar.arrays import raw_values, validity
 from juncture.columnar.floats import float_codes, floats_of
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Distance, Domain
 from juncture.ordered.duration import TimeLength, duration_ns, format_duration
-from juncture.ordered.ends import TooWideError
 from juncture.ordered.kinds import domain_of
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.intervals.interval import Interval, interval

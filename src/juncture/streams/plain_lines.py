@@ -16,8 +16,8 @@ from juncture.columnar.arrays import raw_values
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.conditions import CodedValue
+from juncture.ordered.arithmetic import LimitEnd, inward
 from juncture.ordered.domain import Domain
-from juncture.ordered.ends import LimitEnd, inward
 from juncture.predicate.language.nodes import Column
 from juncture.spec.condition import Value
 from juncture.spec.schema import Side

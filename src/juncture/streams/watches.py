@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain, validity
 from juncture.kernels.array_types import Ints
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
-from juncture.ordered.ends import TooWideError
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import nodes

@@ -26,8 +26,8 @@ from juncture.local.asof.prune import useful_parts
 from juncture.local.asof.right import RightRows
 from juncture.local.keys import Keys
 from juncture.local.row_text import row_text
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Coder, RankCoder
-from juncture.ordered.ends import TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST

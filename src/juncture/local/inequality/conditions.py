@@ -15,8 +15,8 @@ from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.own_interval import check_interval, points_of
 from juncture.local.inequality.probe import ProbeKeys
+from juncture.ordered.arithmetic import GREATEST, LEAST, LimitEnd, Offset
 from juncture.ordered.domain import Domain, RankCoder
-from juncture.ordered.ends import GREATEST, LEAST, LimitEnd, Offset
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
 from juncture.runtime.sources import Source

@@ -32,7 +32,7 @@ from juncture.local.inequality.key_ranges import (
 )
 from juncture.local.inequality.probe import ProbeKeys
 from juncture.local.output.blockwise import Run, join_blockwise
-from juncture.ordered.ends import TooWideError
+from juncture.ordered.arithmetic import TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter

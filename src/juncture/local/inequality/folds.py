@@ -20,8 +20,8 @@ from juncture.kernels import fold as kernels
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.local.output.max_tree import levels_of
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
-from juncture.ordered.ends import TooWideError
 from juncture.ordered.kinds import domain_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices

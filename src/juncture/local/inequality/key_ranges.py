@@ -12,7 +12,7 @@ from juncture.columnar.arrays import array_of, raw_values
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import BuildKeys
 from juncture.local.inequality.probe import ProbeKeys
-from juncture.ordered.ends import GREATEST, LEAST
+from juncture.ordered.arithmetic import GREATEST, LEAST
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.local.inequality.folds import Fold, Values, product_rest
 from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.payload import Payload
-from juncture.ordered.ends import TooWideError
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.kinds import domain_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of

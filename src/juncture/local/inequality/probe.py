@@ -19,7 +19,7 @@ from juncture.local.inequality.index import SortedIndex
 from juncture.local.output.batches import stream
 from juncture.local.output.pairs import Check, MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
-from juncture.ordered.ends import GREATEST, LEAST, TooWideError
+from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved

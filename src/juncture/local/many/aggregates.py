@@ -18,7 +18,7 @@ from juncture.local.inequality.prune import within_reach
 from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
 from juncture.local.output.payload import Holder
-from juncture.ordered.ends import GREATEST, LEAST, TooWideError
+from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source

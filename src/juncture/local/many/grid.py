@@ -12,7 +12,7 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
-from juncture.ordered.ends import TooWideError
+from juncture.ordered.arithmetic import TooWideError
 from juncture.runtime.memory import default_budget_bytes
 from juncture.spec.grid import ResolvedGrid
 

@@ -1,4 +1,4 @@
-"""Ends of ranges of values: rounded inward to whole steps, and moved by distances without overflow."""
+"""Arithmetic on steps and codes in 64 bits, without overflow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
+from juncture.columnar.arrays import raw_values
 from juncture.kernels.array_types import Ints, Mask
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
@@ -79,3 +81,31 @@ def above(codes: Ints, steps: np.ndarray) -> Ints:
 def below(codes: Ints, steps: np.ndarray) -> Ints:
     """Return codes some unsigned steps below, at least the least code."""
     return ~above(~codes, steps)
+
+
+def signed_integers(array: pa.Array, valid: Mask | None) -> Ints:
+    """Return integers of any type in 64 bits; raise `TooWideError` if one does not fit."""
+    if pat.is_uint64(array.type):
+        values: Ints = raw_values(array, np.int64)
+        if any_of(values < 0, valid):
+            raise TooWideError
+        return values
+    integers: Ints = raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
+    return integers
+
+
+def any_of(mask: Mask, valid: Mask | None) -> bool:
+    """Return whether any valid row is true."""
+    return bool((mask if valid is None else mask & valid).any())
+
+
+def multiplied(values: Ints, factor: int, valid: Mask | None) -> Ints:
+    """Multiply integers; raise `TooWideError` on overflow."""
+    if factor == 1:
+        return values
+    if valid is not None:
+        values = np.where(valid, values, 0)
+    most = (2**63 - 1) // factor
+    if ((values > most) | (values < -most)).any():
+        raise TooWideError
+    return values * np.int64(factor) if most > 0 else np.zeros_like(values)
