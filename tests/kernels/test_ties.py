@@ -45,7 +45,8 @@ def test_matches_are_decided_among_ties(rows, matches, forward, least):
         np.empty(len(rows) + 1, np.int64),
         np.empty(len(rows), np.int64),
     )
-    count = ties.list_tied_matches(positions, on, tied, starts, firsts)
+    candidates = np.empty(len(positions) + 1, np.int64)
+    count = ties.list_tied_matches(positions, on, forward, candidates, tied, starts, firsts)
     total = starts[count]
     keys = np.array([[*rows[position][1:], position] for position in tied[:total]], np.int64).reshape(-1, 3).T.copy()
     decided = positions.copy()

@@ -175,7 +175,7 @@ def _match_once(
         numbers = _numbers(other, right)
         # The nearest row behind is the last of its ties, which wins if no column decides.
         if other.repeats and (right.ties != "ignore" or right.first or direction.forward):
-            _decide_matches(positions, other, right, numbers, context)
+            _decide_matches(positions, other, right, direction, numbers, context)
     limits = np.asarray(left.limits, np.uint64)
     is_unlimited = len(limits) == 1 and limits[0] == _NO_LIMIT
     if is_in_order and is_unlimited and not len(numbers) and not len(rows.keys):
@@ -190,16 +190,18 @@ def _match_once(
     context.threads.run(choose, slices(len(rows.on), context.threads.count, least=_SLICE_LEAST))
 
 
-def _decide_matches(positions: Ints, other: Ascending, right: RightRows, numbers: Codes, context: JoinContext) -> None:
+def _decide_matches(
+    positions: Ints, other: Ascending, right: RightRows, direction: Direction, numbers: Codes, context: JoinContext
+) -> None:
     """Replace matches that tie with other right rows by the winners, where all rows have one key."""
     room = len(other.on) // 2 + 1
-    tied, starts = np.empty(len(other.on), np.int64), np.empty(room + 1, np.int64)
-    firsts = np.empty(room, np.int64)
-    count = ties.list_tied_matches(positions, other.on, tied, starts, firsts)
-    starts, firsts = starts[: count + 1], firsts[:count]
-    tied = tied[: starts[-1]]
+    candidates, tied = np.empty(len(positions) + 1, np.int64), np.empty(len(other.on), np.int64)
+    starts, firsts = np.empty(room + 1, np.int64), np.empty(room, np.int64)
+    count = ties.list_tied_matches(positions, other.on, direction.forward, candidates, tied, starts, firsts)
     if not count:
         return
+    starts, firsts = starts[: count + 1], firsts[:count]
+    tied = tied[: starts[-1]]
     rows = numbers[tied].astype(np.int64) if len(numbers) else tied
     keys = [rows] if right.ties == "ignore" else tie_keys(right.source, right.tie_columns, rows, context)
     ties.decide_matches(starts, tied, _table_of(keys), right.first, firsts, positions)
