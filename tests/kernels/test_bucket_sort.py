@@ -19,7 +19,7 @@ def order(left, keys, on, known, partition_buckets, wanted):
     shift = partition_buckets.bit_length() - 1
     edges = [*range(0, count, 1 << shift), count]
     counts, buckets = np.zeros(len(edges) - 1, np.int64), np.empty(len(keys), np.int32)
-    search.partition_count(keys, on, groups, False, False, shift, np.zeros(len(left), np.uint8), buckets, counts)
+    search.partition_count(keys, on, groups, False, False, shift, buckets, counts)
     ends = [0, *np.cumsum(counts).tolist()]
     offsets, size = np.cumsum(counts) - counts, ends[-1]
     moved = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int32), np.empty(size, np.int64)

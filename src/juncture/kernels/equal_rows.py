@@ -12,6 +12,7 @@ import numpy as np
 from juncture.kernels.array_types import Bytes, BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
 from juncture.kernels.column_memory import bit_at, edges_at, is_there
 from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.gallop import first_at_least
 from juncture.kernels.intrinsics import word_at
 
 _FEW = 24
@@ -102,13 +103,7 @@ def find_alike(
     for row in range(len(keys)):
         if remaining[row] == 0:
             continue
-        high = np.int64(len(groups))
-        while group < high:
-            middle = (group + high) >> 1
-            if groups[middle] < keys[row]:
-                group = middle + 1
-            else:
-                high = middle
+        group = first_at_least(groups, group, np.int64(len(groups)), keys[row])
         if group == len(groups):
             break
         if groups[group] != keys[row]:

@@ -58,11 +58,4 @@ def group_of(groups: Any, first: Any, key: Any) -> Any:
         first = end + 1
         end += step
         step <<= 1
-    end = min(end, np.int64(len(groups)))
-    while first < end:
-        middle = (first + end) >> 1
-        if groups[middle] < key:
-            first = middle + 1
-        else:
-            end = middle
-    return first
+    return first_at_least(groups, first, min(end, np.int64(len(groups))), key)

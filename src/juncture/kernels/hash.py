@@ -6,6 +6,7 @@ import numpy as np
 
 from juncture.kernels.array_types import Codes, CodesOut, Ints, Words, WordsOut
 from juncture.kernels.compiled import compiled
+from juncture.kernels.gallop import first_from_start
 from juncture.kernels.hash_table import EMPTY, mix
 
 
@@ -110,19 +111,7 @@ def merge_spans(values: Ints, rows: Codes, others: Ints, first: CodesOut, end: C
             first[rows[i]] = first[rows[i - 1]]
             end[rows[i]] = end[rows[i - 1]]
             continue
-        step = np.int64(1)
-        low = position
-        while low + step < len(others) and others[low + step] < value:
-            low += step
-            step <<= 1
-        high = min(low + step, np.int64(len(others)))
-        while low < high:
-            middle = (low + high) >> 1
-            if others[middle] < value:
-                low = middle + 1
-            else:
-                high = middle
-        position = low
+        position = first_from_start(others, position, np.int64(len(others)), value)
         first[rows[i]] = position
         while position < len(others) and others[position] == value:
             position += 1

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from juncture.kernels.array_types import Codes, Ints, IntsOut
 from juncture.kernels.compiled import compiled
+from juncture.kernels.gallop import first_at_least
+
+_GREATEST = 2**63 - 1
 
 
 @compiled
@@ -30,39 +35,21 @@ def nth_neighbours(
     """
     for row in range(len(keys)):
         key, code = keys[row], codes[row]
-        low, high = np.int64(0), np.int64(len(groups))
-        while low < high:
-            middle = (low + high) >> 1
-            if groups[middle] < key:
-                low = middle + 1
-            else:
-                high = middle
-        if low == len(groups) or groups[low] != key:
+        group = first_at_least(groups, np.int64(0), np.int64(len(groups)), key)
+        if group == len(groups) or groups[group] != key:
             continue
-        first, end = starts[low], starts[low + 1]
-        low, high = first, end
-        while low < high:
-            middle = (low + high) >> 1
-            if held[middle] < code or (not forward and held[middle] == code):
-                low = middle + 1
-            else:
-                high = middle
-        seen = np.int64(0)
+        first, end = starts[group], starts[group + 1]
+        place: Any = end
         if forward:
-            for place in range(low, end):
-                if held[place] >= found[row]:
-                    break
-                if weights[place] != 0:
-                    seen += 1
-                    if seen == nth:
-                        found[row] = held[place]
-                        break
-        else:
-            for place in range(low - 1, first - 1, -1):
-                if held[place] <= found[row]:
-                    break
-                if weights[place] != 0:
-                    seen += 1
-                    if seen == nth:
-                        found[row] = held[place]
-                        break
+            place = first_at_least(held, first, end, code)
+        elif code < _GREATEST:
+            place = first_at_least(held, first, end, code + 1)
+        step = np.int64(1 if forward else -1)
+        place = place if forward else place - 1
+        count = np.int64(0)
+        while first <= place < end and (held[place] < found[row] if forward else held[place] > found[row]):
+            count += weights[place] != 0
+            if count == nth:
+                found[row] = held[place]
+                break
+            place += step
