@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
@@ -172,6 +172,17 @@ def parsed(text: str, schema: pa.Schema, side: Side) -> Node:
     return parse_expression(text, *((schema, none) if side == "left" else (none, schema)))
 
 
+class ResolvedSides(TypedDict):
+    """What both sides contribute to a resolved join."""
+
+    left_schema: pa.Schema
+    right_schema: pa.Schema
+    left_computed: tuple[Compared, ...]
+    right_computed: tuple[Compared, ...]
+    left_by: tuple[str, ...]
+    right_by: tuple[str, ...]
+
+
 class ComparedColumns:
     """The schemas of two tables, to which a join appends the values that it computes.
 
@@ -208,6 +219,17 @@ class ComparedColumns:
     def value(self, side: Side, name: str) -> Compared:
         """Return the value of a name."""
         return value_named(self.computed[side], name)
+
+    def sides(self, by: Sequence[tuple[str, str]]) -> ResolvedSides:
+        """Return what both sides contribute to the resolved join, given the pairs of values that must be equal."""
+        return {
+            "left_schema": self.left,
+            "right_schema": self.right,
+            "left_computed": self.computed["left"],
+            "right_computed": self.computed["right"],
+            "left_by": tuple([left for left, _ in by]),
+            "right_by": tuple([right for _, right in by]),
+        }
 
     def own_name(self, side: Side, name: str) -> str | None:
         """Return the table's own column with the same value, possibly in another type, or None."""

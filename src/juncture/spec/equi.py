@@ -167,12 +167,7 @@ class Equi(Spec):
         return ResolvedEqui(
             spec=self,
             how=how,
-            left_schema=columns.left,
-            right_schema=columns.right,
-            left_computed=columns.computed["left"],
-            right_computed=columns.computed["right"],
-            left_by=tuple(pair[0] for pair in pairs),
-            right_by=tuple(pair[1] for pair in pairs),
+            **columns.sides(pairs),
             predicate=predicate,
             shape=parts,
             nulls_equal=self.nulls_equal,

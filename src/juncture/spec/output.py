@@ -11,14 +11,15 @@ from juncture.spec.schema import How, OutputColumn, left_columns
 
 
 def output_columns(
-    columns: ComparedColumns, *, how: How, equal: Sequence[tuple[str, str]], suffix: str
+    columns: ComparedColumns, *, how: How, equal: Sequence[tuple[str, str]], suffix: str, has_right: bool = True
 ) -> tuple[OutputColumn, ...]:
     """Return the columns of a join's output: the left ones, then the right ones that do not repeat a left one.
 
     ``equal`` has pairs of left and right columns that agree in every match: the output omits the right one, which fills
-    the left one in unmatched right rows. Raises SchemaError if a name is taken even with the suffix, or types differ.
+    the left one in unmatched right rows. Without ``has_right``, the output has the left columns only. Raises
+    SchemaError if a name is taken even with the suffix, or types differ.
     """
-    if how in ("semi", "anti"):
+    if not has_right or how in ("semi", "anti"):
         return left_columns(columns.own("left"))
     repeated = [
         (left, right, columns.own_name("left", left), columns.own_name("right", right)) for left, right in equal

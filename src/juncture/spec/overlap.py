@@ -34,7 +34,7 @@ from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.nulls import first_type, typed
 from juncture.spec.output import output_columns
-from juncture.spec.schema import Closed, How, Side, check_pairs, left_columns, shared_domain
+from juncture.spec.schema import Closed, How, Side, check_pairs, shared_domain
 
 Interval: TypeAlias = tuple[str | None, str | None]
 KeyInterval: TypeAlias = tuple[Key | None, Key | None]
@@ -254,21 +254,14 @@ class Overlap(AggregatingSpec):
         return ResolvedOverlap(
             spec=self,
             how=how,
-            left_schema=left,
-            right_schema=right,
-            left_computed=columns.computed["left"],
-            right_computed=columns.computed["right"],
+            **columns.sides(equal),
             left_interval=left_interval,
             right_interval=right_interval,
-            left_by=tuple(pair[0] for pair in equal),
-            right_by=right_by,
             domain=domain,
             closed=self.closed,
             aggregates=resolve_aggregates(self.agg, left, right, tie_columns, self.suffix),
             tie_columns=tie_columns,
-            output=left_columns(columns.own("left"))
-            if self.agg
-            else output_columns(columns, how=how, equal=equal, suffix=self.suffix),
+            output=output_columns(columns, how=how, equal=equal, suffix=self.suffix, has_right=not self.agg),
         )
 
 

@@ -29,7 +29,7 @@ from juncture.spec.distance import check_distance_column, freeze_distance, in_st
 from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import Closed, How, Side, check_pairs, common_domain, left_columns
+from juncture.spec.schema import Closed, How, Side, check_pairs, common_domain
 from juncture.spec.window import Ends, Windows, freeze_windows
 
 
@@ -255,14 +255,9 @@ class Range(OrderedSpec, AggregatingSpec):
         return ResolvedRange(
             spec=self,
             how=how,
-            left_schema=left,
-            right_schema=right,
-            left_computed=columns.computed["left"],
-            right_computed=columns.computed["right"],
+            **columns.sides(equal),
             left_on=left_on,
             right_on=right_on,
-            left_by=tuple(pair[0] for pair in equal),
-            right_by=right_by,
             domain=domain,
             lower=lower,
             upper=upper,
@@ -271,9 +266,7 @@ class Range(OrderedSpec, AggregatingSpec):
                 self.agg, left, right, tie_columns, self.suffix, [None] if self.windows is None else list(named)
             ),
             tie_columns=tie_columns,
-            output=left_columns(columns.own("left"))
-            if self.agg
-            else output_columns(columns, how=how, equal=equal, suffix=self.suffix),
+            output=output_columns(columns, how=how, equal=equal, suffix=self.suffix, has_right=not self.agg),
         )
 
     def _bounds(self, domain: Domain, left: pa.Schema, ends: Ends) -> tuple[Bound | None, Bound | None]:

@@ -19,7 +19,7 @@ from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import How, Side, check_pairs, left_columns
+from juncture.spec.schema import How, Side, check_pairs
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
@@ -204,18 +204,11 @@ def resolved_where(
     return ResolvedWhere(
         spec=spec,
         how=how,
-        left_schema=columns.left,
-        right_schema=columns.right,
-        left_computed=columns.computed["left"],
-        right_computed=columns.computed["right"],
-        left_by=tuple(pair[0] for pair in equal),
-        right_by=right_by,
+        **columns.sides(equal),
         predicate=predicate,
         shape=shape,
         aggregates=resolve_aggregates(spec.agg, columns.left, columns.right, tie_columns, spec.suffix),
         tie_columns=tie_columns,
         nulls_equal=nulls_equal,
-        output=left_columns(columns.own("left"))
-        if spec.agg
-        else output_columns(columns, how=how, equal=equal, suffix=spec.suffix),
+        output=output_columns(columns, how=how, equal=equal, suffix=spec.suffix, has_right=not spec.agg),
     )
