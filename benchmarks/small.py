@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import duckdb
@@ -25,6 +26,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 import juncture as jn
 
@@ -77,14 +79,50 @@ def asof_case(rows: int, *, keys: int, is_sorted: bool) -> Case:
     connection = connected(left, right)
     condition = "l.ts >= r.ts" + (" AND l.key = r.key" if keys else "")
     order = "sorted" if is_sorted else "unsorted"
+    prepared = jn.prepare(left.schema, right.schema, jn.Asof(on="ts", by=by))
     return Case(
         f"as-of, {rows:,} by {rows:,}, {order}, {f'{keys:,} keys' if keys else 'no key'}",
         {
             "Juncture": lambda: jn.join_asof(left, right, on="ts", by=by),
+            "prepared": lambda: prepared(left, right),
             "Polars": with_polars,
             "pandas": with_pandas,
             "DuckDB": lambda: connection.sql(
                 f"SELECT l.*, r.right_value FROM l ASOF LEFT JOIN r ON {condition}"
+            ).to_arrow_table(),
+        },
+    )
+
+
+def file_case(folder: Path, rows: int, *, keys: int) -> Case:
+    """Return an as-of join of two unsorted Parquet files; without keys if there are none."""
+    generator = np.random.default_rng(rows)
+    paths = folder / f"left_{keys}.parquet", folder / f"right_{keys}.parquet"
+    for path, value in zip(paths, ("left_value", "right_value"), strict=True):
+        columns = {"ts": generator.integers(0, 10 * rows, rows), value: generator.random(rows)}
+        if keys:
+            columns["key"] = pa.array([f"key {number}" for number in generator.integers(0, keys, rows).tolist()])
+        pq.write_table(pa.table(columns), path, row_group_size=1 << 17)
+    by = "key" if keys else None
+
+    def with_polars() -> pl.DataFrame:
+        one, other = (pl.scan_parquet(path).sort("ts") for path in paths)
+        return one.join_asof(other, on="ts", by=by, check_sortedness=False).collect()
+
+    def with_pandas() -> pd.DataFrame:
+        one, other = (pd.read_parquet(path).sort_values("ts") for path in paths)
+        return pd.merge_asof(one, other, on="ts", by=by)
+
+    connection = duckdb.connect()
+    condition = "l.ts >= r.ts" + (" AND l.key = r.key" if keys else "")
+    return Case(
+        f"as-of, {rows:,} by {rows:,}, Parquet, {f'{keys:,} text keys' if keys else 'no key'}",
+        {
+            "Juncture": lambda: jn.join_asof(*paths, on="ts", by=by),
+            "Polars": with_polars,
+            "pandas": with_pandas,
+            "DuckDB": lambda: connection.sql(
+                f"SELECT l.*, r.right_value FROM '{paths[0]}' l ASOF LEFT JOIN '{paths[1]}' r ON {condition}"
             ).to_arrow_table(),
         },
     )
@@ -106,10 +144,12 @@ def equality_case(left_rows: int, right_rows: int, *, text: bool = False, duplic
     polars, frames = (pl.DataFrame(left), pl.DataFrame(right)), (left.to_pandas(), right.to_pandas())
     connection = connected(left, right)
     kind = "text" if text else "integer"
+    prepared = jn.prepare(left.schema, right.schema, jn.Equi(on="key"))
     return Case(
         f"equality, {left_rows:,} by {right_rows:,}, {kind} keys, {duplicates} each",
         {
             "Juncture": lambda: jn.join(left, right, on="key"),
+            "prepared": lambda: prepared(left, right),
             "Polars": lambda: polars[0].join(polars[1], on="key", how="inner"),
             "pandas": lambda: frames[0].merge(frames[1], on="key"),
             "DuckDB": lambda: connection.sql(
@@ -174,8 +214,8 @@ def connected(left: pa.Table, right: pa.Table) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def cases() -> Iterator[Case]:
-    """Yield all joins."""
+def cases(folder: Path) -> Iterator[Case]:
+    """Yield all joins; files are written to a folder."""
     yield asof_case(1_000, keys=0, is_sorted=True)
     yield asof_case(1_000, keys=10, is_sorted=True)
     yield asof_case(1_000, keys=0, is_sorted=False)
@@ -186,6 +226,8 @@ def cases() -> Iterator[Case]:
         yield asof_case(rows, keys=0, is_sorted=True)
         yield asof_case(rows, keys=rows // 1_000, is_sorted=True)
         yield asof_case(rows, keys=0, is_sorted=False)
+    for keys in (0, 1_000):
+        yield file_case(folder, 1_000_000, keys=keys)
     for text in (False, True):
         yield equality_case(100_000, 10_000, text=text)
         yield equality_case(1_000_000, 100_000, text=text)
@@ -222,7 +264,7 @@ def rows_and_sum(answer: Any) -> tuple[int, float]:
 
 def page(results: list[dict[str, Any]]) -> str:
     """Return the page of the results as Markdown."""
-    names = ("Juncture", "Polars", "DuckDB", "pandas")
+    names = ("Juncture", "prepared", "Polars", "DuckDB", "pandas")
     lines = [
         "# Small and sorted tables, measured",
         "",
@@ -233,14 +275,14 @@ def page(results: list[dict[str, Any]]) -> str:
     ]
     for result in results:
         times = result["milliseconds"]
-        best = min(value for name, value in times.items() if name != "Juncture")
+        best = min(value for name, value in times.items() if name not in names[:2])
         cells = [f"{times[name]:.2f}" if name in times else "" for name in names]
         lines.append(f"| {result['case']} | {' | '.join(cells)} | {times['Juncture'] / best:.2f} |")
     loads = [result["load"] for result in results]
     lines += [
         "",
-        "Answers are compared before a time counts. Polars and pandas sort unsorted tables first, as their as-of joins",
-        "require. `python benchmarks/small.py` runs the benchmark.",
+        "*prepared* is `jn.prepare`, which validates a join once. Answers are compared before a time counts. Polars and",
+        "pandas sort unsorted tables first, as their as-of joins require. `python benchmarks/small.py` runs the benchmark.",
         "",
         f"Two cores, system load {min(loads)} to {max(loads)}.",
         "",
@@ -257,10 +299,11 @@ def main() -> None:
     arguments = parser.parse_args()
     if not arguments.render:
         results = []
-        for case in cases():
-            if arguments.only in case.name:
-                results.append(measured(case))
-                print(json.dumps(results[-1]), flush=True)
+        with TemporaryDirectory() as folder:
+            for case in cases(Path(folder)):
+                if arguments.only in case.name:
+                    results.append(measured(case))
+                    print(json.dumps(results[-1]), flush=True)
         if not arguments.only:
             arguments.result.write_text(json.dumps(results, indent=1) + "\n")
         return
