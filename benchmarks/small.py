@@ -281,8 +281,9 @@ def page(results: list[dict[str, Any]]) -> str:
     loads = [result["load"] for result in results]
     lines += [
         "",
-        "*prepared* is `jn.prepare`, which validates a join once. Answers are compared before a time counts. Polars and",
-        "pandas sort unsorted tables first, as their as-of joins require. `python benchmarks/small.py` runs the benchmark.",
+        "*prepared* is `jn.prepare`, which validates a join once. Answers are compared before a time counts. Polars",
+        "and pandas sort unsorted tables first, as their as-of joins require. `python benchmarks/small.py` runs the",
+        "benchmark.",
         "",
         f"Two cores, system load {min(loads)} to {max(loads)}.",
         "",
