@@ -14,7 +14,7 @@ from juncture.kernels.array_types import Ints
 from juncture.local.asof.join import find
 from juncture.local.asof.report import distances_between
 from juncture.local.asof.report import row_report as asof_rows
-from juncture.local.kinds import execute
+from juncture.local.kinds import match
 from juncture.local.reasons import CodedKeys, RowReport, reasons_of
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import REASONS, figure
@@ -60,11 +60,9 @@ def explain_row(
     """
     join, left, right = working(join, left, right)
     one = _rows(join, "left", left, np.array([row]), context)
-    pairs = (
-        _asof(join, matches=join.spec.matches) if isinstance(join, ResolvedAsof) else replace(join, how="inner")
-    ).row_pairs()
-    found = execute(pairs, one, right, algorithm, context)
-    matches = np.concatenate([np.zeros(0, np.int64), *(batch.column(1).to_numpy() for batch in found)])
+    inner = _asof(join, matches=join.spec.matches) if isinstance(join, ResolvedAsof) else replace(join, how="inner")
+    pairs = match(inner, one, right, algorithm, context)
+    matches = np.concatenate([np.zeros(0, np.int64), *(right_rows for _, right_rows in pairs)])
     candidates = tuple(_candidates(join, one, right, matches, context))
     keys = CodedKeys.of(join, one, context)
     is_beyond = np.array([any(each.excluded == "beyond_tolerance" for each in candidates)])
@@ -86,9 +84,8 @@ def row_report(join: Resolved, left: Source, right: Source, algorithm: str, cont
         return asof_rows(join, left, right, context)
     join, left, right = working(join, left, right)
     matched = np.zeros(left.num_rows, np.bool_)
-    pairs = replace(join, how="semi").row_pairs()
-    for batch in execute(pairs, left, right, algorithm, context):
-        matched[batch.column(0).to_numpy()] = True
+    for left_rows, _ in match(replace(join, how="semi"), left, right, algorithm, context):
+        matched[left_rows] = True
     context = context.within(MemoryBudget(context.memory.total_bytes))
     reasons = reasons_of(join, matched, CodedKeys.of(join, left, context), left, right, context)
     return RowReport(np.full(len(matched), -1), reasons, np.full(len(matched), np.nan))

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from juncture.kernels.asof import NOWHERE
 from juncture.local.asof import join as asof
 from juncture.local.asof.report import match_report
 from juncture.local.computed import with_computed
@@ -16,6 +18,7 @@ from juncture.local.equi import join as equi
 from juncture.local.equi.in_memory import hashed, merged
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
+from juncture.local.output.late import RowPairs
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.report import MatchReport
@@ -80,6 +83,16 @@ def execute(
     sides = with_computed(left, join, "left"), with_computed(right, join, "right")
     rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, *sides), context)
     yield from given_back(rows, join.given_back(*(side.schema for side in sides)))
+
+
+def match(join: Resolved, left: Source, right: Source, algorithm: str, context: JoinContext) -> Iterator[RowPairs]:
+    """Yield the left and the right row numbers of a join's rows, in its order; -1 where it keeps a row without a match.
+
+    Parameters are as for `execute`. Columns of the output are not read.
+    """
+    for batch in execute(join.row_pairs(), left, right, algorithm, context):
+        left_rows, *right_rows = (column.fill_null(NOWHERE).to_numpy() for column in batch.columns)
+        yield left_rows, right_rows[0] if right_rows else np.full(len(left_rows), NOWHERE, np.int64)
 
 
 _FITTING: Mapping[type, tuple[str, str]] = {

@@ -16,7 +16,8 @@ from juncture.inputs.frames import ArrowAnswer, FrameAnswer
 from juncture.local.computed import with_computed
 from juncture.local.explain_row import explain_row, row_report
 from juncture.local.input import Input
-from juncture.local.kinds import REPORTS, planning_input
+from juncture.local.kinds import REPORTS, match, planning_input
+from juncture.local.output.numbered import number_column
 from juncture.local.profile import Opened, measure
 from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
@@ -76,11 +77,11 @@ class _Execution:
 
     def match(self, report: Report | None) -> pa.Table:
         """Return the row numbers of the matches."""
-        join = self.as_arrow.run.row_pairs()
-        schema = pa.schema([("left_row", pa.int64()), ("right_row", pa.int64())])
-        table = pa.Table.from_batches(self._batches(join, report), join.output_schema)
-        columns = table.columns if len(join.numbered) == len(schema) else [*table.columns, pa.nulls(table.num_rows)]
-        return pa.table(columns, schema=schema)
+        with self._context(report) as context:
+            inputs = self._opened(self.as_arrow.run.row_pairs(), context)
+            pairs = list(match(inputs.join, inputs.left, inputs.right, inputs.algorithm, context))
+        columns = [pa.chunked_array(map(number_column, rows), pa.int64()) for rows in zip(*pairs, strict=True)]
+        return pa.table(columns or [pa.array([], pa.int64())] * 2, names=["left_row", "right_row"])
 
     def match_report(self, report: Report | None) -> MatchReport:
         """Return what becomes of the left rows."""

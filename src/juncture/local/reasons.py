@@ -15,10 +15,10 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.output.numbered import number_column
 from juncture.planner.explain.counts import ordering_columns
 from juncture.planner.report import REASONS
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import number_column
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
 from juncture.spec.resolved import Resolved

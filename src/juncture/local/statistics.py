@@ -19,7 +19,7 @@ from juncture.columnar.types import is_fixed
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
-from juncture.local.output.batches import taken
+from juncture.local.output.show import taken
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.statistics import SideStats, combined
 from juncture.predicate.evaluate.evaluate import evaluate

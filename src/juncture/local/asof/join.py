@@ -6,14 +6,12 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
-from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints
-from juncture.local.asof.assemble import assemble, output_row_bytes, pairs_of, unmatched_right, unmatched_right_rows
 from juncture.local.asof.search import Found, Prepared, Search, pieces
 from juncture.local.output.late import RowPairs, show_late
+from juncture.local.output.pointed import output_row_bytes, pairs_of, row_pairs, show_pointed
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.selection import SomeParts
@@ -85,7 +83,7 @@ def execute(
         found = search.run(room_bytes)
         context.memory.release()
         context.memory.reserve("matches and output", _OUTPUT_SHARE)
-        yield from _in_one_piece(join, left, right, found, context)
+        yield from show_pointed(join, left, right, found.pointers, context, codes=found.codes)
         return
     pairs = _piecewise(join, left, right, context, search.row_bytes, merges=merges)
     yield from show_late(join, pairs, left, right, context)
@@ -152,27 +150,6 @@ def _search(join: ResolvedAsof, left: Source, right: Source, context: JoinContex
     return Search(join, left, right, context, merges=merges, keep_codes=shows_on)
 
 
-def _in_one_piece(
-    join: ResolvedAsof, left: Source, right: Source, found: Found, context: JoinContext
-) -> Iterator[pa.RecordBatch]:
-    """Yield the left rows with their matches, then the right rows without one, a part at a time."""
-    with context.progress.during("payload"):
-        table = assemble(join, left, right, found.pointers, context, codes=found.codes)
-    yield from table.to_batches()
-    if join.how in ("right", "full"):
-        yield from unmatched_right_rows(join, right, unmatched_right(right.num_rows, found.pointers))
-
-
-def _pairs(join: ResolvedAsof, pointers: Ints) -> RowPairs:
-    """Return the pairs of rows that a join shows, given the matches of each left row."""
-    if join.how in ("semi", "anti"):
-        rows = np.flatnonzero((pointers[:, 0] >= 0) == (join.how == "semi"))
-        return rows, np.full(len(rows), kernels.NOWHERE, np.int64)
-    left_rows, here = pairs_of(pointers, keep_unmatched=join.how in ("left", "full"))
-    lefts = np.arange(len(pointers)) if left_rows is None else left_rows
-    return lefts, pointers[:, 0] if here is None else pointers[here]
-
-
 def _piecewise(
     join: ResolvedAsof, left: Source, right: Source, context: JoinContext, row_bytes: int, *, merges: bool
 ) -> Iterator[RowPairs]:
@@ -184,7 +161,7 @@ def _piecewise(
     for piece in pieces(left, row_bytes, room_bytes):
         ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
         search = Search(join, ours, right, context, merges=merges, first_row=first)
-        left_rows, right_rows = _pairs(join, search.run(room_bytes).pointers)
+        left_rows, right_rows = row_pairs(join, search.run(room_bytes).pointers)
         yield left_rows + first, right_rows
     # What fetches right rows reserves memory of its own.
     context.memory.release()

@@ -25,8 +25,8 @@ from juncture.local.equi.in_memory import (
 )
 from juncture.local.equi.partitioned import partition_rows
 from juncture.local.equi.swapped import can_swap, stream_swapped
+from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpilledSource

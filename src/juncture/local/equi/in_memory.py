@@ -19,14 +19,14 @@ from juncture.local.equi.hash_index import (
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
 from juncture.local.keys import Keys, dense_keys_of, keys_of
-from juncture.local.output.batches import stream
 from juncture.local.output.blockwise import blocks_of, join_blockwise
+from juncture.local.output.numbered import NumberedJoin
 from juncture.local.output.pairs import Check, Prober
 from juncture.local.output.payload import Holder, Payload, read_held
 from juncture.local.output.residual import checking, columns_read
+from juncture.local.output.show import show
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.runtime.take import worth_coding
 from juncture.spec.equi import ResolvedEqui
@@ -57,7 +57,7 @@ def stream_held(
     """
     prober, payload = search(join, left, right, context)
     context.threads.release_unused()
-    yield from stream(join, left, prober, payload, context)
+    yield from show(join, left, prober, payload, context)
 
 
 def held_bytes(source: Source) -> int:

@@ -9,13 +9,12 @@ import pyarrow as pa
 from juncture.local.equi.external_sort_merge import ExternalMergeJoin
 from juncture.local.equi.grace import GraceJoin
 from juncture.local.equi.in_memory import Search, hashed, held_bytes, stream_held
-from juncture.local.equi.late import LateColumns
 from juncture.local.equi.prune import within_keys
 from juncture.local.equi.swapped import can_swap, stream_unordered
+from juncture.local.output.numbered import LateColumns, NumberedJoin
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
-from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui
 
@@ -144,7 +143,7 @@ def _in_pieces(
     numbered: NumberedJoin[ResolvedEqui],
     join_pieces: Callable[[NumberedJoin[ResolvedEqui], JoinContext], GraceJoin | ExternalMergeJoin],
     context: JoinContext,
-    late: LateColumns | None = None,
+    late: LateColumns[ResolvedEqui] | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that is done in pieces, put in order; left columns may come late."""
     memory = context.memory

@@ -11,9 +11,9 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated
 from juncture.local.equi.in_memory import hashed, stream_held
+from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext
 from juncture.runtime.progress import Progress
-from juncture.runtime.row_ids import NumberedJoin
 from juncture.runtime.sources import Source
 from juncture.runtime.take import take
 from juncture.spec.equi import ResolvedEqui

@@ -15,11 +15,11 @@ from juncture.kernels.sort import mark_runs
 from juncture.local.inequality.folds import Fold, Values, counting, summing
 from juncture.local.inequality.order_folds import ordering
 from juncture.local.inequality.probe import InequalityProber
-from juncture.local.output.batches import taken
+from juncture.local.output.numbered import number_column
 from juncture.local.output.pairs import PAIRS_MOST, BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
+from juncture.local.output.show import taken
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import number_column
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
@@ -83,7 +83,7 @@ def stream_aggregates(
     right
         The right side.
     join, left, prober, payload, context
-        As for `juncture.local.output.batches.stream`; the payload holds the aggregated columns.
+        As for `juncture.local.output.show.show`; the payload holds the aggregated columns.
 
     Raises
     ------

@@ -32,11 +32,11 @@ from juncture.local.inequality.key_ranges import (
 )
 from juncture.local.inequality.probe import ProbeKeys
 from juncture.local.output.blockwise import Run, join_blockwise
+from juncture.local.output.numbered import Join, NumberedJoin
 from juncture.ordered.arithmetic import TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
-from juncture.runtime.row_ids import Join, NumberedJoin
 from juncture.runtime.scan import read_through
 from juncture.runtime.selection import SelectedSource, SomeParts
 from juncture.runtime.sources import Source, TableSource

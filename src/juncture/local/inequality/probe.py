@@ -16,9 +16,9 @@ import pyarrow as pa
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.index import SortedIndex
-from juncture.local.output.batches import stream
 from juncture.local.output.pairs import Check, MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
+from juncture.local.output.show import show
 from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
@@ -163,7 +163,7 @@ def run(
     checked
         Right columns that are looked at beside those that the output shows.
     emit
-        Yields the output in place of `juncture.local.output.batches.stream`.
+        Yields the output in place of `juncture.local.output.show.show`.
     """
     names = tuple(dict.fromkeys((*join.right_payload, *checked)))
     make, payload = _prepared(right, names, prepare, context)
@@ -172,7 +172,7 @@ def run(
     if emit is not None:
         yield from emit(left, prober, payload, context)
     else:
-        yield from stream(join, left, prober, payload, context)
+        yield from show(join, left, prober, payload, context)
 
 
 def _prepared(

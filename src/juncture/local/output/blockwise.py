@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.kernels.array_types import Mask
-from juncture.runtime.row_ids import Join, NumberedJoin
+from juncture.local.output.numbered import Join, NumberedJoin
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source, TableSource
 from juncture.spec.schema import How

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, joined_batches, plain, raw_values
 from juncture.kernels.array_types import Ints
+from juncture.local.output.numbered import number_column
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import AscendingBatches, ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
-from juncture.runtime.row_ids import number_column
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpilledSource
 from juncture.runtime.take import nulls, take

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from juncture.kernels.array_types import Codes, Mask
-from juncture.local.output.batches import taken
 from juncture.local.output.pairs import Check
 from juncture.local.output.payload import Payload
+from juncture.local.output.show import taken
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.spec.schema import Side

@@ -17,6 +17,7 @@ from juncture.columnar.arrays import plain
 from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.output import pairs
+from juncture.local.output.numbered import number_column
 from juncture.local.output.pairs import (
     MatchSpans,
     Prober,
@@ -30,7 +31,6 @@ from juncture.local.output.pairs import (
 )
 from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import number_column
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, is_awkward, nulls, ordered
@@ -52,7 +52,7 @@ _FRUGAL_TASK_BYTES = 2 << 20
 """And where memory is short."""
 
 
-def stream(
+def show(
     join: Resolved,
     left: Source,
     prober: Prober,

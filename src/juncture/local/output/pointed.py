@@ -1,4 +1,4 @@
-"""The joined table: the columns of the matched rows, and of those without a match that the join keeps."""
+"""The output of a join whose matches are all known: the columns of the matched rows, and of those that it keeps."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from juncture.columnar.types import is_fixed
 from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.asof import NOWHERE
+from juncture.local.output.numbered import number_column
 from juncture.runtime.context import JoinContext
-from juncture.runtime.row_ids import number_column
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, in_type, nulls, select
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.resolved import Resolved
 
 _MATCH_BYTES = 16
 """What a match takes until the output is whole: the number of the right row, and the code of its ``on``."""
@@ -60,14 +62,17 @@ def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask
     return np.repeat(np.arange(len(pointers), dtype=np.int64), here.sum(axis=1)), here
 
 
-def unmatched_right(right_rows: int, pointers: Ints) -> Ints:
-    """Return the right rows that no pointer names, ascending."""
-    free = np.ones(right_rows, np.bool_)
-    free[pointers[pointers >= 0]] = False
-    return np.flatnonzero(free)
+def row_pairs(join: Resolved, pointers: Ints) -> tuple[Ints, Ints]:
+    """Return the pairs of rows that a join shows, less right rows without a match; -1 for no right row."""
+    if join.how in ("semi", "anti"):
+        rows = np.flatnonzero((pointers[:, 0] >= 0) == (join.how == "semi"))
+        return rows, np.full(len(rows), NOWHERE, np.int64)
+    left_rows, here = pairs_of(pointers, keep_unmatched=join.how in ("left", "full"))
+    lefts = np.arange(len(pointers)) if left_rows is None else left_rows
+    return lefts, pointers[:, 0] if here is None else pointers[here]
 
 
-def assemble(
+def show_pointed(
     join: ResolvedAsof,
     left: Source,
     right: Source,
@@ -75,8 +80,8 @@ def assemble(
     context: JoinContext,
     *,
     codes: Ints | None = None,
-) -> pa.Table:
-    """Return the left rows of a joined table, in their order, with their matches.
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join: left rows in their order, then right rows without a match where they are kept.
 
     Parameters
     ----------
@@ -89,9 +94,20 @@ def assemble(
     codes
         The codes of the right rows' ``on``, so that it need not be read again.
     """
+    with context.progress.during("payload"):
+        table = _with_matches(join, left, right, pointers, codes, context)
+    yield from table.to_batches()
+    if join.how in ("right", "full"):
+        yield from _unmatched_right(join, right, pointers)
+
+
+def _with_matches(
+    join: ResolvedAsof, left: Source, right: Source, pointers: Ints, codes: Ints | None, context: JoinContext
+) -> pa.Table:
+    """Return the left rows with their matches."""
     how = join.how
     if how in ("semi", "anti"):
-        rows = np.flatnonzero((pointers[:, 0] >= 0) == (how == "semi"))
+        rows, _ = row_pairs(join, pointers)
         columns = select(left, [column.source for column in join.output], rows, context, "payload")
         columns += [number_column(rows) for _ in join.numbered]
         return pa.table(columns, schema=join.output_schema)
@@ -118,16 +134,11 @@ def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
     return pa.chunked_array([join.domain.restore(codes, valid, data_type)])
 
 
-def unmatched_right_rows(join: ResolvedAsof, right: Source, rows: Ints) -> Iterator[pa.RecordBatch]:
-    """Yield right rows without a match, whose values stand in for the left columns that they would equal.
-
-    Parameters
-    ----------
-    join, right
-        The join and its right side.
-    rows
-        Their numbers, ascending.
-    """
+def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[pa.RecordBatch]:
+    """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
+    free = np.ones(right.num_rows, np.bool_)
+    free[pointers[pointers >= 0]] = False
+    rows = np.flatnonzero(free)
     names = [column.source if column.side == "right" else column.filled_from for column in join.output]
     # Batches without columns would have no rows either.
     wanted = list(dict.fromkeys(name for name in names if name is not None)) or right.schema.names[:1]

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, in_halves, plain, raw_values
 from juncture.kernels.array_types import Ints
+from juncture.local.output.payload import read_held
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import encoded, nulls
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
@@ -149,6 +151,49 @@ class NumberedJoin(Generic[Join]):
         """Return the row numbers of a numbered side or of the output."""
         numbers: npt.NDArray[np.int64] = raw_values(batch.column(self.number), np.int64)
         return numbers
+
+
+class LateColumns(Generic[Join]):
+    """The left columns of a join, held to be added to rows that show their numbers.
+
+    This is late materialization (Abadi, Myers, DeWitt and Madden, "Materialization strategies in a column-oriented
+    DBMS", 2007).
+
+    Parameters
+    ----------
+    numbered
+        The join.
+    context
+        What the join may use.
+
+    Attributes
+    ----------
+    narrow
+        The same join without these columns in its output.
+    """
+
+    def __init__(self, numbered: NumberedJoin[Join], context: JoinContext) -> None:
+        join = numbered.join
+        self._left_rows = numbered.left.num_rows
+        self._schema = join.output_schema
+        # What stands in for a missing left value is a right one, and comes with the right row.
+        is_late = [
+            column.side == "left" and column.filled_from is None and column.name != numbered.number
+            for column in join.output
+        ]
+        self._late = {column.name: column.source for column, late in zip(join.output, is_late, strict=True) if late}
+        self._payload = read_held(numbered.left, tuple(dict.fromkeys(self._late.values())), context)
+        kept = tuple(column for column, late in zip(join.output, is_late, strict=True) if not late)
+        self.narrow = replace(numbered, join=replace(join, output=kept))
+
+    def added_to(self, batch: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """Return rows of the narrow join with the columns that it lacks, in more batches if they are too long."""
+        numbers = self.narrow.numbers_of(batch)
+        rows = np.where(numbers < self._left_rows, numbers, -1).astype(np.int32)
+        late = dict(zip(self._late, self._payload.take(list(self._late.values()), rows), strict=True))
+        columns = [late[name] if name in late else batch.column(name) for name in self._schema.names]
+        batches: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
+        return batches
 
 
 def number_column(rows: npt.NDArray[np.integer]) -> pa.Array:
