@@ -13,6 +13,12 @@ Candidates are an array ``best[slot, place, word]``, the best place first. Its w
 - the right row's pointer, -1 in an empty place.
 
 Rows whose words are equal are recorded as ties, which the caller breaks with the rows themselves.
+
+Left rows at 2, 3 and 6 of one key, and right rows 0 and 1 at 1 and 4, backward::
+
+    offer   the right rows to slots 0 and 2: best (rank, pointer) is [1, 0], empty, [4, 1]
+    spread  slot 1 takes the candidate of slot 0
+    choose  pointers [[0], [0], [1]]
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ levels follow each other, the rows first.
 
 Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, known code and
 pointer.
+
+Right rows 0 and 1 at 1 and 2, known from 5 and 9, so the tree is [5, 9]. A slot at 3 that sees up to 6 skips row 1::
+
+    find_known  best[0, 0] is (1, 5, 0)
 """
 
 from __future__ import annotations

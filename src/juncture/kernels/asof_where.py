@@ -1,6 +1,10 @@
 """As-of joins with a further condition: the right rows that each left slot may match, the best first.
 
 Slots and groups are those of `juncture.kernels.asof`.
+
+Left rows at 3 and 6, and right rows at 1, 4 and 5 of one key, backward without a limit::
+
+    find_spans  [[0, 1], [2, 3]]: one row from position 0, and three from position 2 backward
 """
 
 from __future__ import annotations

@@ -3,6 +3,11 @@
 The sorted side is divided into groups, with an index of buckets (see `juncture.kernels.search`). A *query* is a group
 and a closed range of codes, and its result a span of positions ``[first, end)``. Spans give the number of matches
 before any is written, so pairs can be made in batches of any size.
+
+Values 1, 4, 4, 9 of one group, and a query from 2 to 4::
+
+    find_spans  first [1], end [3]
+    fill_pairs  rows [0, 0], positions [1, 2]
 """
 
 from __future__ import annotations

@@ -1,6 +1,11 @@
 """Rows of one key and code, sorted by a hash of the whole row, so that a search finds a row.
 
 Rows with equal hashes are then compared in place.
+
+Rows of key 0 and code 5 with hashes 3, 8, 8 and weights 1, and a removed row with hash 8::
+
+    find_alike   pairs of row 0 with positions 1 and 2
+    share_equal  if only the second pair is equal: position 2 changes by -1
 """
 
 from __future__ import annotations

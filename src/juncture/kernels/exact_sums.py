@@ -2,6 +2,8 @@
 
 Digit ``i`` of a sum counts 2^(32 i - 1074): the smallest float is 1 of the first. After `carry_digits` all digits but
 the last are from 0 to 2^32 - 1, and the last has the sign.
+
+The float 1.0 is 2^18 in digit 33. Adding 2^-1074, which is 1 in digit 0, changes no other digit.
 """
 
 from __future__ import annotations

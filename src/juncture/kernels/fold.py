@@ -4,6 +4,8 @@ Integers are summed in 128 bits, as running sums, so a span is one difference. F
 arithmetic (Dekker, "A floating-point technique for extending the available precision", 1971): each number is an
 unevaluated sum of two floats, so results do not depend on the order of rows. Their spans are combined from a tree of
 blocks of `WINDOW`, of blocks of blocks and so on, as are those of maxima.
+
+Values 1, 2, 3, 4 have the running sums 0, 1, 3, 6, 10, so the span [1, 3) adds up to 6 - 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Sort pointers by the part that has their rows, so that each part is read once; scatter values."""
+"""Sort pointers by the part that has their rows, so that each part is read once; scatter values.
+
+Pointers 5, 0, 4, -1 into two parts of three rows each::
+
+    count_parts    parts [1, 0, 1, -1], counts [1, 2]
+    order_by_part  positions [1, 0, 2]
+"""
 
 from __future__ import annotations
 

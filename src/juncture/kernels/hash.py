@@ -1,4 +1,10 @@
-"""Hashes of keys, rows grouped by key code, and spans of equal codes in sorted rows."""
+"""Hashes of keys, rows grouped by key code, and spans of equal codes in sorted rows.
+
+Rows with the codes 1, 0, 1, and the ascending values 2, 5 beside 1, 2, 2::
+
+    order_by_code  rows [1, 0, 2]
+    merge_spans    first [1, 3], end [3, 3]
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 Their layout is that of `juncture.kernels.hash_table`. A byte string is compared by two words, which contain a short
 string entirely. Only long strings are compared by their bytes.
+
+The integers 7, 3, 7 get the codes 0, 1, 0, and the table has the keys [7, 3]. Then 3, 9 have the codes 1, `EMPTY`.
 """
 
 from __future__ import annotations

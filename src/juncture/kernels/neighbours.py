@@ -1,4 +1,7 @@
-"""The rows before and after a position in their order, skipping removed rows."""
+"""The rows before and after a position in their order, skipping removed rows.
+
+Rows at 1, 4, 6 of one key with weights 1, 0, 1: the second row from code 1 forward has code 6.
+"""
 
 from __future__ import annotations
 

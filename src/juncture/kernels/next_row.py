@@ -1,4 +1,9 @@
-"""As-of joins of streams: the held row next to each row, and the held rows that may still match."""
+"""As-of joins of streams: the held row next to each row, and the held rows that may still match.
+
+Held rows at 1, 4, 4, 9 of one key, and a row at 5::
+
+    find_next  backward position 2, which another row ties with; forward position 3
+"""
 
 from __future__ import annotations
 

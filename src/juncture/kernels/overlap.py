@@ -8,6 +8,11 @@ The second values are the leaves of a *tree*: each node of the next level is the
 one vector comparison finds the nodes that can contain a match, and skips the others. The idea is that of the priority
 search tree (McCreight, "Priority search trees", 1985), laid out for caches and vectors, and never rebalanced since
 nothing is inserted.
+
+Second values 5, 2, 9 of one span, and the threshold 4::
+
+    count_above  2
+    fill_above   positions [0, 2]
 """
 
 from __future__ import annotations

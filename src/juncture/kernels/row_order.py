@@ -1,4 +1,7 @@
-"""The order of rows by key and code: a radix sort with few digits if rows are nearly in order."""
+"""The order of rows by key and code: a radix sort with few digits if rows are nearly in order.
+
+Rows with keys 1, 0, 1 and codes 4, 9, 2 have the order [1, 2, 0].
+"""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ A search costs cache misses, not comparisons. Queries are therefore first partit
 value are close in memory, and then searched in blocks in lockstep, so that their misses overlap. The radix-partitioned
 probe is from Manegold, Boncz and Kersten, "Optimizing main-memory join on modern hardware" (2002); the branchless
 search in lockstep is from Kim et al., "FAST: fast architecture sensitive tree search" (2010).
+
+Slots at 1, 4, 9 of one group: a query at 5 serves the slots from 2 on backward, and those up to 1 forward.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Each pass counts the digits, then moves every item to its position. Both steps work on slices of the input, so threads
 share one sort whatever the values; the caller adds up the counts between the steps. Least significant digit first
 (Knuth, The Art of Computer Programming 3, 5.2.5); the caller skips digits in which all codes agree.
+
+Rows of keys 1, 0 with values 5, 7 have the two-bit offsets 0, 2 from the least value, and the codes 4, 2. Their order
+is [1, 0].
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ row.
 Held rows are sorted by key and by their first code. If a held row's first code exceeds the complement of its second by
 at most the *reach*, the first codes of a row's matches are between two limits, so a search and a bounded scan find
 them.
+
+Held rows at 3, 5, 8 match a row at 5 if they are not less, so its code is ~5::
+
+    find_matches  rows [0, 0], positions [1, 2]
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 A *wavelet matrix* (Claude, Navarro and Ordóñez, "The wavelet matrix: an efficient wavelet tree for large alphabets",
 2015) has a level for each bit of the codes, from the highest. A level has that bit of all codes, and moves codes with a
 zero before those with a one, stably, so that a span of one level is a span of each part of the next.
+
+Of the codes 2, 0, 3, 1, the span [0, 3) has 2 at position 1 of its order, and two codes below 3. The first level moves
+the codes into the order 0, 1, 2, 3.
 """
 
 from __future__ import annotations

@@ -3,6 +3,9 @@
 Rows have two codes, and match as in `juncture.kernels.symmetric`. If one code increases from row to row and the other
 decreases, the rows that match by code are consecutive: a *window*, which is near that of the row before. Keys need no
 order then, and are compared within the window.
+
+Held rows at 1, 3, 5 match rows at most 1 apart. Their codes are [1, 3, 5] and [~1, ~3, ~5], those of a row at 4 are ~3
+and 5, and its window has the positions 1 and 2.
 """
 
 from __future__ import annotations
