@@ -38,6 +38,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.columnar.types import is_list
 from juncture.kernels import row_bytes as kernels
 from juncture.kernels.array_types import Bytes, Ints, Mask
 
@@ -100,7 +101,7 @@ def _value_pieces(array: pa.Array) -> list[RowBytes]:
     data_type = array.type
     if pat.is_struct(data_type):
         return [_encoded(child) for child in array.flatten()]
-    if pat.is_map(data_type) or _is_list(data_type):
+    if pat.is_map(data_type) or is_list(data_type):
         return [_list_bytes(array)]
     if _is_text(data_type):
         return [_text_bytes(array)]
@@ -108,11 +109,6 @@ def _value_pieces(array: pa.Array) -> list[RowBytes]:
     words = _words(array) if not pat.is_fixed_size_binary(data_type) else raw_values(array, np.uint8)
     data = np.ascontiguousarray(words).reshape(-1)
     return [RowBytes(np.arange(len(array) + 1, dtype=np.int64) * width, data)]
-
-
-def _is_list(data_type: pa.DataType) -> bool:
-    kinds = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
-    return any(kind(data_type) for kind in kinds)
 
 
 def _is_text(data_type: pa.DataType) -> bool:

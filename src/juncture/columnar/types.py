@@ -53,34 +53,34 @@ def is_null_type(data_type: pa.DataType) -> bool:
 _TYPES = 256
 """Types whose kinds are remembered, since every join compares some of them."""
 
-_LISTS = pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view
+_LISTS = (pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view)
+_KINDS = {
+    "integer": (pat.is_integer,),
+    "float": (pat.is_floating,),
+    "decimal": (pat.is_decimal,),
+    "date": (pat.is_date,),
+    "string": (pat.is_string, pat.is_large_string, pat.is_string_view),
+    "binary": (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary),
+    "time": (pat.is_time,),
+    "map": (pat.is_map,),
+}
+
+
+def is_list(data_type: pa.DataType) -> bool:
+    """Return whether values are lists of any layout."""
+    return any(test(data_type) for test in _LISTS)
 
 
 @lru_cache(maxsize=_TYPES)
 def key_kind(data_type: pa.DataType) -> str:
     """Return the class of types among which values are compared exactly, regardless of width and encoding."""
     data_type = plain_type(data_type)
-    if pat.is_integer(data_type):
-        return "integer"
-    if pat.is_floating(data_type):
-        return "float"
-    if pat.is_decimal(data_type):
-        return "decimal"
-    if pat.is_date(data_type):
-        return "date"
+    for kind, tests in _KINDS.items():
+        if any(test(data_type) for test in tests):
+            return kind
     if pat.is_timestamp(data_type):
         return "timestamp" if data_type.tz is None else "timestamp with time zone"
-    if pat.is_string(data_type) or pat.is_large_string(data_type) or pat.is_string_view(data_type):
-        return "string"
-    if pat.is_binary(data_type) or pat.is_large_binary(data_type) or pat.is_binary_view(data_type):
-        return "binary"
-    if pat.is_fixed_size_binary(data_type):
-        return "binary"
-    if pat.is_time(data_type):
-        return "time"
-    if pat.is_map(data_type):
-        return "map"
-    if any(is_list(data_type) for is_list in _LISTS):
+    if is_list(data_type):
         return f"list<{key_kind(data_type.value_type)}>"
     if pat.is_struct(data_type):
         fields = (data_type.field(i) for i in range(data_type.num_fields))

@@ -23,6 +23,19 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, position: 
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [position])
 
 
+def _items(context: Any, builder: Any, signature: Any, arguments: Any, kind: Any, count: int) -> Any:
+    """Load items of an array from a position."""
+    address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
+    return builder.load(builder.bitcast(address, ir.VectorType(kind, count).as_pointer()), align=kind.width // 8)
+
+
+def _in_each_lane(builder: Any, value: Any, kind: Any, count: int) -> Any:
+    """Return a vector with a value in each lane."""
+    undefined = ir.Constant(ir.VectorType(kind, count), ir.Undefined)
+    lane = builder.insert_element(undefined, value, _HALF(0))
+    return builder.shuffle_vector(lane, undefined, ir.Constant(ir.VectorType(_HALF, count), [0] * count))
+
+
 @intrinsic
 def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:
     """Count the leading items of a sorted window that are less than a value (or equal, if inclusive).
@@ -33,13 +46,9 @@ def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: An
     signature = types.int64(array, types.uintp, types.int64, types.int64, types.boolean)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        start, length, value, inclusive = arguments[1:]
-        wide = ir.VectorType(_WORD, WINDOW)
-        address = _address(context, builder, signature.args[0], arguments[0], start)
-        items = builder.load(builder.bitcast(address, wide.as_pointer()), align=8)
-        lane = builder.insert_element(ir.Constant(wide, ir.Undefined), value, _HALF(0))
-        broadcast = ir.Constant(ir.VectorType(_HALF, WINDOW), [0] * WINDOW)
-        values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
+        length, value, inclusive = arguments[2:]
+        items = _items(context, builder, signature, arguments, _WORD, WINDOW)
+        values = _in_each_lane(builder, value, _WORD, WINDOW)
         less = builder.bitcast(builder.icmp_signed("<", items, values), ir.IntType(WINDOW))
         most = builder.bitcast(builder.icmp_signed("<=", items, values), ir.IntType(WINDOW))
         below = builder.zext(builder.select(inclusive, most, less), _WORD)
@@ -56,12 +65,8 @@ def at_least_in_window(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     signature = types.int64(array, types.uintp, types.int64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.VectorType(_WORD, WINDOW)
-        address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-        items = builder.load(builder.bitcast(address, wide.as_pointer()), align=8)
-        lane = builder.insert_element(ir.Constant(wide, ir.Undefined), arguments[2], _HALF(0))
-        broadcast = ir.Constant(ir.VectorType(_HALF, WINDOW), [0] * WINDOW)
-        values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
+        items = _items(context, builder, signature, arguments, _WORD, WINDOW)
+        values = _in_each_lane(builder, arguments[2], _WORD, WINDOW)
         return builder.zext(builder.bitcast(builder.icmp_signed(">=", items, values), ir.IntType(WINDOW)), _WORD)
 
     return signature, generate
@@ -73,12 +78,8 @@ def equal_lanes(_typing: Any, array: Any, start: Any, value: Any) -> Any:
     signature = types.int64(array, types.uintp, types.uint32)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        wide = ir.VectorType(_HALF, LANES)
-        address = _address(context, builder, signature.args[0], arguments[0], arguments[1])
-        items = builder.load(builder.bitcast(address, wide.as_pointer()), align=4)
-        lane = builder.insert_element(ir.Constant(wide, ir.Undefined), arguments[2], _HALF(0))
-        broadcast = ir.Constant(wide, [0] * LANES)
-        values = builder.shuffle_vector(lane, ir.Constant(wide, ir.Undefined), broadcast)
+        items = _items(context, builder, signature, arguments, _HALF, LANES)
+        values = _in_each_lane(builder, arguments[2], _HALF, LANES)
         return builder.zext(builder.bitcast(builder.icmp_unsigned("==", items, values), ir.IntType(LANES)), _WORD)
 
     return signature, generate

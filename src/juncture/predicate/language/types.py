@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import TIME_UNITS, plain_type
+from juncture.columnar.types import TIME_UNITS, key_kind, plain_type
 from juncture.errors import SchemaError
 
 Real = int | Fraction | float
@@ -129,25 +129,22 @@ def from_arrow(data_type: pa.DataType) -> Type | None:
     data_type = plain_type(data_type)
     if pat.is_unsigned_integer(data_type):
         return Type("decimal", precision=20) if data_type.bit_width == 64 else Type("integer", data_type.bit_width * 2)
-    if pat.is_integer(data_type):
-        return Type("integer", bits=data_type.bit_width)
-    if pat.is_floating(data_type):
-        return Type("float", bits=max(32, data_type.bit_width))
-    if pat.is_decimal(data_type) and data_type.precision <= MAX_DIGITS and 0 <= data_type.scale <= data_type.precision:
-        return Type("decimal", precision=data_type.precision, scale=data_type.scale)
-    if pat.is_timestamp(data_type):
-        return Type("timestamp", unit=data_type.unit, zoned=data_type.tz is not None)
+    match key_kind(data_type):
+        case "integer":
+            return Type("integer", bits=data_type.bit_width)
+        case "float":
+            return Type("float", bits=max(32, data_type.bit_width))
+        case "decimal" if data_type.precision <= MAX_DIGITS and 0 <= data_type.scale <= data_type.precision:
+            return Type("decimal", precision=data_type.precision, scale=data_type.scale)
+        case "timestamp" | "timestamp with time zone":
+            return Type("timestamp", unit=data_type.unit, zoned=data_type.tz is not None)
+        case "string" | "binary" | "date" as kind:
+            return Type(kind)
     if pat.is_duration(data_type):
         return Type("duration", unit=data_type.unit)
-    tests = {
-        "null": (pat.is_null,),
-        "boolean": (pat.is_boolean,),
-        "date": (pat.is_date,),
-        "string": (pat.is_string, pat.is_large_string, pat.is_string_view),
-        "binary": (pat.is_binary, pat.is_large_binary, pat.is_binary_view, pat.is_fixed_size_binary),
-    }
-    kinds: tuple[TypeKind, ...] = ("null", "boolean", "date", "string", "binary")
-    return next((Type(kind) for kind in kinds if any(test(data_type) for test in tests[kind])), None)
+    if pat.is_null(data_type):
+        return NULL
+    return BOOLEAN if pat.is_boolean(data_type) else None
 
 
 def arrow_type(data_type: Type) -> pa.DataType:
