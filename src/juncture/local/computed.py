@@ -31,15 +31,7 @@ def with_computed(source: Source, join: Resolved, side: Side) -> Source:
 
 
 class ComputedSource(Source):
-    """A source with columns that are made of its own.
-
-    Parameters
-    ----------
-    source, side
-        The source, and which side of the join it is.
-    values, schema
-        The columns to make, and the schema with their types.
-    """
+    """A source with further columns that are computed from its own."""
 
     def __init__(self, source: Source, values: Sequence[Compared], schema: pa.Schema, side: Side) -> None:
         self.schema = source.schema

@@ -40,23 +40,9 @@ _PER_SIDE = 3
 def explain_row(
     join: Resolved, left: Source, right: Source, row: int, algorithm: str, context: JoinContext
 ) -> RowExplanation:
-    """Explain the matches of a left row.
+    """Explain the matches of the left row of a number. The join has all columns that it compares.
 
-    Parameters
-    ----------
-    join, left, right, algorithm, context
-        The join, with all columns that it compares.
-    row
-        The number of the left row.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read.
-
-    Notes
-    -----
-    Passes over the right side a few times.
+    Reads the right side a few times.
     """
     join, left, right = working(join, left, right)
     one = _rows(join, "left", left, np.array([row]), context)

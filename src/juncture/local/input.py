@@ -21,15 +21,7 @@ from juncture.spec.schema import Side
 
 
 class Input:
-    """One input, whose schema is known before it is read; a stream is kept as it is read, for it comes only once.
-
-    Parameters
-    ----------
-    table
-        A table, as a user passes it, or files that have been opened.
-    side
-        Which side it is.
-    """
+    """One input, whose schema is known before it is read; a stream is buffered when it is read."""
 
     def __init__(self, table: Any, side: Side) -> None:
         self._side = side
@@ -77,13 +69,7 @@ class Input:
         )
 
     def source(self, context: JoinContext) -> Source:
-        """Return the input as something that the join can read again.
-
-        Raises
-        ------
-        PlanError
-            If it is a stream that an earlier run has read.
-        """
+        """Return the input as a source that can be read again; raise PlanError for a stream that has been read."""
         if self._source is not None:
             return self._source.within(context.memory)
         if self.given.is_stream and self._is_read:
@@ -100,13 +86,7 @@ class Input:
         return SpooledSource(schema, self.given.batches(), context.spill, memory)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled and copied.
-
-        Raises
-        ------
-        PlanError
-            If it is a stream.
-        """
+        """Return what is pickled and copied; raise PlanError for a stream."""
         if self._source is None:
             raise PlanError(
                 f"The plan cannot be pickled or copied, since the {self._side} table is a reader of this process. "

@@ -69,17 +69,7 @@ RUNNERS: Mapping[type, Mapping[str, Runner]] = {
 def execute(
     join: Resolved, left: Source, right: Source, algorithm: str, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join, batch by batch, in the order of the left rows.
-
-    Parameters
-    ----------
-    join, left, right
-        The resolved join, and its two sides.
-    algorithm
-        One that `RUNNERS` has for it.
-    context
-        What the join may use.
-    """
+    """Yield the rows of a join, batch by batch, in the order of the left rows, by one of the algorithms of its kind."""
     sides = with_computed(left, join, "left"), with_computed(right, join, "right")
     rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, *sides), context)
     yield from given_back(rows, join.given_back(*(side.schema for side in sides)))

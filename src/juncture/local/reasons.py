@@ -31,21 +31,11 @@ _NULL_ON, _NULL_KEY, _UNKNOWN_KEY, _NO_CANDIDATE, _BEYOND_TOLERANCE = range(len(
 
 @dataclass(frozen=True)
 class RowReport:
-    """What becomes of each left row.
+    """What becomes of each left row."""
 
-    Attributes
-    ----------
-    right_rows
-        The best match of an as-of join, or the first of another; -1 without one.
-    reasons
-        Why there is none.
-    distances
-        How far the best right row is, whether it matches or is beyond the tolerance; NaN if unknown.
-    """
-
-    right_rows: Ints
-    reasons: Reasons
-    distances: Floats
+    right_rows: Ints  # the best match of an as-of join, or the first of another; -1 without one
+    reasons: Reasons  # why there is no match
+    distances: Floats  # the distance of the best right row, even if it is beyond the tolerance; NaN if unknown
 
     def table(self) -> pa.Table:
         """Return a row for each left row, in order."""
@@ -61,18 +51,10 @@ class RowReport:
 
 @dataclass(frozen=True)
 class CodedKeys:
-    """The keys of the left rows in codes.
+    """The keys of the left rows in codes."""
 
-    Attributes
-    ----------
-    keys
-        What they are coded by, which looks up right rows, too.
-    codes
-        The code of each row; `EMPTY` where a key is null.
-    """
-
-    keys: KeyCodes
-    codes: Codes
+    keys: KeyCodes  # what assigns the codes, also to right rows
+    codes: Codes  # the code of each row; `EMPTY` where a key is null
 
     @classmethod
     def of(cls, join: Resolved, left: Source, context: JoinContext) -> CodedKeys:
@@ -129,20 +111,9 @@ def reasons_of(
     *,
     is_beyond: Mask | None = None,
 ) -> Reasons:
-    """Return why left rows have no match.
+    """Return why left rows have no match. Sides are in working types.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its two sides, in working types.
-    matched
-        Which left rows have a match.
-    keys
-        Their keys.
-    context
-        What the search may use.
-    is_beyond
-        Which rows have a candidate beyond their tolerance, if the join has tolerances.
+    `is_beyond` marks rows that have a candidate beyond their tolerance, if the join has tolerances.
     """
     reasons = np.full(len(matched), _NO_CANDIDATE, np.int8)
     if is_beyond is not None:

@@ -11,15 +11,7 @@ from juncture.spec.size import format_size, size_bytes
 
 
 def resources_here(memory: str | int | None, *, in_order: bool = True) -> Resources:
-    """Return the resources of a join with a memory limit; by default a share of the machine's memory.
-
-    Raises
-    ------
-    SpecError
-        If it is not a size.
-    PlanError
-        If it is too little to work in.
-    """
+    """Return the resources of a join with a memory limit; by default a share of the machine's memory."""
     budget = default_budget_bytes() if memory is None else size_bytes(memory, argument="memory")
     if budget < LEAST_MEMORY_BYTES:
         raise PlanError(

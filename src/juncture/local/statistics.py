@@ -55,39 +55,18 @@ _INTEGER_TYPES = {each.id for each in (pa.int64(), pa.timestamp("s"), pa.duratio
 
 @dataclass(frozen=True)
 class Looked:
-    """What a sample of a side has shown.
-
-    Attributes
-    ----------
-    stats
-        What is known of it.
-    rows
-        Some rows, with the columns that were needed; None if none were.
-    """
+    """What a sample of a side has shown."""
 
     stats: SideStats
-    rows: pa.Table | None = None
+    rows: pa.Table | None = None  # some rows, with the columns that were needed; None if none were
 
 
 def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief: bool = False) -> Looked:
     """Return what is known of a side: what it declares, what a sample shows, and what the caller states.
 
-    Parameters
-    ----------
-    join, side, source
-        The join, which side it is, and its rows.
-    given
-        What the caller says. It is not gathered again, but does not stand against what the side declares.
-    brief
-        Whether to look at no more than a hundredth of the rows of a table in memory, and at none of a small one.
+    Statistics of the caller (`given`) are not collected again, but yield to what the side declares. With `brief`, at
+    most a hundredth of the rows of a table in memory is sampled, and none of a small one.
 
-    Raises
-    ------
-    DataError
-        If a file cannot be read.
-
-    Notes
-    -----
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
     if brief and isinstance(source, TableSource) and source.num_rows < _FEW_ROWS and source.table.nbytes < _FEW_BYTES:
@@ -108,15 +87,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief:
 
 
 class _Look:
-    """One look at a side.
-
-    Attributes
-    ----------
-    figures, provenance
-        What has been found, and where.
-    rows
-        The rows that were looked at.
-    """
+    """The sampling of a side: figures, where each comes from, and the sampled rows."""
 
     def __init__(self, join: Resolved, side: Side, source: Source) -> None:
         self.figures: dict[str, Any] = {}

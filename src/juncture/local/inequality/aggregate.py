@@ -78,21 +78,8 @@ def stream_aggregates(
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each left row (for ``how="inner"``, for each that matches): its columns, then the aggregates.
 
-    Parameters
-    ----------
-    right
-        The right side.
-    join, left, prober, payload, context
-        As for `juncture.local.output.show.show`; the payload holds the aggregated columns.
-
-    Raises
-    ------
-    DataError
-        If a sum does not fit its type.
-
-    Notes
-    -----
-    Spans are folded in O(log n) each. Where matches are no span, pairs are made a task at a time, folded and forgotten.
+    The payload has the aggregated columns. Spans are folded in O(log n) each. If matches are no span, pairs are made a
+    task at a time, folded and dropped.
     """
     order = _match_order(join, right, prober.right, context)
     folds = folds_of(join.aggregates, prober.right, payload, context, order)
@@ -158,12 +145,7 @@ def folds_of(
 ) -> list[Fold]:
     """Return what folds each column, in the order of the positions.
 
-    Parameters
-    ----------
-    aggregates, right, payload, context
-        What to fold, and where its values are.
-    order
-        The place of each position's row in the order of matches; None if positions are in that order.
+    `order` is the place of each position's row in the order of matches; None if positions are in that order.
     """
     columns: dict[str, pa.Array] = {}
     for name in folded_columns(aggregates):

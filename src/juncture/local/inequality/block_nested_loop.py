@@ -27,23 +27,11 @@ _BLOCK_ROWS = 1 << 12
 class BlockProber:
     """Finds candidates among all pairs, block by block.
 
-    Parameters
-    ----------
-    predicate
-        What has to be true.
-    right
-        The right rows, sorted by any of the columns.
-    payload
-        Holds the right columns that the predicate reads.
-    columns
-        The left columns that it reads.
-    check
-        Makes of a left batch what evaluates the predicate on pairs.
+    Right rows are sorted by any one of the columns; the payload has the right columns that the predicate reads, and
+    `columns` are the left ones. `check` returns for a left batch what evaluates the predicate on pairs.
 
-    Notes
-    -----
-    Rules out in some 100 µs a pair of blocks of 4,096 rows each, which would take 16 million evaluations. Blocks are
-    useful where rows of like values are near each other: right rows are sorted by one of the columns for that.
+    Excludes a pair of blocks of 4,096 rows each in some 100 µs, instead of 16 million evaluations. Blocks are useful if
+    rows of similar values are near each other: right rows are sorted by one of the columns for that.
     """
 
     def __init__(

@@ -26,15 +26,7 @@ from juncture.spec.schema import Side
 
 @dataclass(frozen=True)
 class CodedValue:
-    """A bounded right value in codes.
-
-    Attributes
-    ----------
-    value
-        The value, and its limits.
-    coder
-        By steps if they fit in 64 bits, else by rank among the distinct right values.
-    """
+    """A bounded right value in codes."""
 
     value: BoundedValue
     coder: Domain | RankCoder
@@ -92,22 +84,12 @@ class CodedValue:
 
 @dataclass(frozen=True)
 class CodedCondition:
-    """A join's condition in codes.
-
-    Attributes
-    ----------
-    join
-        The join.
-    condition
-        What it asks of two rows, or as much of that as an algorithm looks at.
-    first, second
-        The bounded values.
-    """
+    """A join's condition in codes."""
 
     join: ResolvedInequality
-    condition: JoinCondition
-    first: CodedValue | None
-    second: CodedValue | None
+    condition: JoinCondition  # the condition, or as much of it as an algorithm uses
+    first: CodedValue | None  # the first bounded value
+    second: CodedValue | None  # the second bounded value
 
     @classmethod
     def of(cls, join: ResolvedInequality, condition: JoinCondition | None = None) -> CodedCondition:
@@ -158,13 +140,7 @@ class CodedCondition:
         return found
 
     def coded(self, batch: pa.RecordBatch, first_row: int) -> BuildKeys:
-        """Return what the join sees in right rows.
-
-        Raises
-        ------
-        DataError
-            If the interval of one starts after its end.
-        """
+        """Return what the join compares of right rows; raise DataError if an interval starts after its end."""
         valid, on, leaves = self._passed(batch, "right", first_row), None, None
         if self.first is not None:
             on, here = self.first.encode(batch)

@@ -63,25 +63,8 @@ def stream_merged(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its two sides.
-    key_ranges
-        The key ranges of the rows of a join.
-    in_memory
-        Joins pieces, whose right rows it holds.
-    context
-        What the join may use.
-
-    Raises
-    ------
-    PlanError
-        If what a single left row aggregates does not fit in memory.
-    DataError
-        As the join of the kind does.
-    StateError
-        If there is no room to spill.
+    `key_ranges` returns the key ranges of the rows of a join, and `in_memory` joins pieces, whose right rows it
+    buffers.
     """
     context = context.streaming(_SHARE)
     row_bytes = right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1)
@@ -98,18 +81,10 @@ def stream_merged(
 
 @dataclass(frozen=True)
 class _Stretches:
-    """Left rows in order, part by part.
-
-    Attributes
-    ----------
-    source
-        The rows, with the `LEFT_FIELDS`.
-    reaches
-        What those of each part reach.
-    """
+    """Left rows in order, part by part, with the `LEFT_FIELDS`."""
 
     source: Source
-    reaches: list[ProbeRange]
+    reaches: list[ProbeRange]  # the key ranges of each part
 
     def within(self, extent: BuildRange) -> SomeParts:
         """Return the parts that reach right rows."""
@@ -245,13 +220,7 @@ class _Merge(Generic[Join]):
             yield _whole(held), extent
 
     def _at_changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Cut sorted right rows only where their codes change.
-
-        Raises
-        ------
-        PlanError
-            If more rows have one code than may be held.
-        """
+        """Split sorted right rows only where their codes change."""
         held: list[pa.RecordBatch] = []
         for batch in batches:
             _, (codes, _) = last_fields(batch, 2)
@@ -293,13 +262,7 @@ class _Merge(Generic[Join]):
             advance(int(stretches.source.bounds[start]), stretches.source.num_rows)
 
     def _halved(self, left: Source, part: int, shelf: _Shelf) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a part that reaches more than may be held, piece by piece.
-
-        Raises
-        ------
-        PlanError
-            If a single row reaches more than that.
-        """
+        """Yield the rows of a part whose key range exceeds the memory, piece by piece."""
         fields = [
             np.concatenate(columns)
             for columns in zip(

@@ -34,25 +34,10 @@ _SQUARED_EXPONENT_MOST = 400
 
 
 class Values:
-    """The values of a right column in the order of the positions, nulls left out.
+    """The values of a right column in the order of the positions, without nulls.
 
-    Parameters
-    ----------
-    array
-        The column in that order.
-    other
-        A second column in that order. Where it has a null, so has the first.
-    order
-        The place of each row among all in the order of matches; None if that is the order of the positions.
-
-    Attributes
-    ----------
-    array
-        The values.
-    other
-        Those of the second column beside them; None if there is none.
-    order, is_ordered
-        Their places in the order of matches, and whether they come in it.
+    A row whose value in the second column `other` is null is excluded, too. `order` is the place of each row among all
+    in the order of matches, and None if that is the order of the positions (`is_ordered`).
     """
 
     def __init__(self, array: pa.Array, other: pa.Array | None = None, order: Ints | None = None) -> None:
@@ -124,18 +109,10 @@ class Values:
 
 
 class Fold(ABC):
-    """One aggregate. Its state has an item for each of the left rows at hand.
+    """One aggregate. Its state has an item for each of the current left rows."""
 
-    Attributes
-    ----------
-    of_whole_rows
-        Whether pairs have to come with all others of their left row at once.
-    grows
-        Whether what a left row gives takes the more memory the more matches it has.
-    """
-
-    of_whole_rows: ClassVar[bool] = False
-    grows: ClassVar[bool] = False
+    of_whole_rows: ClassVar[bool] = False  # whether all pairs of a left row have to come at once
+    grows: ClassVar[bool] = False  # whether the result of a left row takes more memory with more matches
 
     @abstractmethod
     def start(self, rows: int) -> Any:
@@ -211,13 +188,7 @@ class _Sum(Fold):
             kernels.add_pair_sums(rows, places, self._values.steps, *sums)
 
     def finish(self, state: Any, rows: Codes) -> pa.Array:
-        """Return the sums.
-
-        Raises
-        ------
-        DataError
-            If one does not fit its type.
-        """
+        """Return the sums; raise DataError if one does not fit its type."""
         counts, sums = state
         data_type, there = self._aggregate.type, counts[rows] > 0
         if isinstance(self._values.steps, list):

@@ -25,41 +25,19 @@ _ROWS_PER_BUCKET = 4
 
 @dataclass(frozen=True)
 class BuildKeys:
-    """What a join by inequalities sees in some right rows.
+    """What a join by inequalities compares of some right rows."""
 
-    Attributes
-    ----------
-    keys
-        The columns that have to be equal to left ones.
-    on
-        Codes of the value to sort by; None if there is none.
-    leaves
-        Codes of the second value; greater ones match. None if there is none.
-    valid
-        Which rows can match at all; None for all.
-    """
-
-    keys: list[pa.Array]
-    on: Ints | None = None
-    leaves: Ints | None = None
-    valid: Mask | None = None
+    keys: list[pa.Array]  # the columns that have to be equal to left ones
+    on: Ints | None = None  # codes of the value to sort by; None if there is none
+    leaves: Ints | None = None  # codes of the second value; greater ones match. None if there is none
+    valid: Mask | None = None  # which rows can match at all; None for all
 
 
 class SortedIndex:
     """Right rows in the order of (key, value), and the spans of them that left rows match.
 
-    Parameters
-    ----------
-    slots
-        The rows that can match, sorted.
-    keys
-        What their keys are coded by.
-    tree
-        The second values, in the order of the slots.
-    total
-        How many rows there are, those that cannot match included.
-    context
-        What the join may use.
+    The `tree` has the second values, in the order of the slots. The `total` number of rows includes those that cannot
+    match.
     """
 
     def __init__(self, slots: Slots, keys: KeyCodes, tree: MaxTree | None, total: int, context: JoinContext) -> None:
@@ -128,37 +106,13 @@ def read_sorted_index(
 ) -> SortedIndex:
     """Read, code and sort the right side.
 
-    Parameters
-    ----------
-    source
-        The right side.
-    columns, coded
-        What ``code`` reads, and which of these columns may come dictionary-encoded.
-    code
-        Returns what the join sees in a batch, given the number of its first row. Called by several threads at once.
-    keys
-        A table of keys: an empty one, whose first side is the right one, unless all keys are known.
-    context
-        What the join may use.
-    has_tree
-        Whether there are second values.
-    order_ties
-        Brings the rows of equal key and value into an order of their own.
-    holder
-        Is given the columns that it holds on the way, so that they need not be read again.
-    are_known
-        Whether the table of keys has all that matter. Rows of others are left out.
+    `code` returns what the join compares of a batch, given the number of its first row, and is called by several
+    threads at once; it reads `columns`, and those in `coded` may be dictionary-encoded. `keys` is empty, and its first
+    side is the right one; with `are_known` it has all keys that matter, and rows of others are excluded. `order_ties`
+    sorts the rows of equal key and value. `holder` receives its columns on the way, so that they need not be read
+    again.
 
-    Raises
-    ------
-    TooWideError
-        If a value does not fit its encoding.
-    PlanError
-        If there are too many rows.
-
-    Notes
-    -----
-    Leaves 12 bytes a row, and 9 more with second values; while it sorts 36 more.
+    The result has 12 bytes a row, and 9 more with second values; sorting takes 36 more.
     """
     total = source.num_rows
     if total > ROWS_MOST:

@@ -38,21 +38,14 @@ from juncture.spec.predicate_condition import sorting_value
 
 @dataclass(frozen=True)
 class Method:
-    """How right rows that are held in memory are searched.
+    """How right rows in memory are searched.
 
-    Attributes
-    ----------
-    used
-        Returns what is looked at of a condition that a predicate says in full; of others there is no less.
-    nested
-        Whether to compare all pairs.
-    blocks
-        Whether to skip pairs of blocks by the bounds of their columns.
+    `used` returns the part of a condition that is searched by, if a predicate evaluates the condition in full.
     """
 
     used: Callable[[JoinCondition], JoinCondition]
-    nested: bool = False
-    blocks: bool = False
+    nested: bool = False  # whether to compare all pairs
+    blocks: bool = False  # whether to skip pairs of blocks by the bounds of their columns
 
     def condition(self, condition: JoinCondition) -> JoinCondition:
         """Return what is looked at of a condition."""
@@ -73,35 +66,17 @@ NESTED_LOOP = Method(_unbounded, nested=True)
 def execute(
     join: ResolvedInequality, left: Source, right: Source, context: JoinContext, *, method: Method | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join, batch by batch, in the order of the left rows.
+    """Yield the rows of a join, batch by batch, in the order of the left rows. The right side is buffered.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The two sides. The right one is held, whatever it takes.
-    context
-        What the join may use.
-    method
-        `BINARY_SEARCH` sorts the right side by the equal keys and one bounded value; `INTERVAL_TREE` also uses a second
-        bounded value; `BLOCK_NESTED_LOOP` skips pairs of blocks; `NESTED_LOOP` compares all pairs, as a reference. By
-        default, the one that suits the condition.
+    `BINARY_SEARCH` sorts the right side by the equal keys and one bounded value; `INTERVAL_TREE` also uses a second
+    bounded value; `BLOCK_NESTED_LOOP` skips pairs of blocks; `NESTED_LOOP` compares all pairs, as a reference. The
+    default `method` is the one that suits the condition.
 
-    Raises
-    ------
-    DataError
-        If an interval starts after its end, or a file cannot be read.
-    PlanError
-        If the right side has too many rows.
-
-    Notes
-    -----
-    Time O((L + R) log R) and the output, and that of the predicate for all candidates unless the rest says it all.
-    Holds 12 bytes of each right row (48 while it sorts them), 9 more with a second value, and the right columns that
-    the output shows or the predicate reads, beside a few batches. Row groups of the right side that no window of
-    constant ends reaches are not read. Columns of intervals of the left side are read twice, so that wrong ones are
-    found before anything is yielded.
+    Time O((L + R) log R) and the output, and that of the predicate for all candidates unless the codes decide it.
+    Buffers 12 bytes of each right row (48 while sorting), 9 more with a second value, and the right columns that the
+    output shows or the predicate reads, beside a few batches. Row groups of the right side outside of all windows with
+    constant ends are not read. Columns of intervals of the left side are read twice, so that wrong ones are reported
+    before anything is yielded.
     """
     right = within_reach(join, left, right, context)
     return _in_memory(join, left, right, context.streaming(UNDER_WAY_SHARE), method=method or _method_of(join))
@@ -112,24 +87,9 @@ def execute_on_disk(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose right side does not fit in memory.
 
-    Both sides are sorted on disk, by a band or by the hash of the equal keys, and the right one is held block by block.
-
-    Parameters
-    ----------
-    join, left, right, context
-        As for `execute`.
-
-    Raises
-    ------
-    DataError, PlanError
-        As `execute` does; or if it cannot hold the right rows that one left row aggregates.
-    StateError
-        If there is no room to spill.
-
-    Notes
-    -----
-    Both sides are written once, and those left rows again that reach several blocks; the output is put in the order of
-    the left rows on disk, too.
+    Both sides are sorted on disk, by a band or by the hash of the equal keys, and the right one is buffered block by
+    block. Both sides are written once, and left rows that match several blocks again; the output is sorted by the left
+    rows on disk, too.
     """
     right = within_reach(join, left, right, context)
     return stream_merged(join, left, right, _key_ranges, partial(_in_memory, method=_method_of(join)), context)

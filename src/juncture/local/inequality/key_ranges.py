@@ -19,27 +19,17 @@ from juncture.ordered.arithmetic import GREATEST, LEAST
 class KeyRangeRules:
     """How the key ranges of rows are computed.
 
-    Attributes
-    ----------
-    code
-        Returns what the join sees in a batch of right rows, given the number of its first one. The rows are brought
-        into the order of the codes.
-    seek
-        Returns what the rows of a left batch seek.
-    rough
-        Returns codes of right rows that do not fit 64 bits: in their order, though different values may have the same.
-        None where the order of the right rows serves.
-    check
-        Refuses wrong left rows of a batch, given the number of its first one; None if there are none.
-    by_row
-        Whether the matches of a left row come in the order of the right rows, not of their codes.
+    `code` returns what the join compares of a batch of right rows, given the number of its first row; the rows are
+    sorted by these codes. `rough` returns codes of right rows that do not fit 64 bits, in their order, though different
+    values may have equal codes; None if the order of the right rows suffices. `check` refuses wrong left rows of a
+    batch, given the number of its first row.
     """
 
     code: Callable[[pa.RecordBatch, int], BuildKeys]
-    seek: Callable[[pa.RecordBatch], ProbeKeys]
+    seek: Callable[[pa.RecordBatch], ProbeKeys]  # returns the limits of the rows of a left batch
     rough: Callable[[pa.RecordBatch], Ints] | None = None
     check: Callable[[pa.RecordBatch, int], None] | None = None
-    by_row: bool = False
+    by_row: bool = False  # whether matches of a left row come in the order of the right rows, not of their codes
 
 
 LEFT_FIELDS = ("low", "high", "threshold", "place")

@@ -87,15 +87,7 @@ def _order_codes(values: Values) -> Ints:
 
 
 class _Matrix:
-    """Codes of positions, to count those of a span or to select one by its rank.
-
-    Parameters
-    ----------
-    codes
-        Whole numbers from 0 on.
-    most
-        The greatest code, or limit of codes, there is.
-    """
+    """Codes of positions from 0 to `most`, to count those of a span or to select one by its rank."""
 
     def __init__(self, codes: Codes, most: int) -> None:
         levels = max(1, most.bit_length())

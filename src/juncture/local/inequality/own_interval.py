@@ -18,13 +18,7 @@ from juncture.spec.schema import Side
 
 
 def check_intervals(interval: OwnInterval | None, source: Source, side: Side, context: JoinContext) -> None:
-    """Read the intervals of a side, and refuse those that start after they end.
-
-    Raises
-    ------
-    DataError
-        If there is one.
-    """
+    """Read the intervals of a side, and refuse those that start after they end."""
     if interval is None or len(interval.names) < 2:
         return
 
@@ -38,20 +32,7 @@ def check_intervals(interval: OwnInterval | None, source: Source, side: Side, co
 
 
 def check_interval(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> None:
-    """Refuse a batch in which an interval starts after it ends.
-
-    Parameters
-    ----------
-    interval, batch, side
-        The interval's columns, the rows, and which table they are of.
-    first_row
-        The number of the first of them; None if rows have none.
-
-    Raises
-    ------
-    DataError
-        If there is one.
-    """
+    """Refuse a batch in which an interval starts after it ends. `first_row` is None if rows have no numbers."""
     if len(interval.names) == 2:
         _refuse(interval, batch, side, first_row, _is_before(interval, batch, or_equal=True))
 

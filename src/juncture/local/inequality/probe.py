@@ -27,46 +27,22 @@ from juncture.spec.resolved import Resolved
 
 @dataclass(frozen=True)
 class ProbeKeys:
-    """What the rows of a left batch seek.
+    """The limits of the rows of a left batch."""
 
-    Attributes
-    ----------
-    keys
-        The columns that have to be equal to right ones.
-    low, high
-        Codes between which the right value has to be, both included; None where there is no limit.
-    thresholds
-        Codes that the second right value has to reach; None if there is none.
-    possible
-        Which rows can match at all; None for all.
-    """
-
-    keys: Sequence[pa.Array]
-    low: Ints | None = None
-    high: Ints | None = None
-    thresholds: Ints | None = None
-    possible: Mask | None = None
+    keys: Sequence[pa.Array]  # the columns that have to be equal to right ones
+    low: Ints | None = None  # least code of the right value, inclusive; None without a limit
+    high: Ints | None = None  # greatest code of the right value, inclusive; None without a limit
+    thresholds: Ints | None = None  # the least code of the second right value; None if there is none
+    possible: Mask | None = None  # which rows can match at all; None for all
 
 
 class InequalityProber:
     """Finds right rows between limits.
 
-    Parameters
-    ----------
-    right
-        The right side, sorted.
-    columns, coded
-        The left columns that ``seek`` looks at, and which may come dictionary-encoded.
-    seek
-        Returns what the rows of a batch seek.
-    by_row
-        Whether the matches of a left row come in the order of the right rows, not of their values.
-    nested
-        Whether to compare each row with all others instead of searching.
-    check
-        Returns for a left batch the check of its candidate pairs; None if all match.
-    windows
-        What the rows of a batch seek in each of several windows, by its name.
+    `seek` returns the limits of the rows of a batch. It reads `columns`, and those in `coded` may be
+    dictionary-encoded; `windows` has the limits in each of several windows, by name. With `by_row`, matches of a left
+    row come in the order of the right rows, not of their values; with `nested`, each row is compared with all others.
+    `check` returns for a left batch the check of its candidate pairs; None if all match.
     """
 
     def __init__(
@@ -152,18 +128,8 @@ def run(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the output of a join, batch by batch.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its two sides.
-    prepare
-        Reads the right side.
-    context
-        What the join may use, its rows under way limited.
-    checked
-        Right columns that are looked at beside those that the output shows.
-    emit
-        Yields the output in place of `juncture.local.output.show.show`.
+    `prepare` reads the right side, with the `checked` columns beside those that the output shows. `emit` yields the
+    output in place of `juncture.local.output.batches.stream`.
     """
     names = tuple(dict.fromkeys((*join.right_payload, *checked)))
     make, payload = _prepared(right, names, prepare, context)

@@ -41,19 +41,11 @@ _SEEN_LEAST = 10
 
 @dataclass(frozen=True)
 class Windows:
-    """From where to where rows reach, in numbers or seconds: NaN for those that match nothing.
-
-    Attributes
-    ----------
-    first, last
-        The ends.
-    step
-        How far values are apart at least: 1 for whole numbers, a day for dates, otherwise 0.
-    """
+    """The windows of rows, in numbers or seconds: NaN for rows that match nothing."""
 
     first: Floats
     last: Floats
-    step: float = 0.0
+    step: float = 0.0  # the least distance of different values: 1 for whole numbers, a day for dates, otherwise 0
 
     def mirrored(self) -> Windows:
         """Return the same in the other direction."""
@@ -79,12 +71,7 @@ def likely_pairs(
 ) -> tuple[float | None, str]:
     """Return about how many pairs match, and how this is known; None where that is not known, and why.
 
-    Parameters
-    ----------
-    join, stats
-        The join, and what is known of its sides.
-    left, right
-        Some rows of each, with the columns of `reach_columns`.
+    `left` and `right` are some rows of each side, with the columns of `reach_columns`.
     """
     ours, theirs = stats.left.rows, stats.right.rows
     if left is None or right is None or ours is None or theirs is None or not left.num_rows or not right.num_rows:

@@ -43,27 +43,9 @@ def aggregated(
     *,
     marks_matches: bool,
 ) -> Aggregated:
-    """Return aggregates of the matches of each row of the spine.
+    """Return aggregates of the matches of each row of the spine, and with `marks_matches` which rows have a match.
 
-    Parameters
-    ----------
-    join
-        The join, which keeps all rows of the spine.
-    spine
-        What is known of the left side.
-    left, right
-        The sides, in working types.
-    algorithm
-        As for `juncture.local.inequality.join.execute`.
-    context
-        What the join may use.
-    marks_matches
-        Whether to return which rows have a match.
-
-    Raises
-    ------
-    DataError, PlanError, StateError
-        As that does.
+    The join keeps all rows of the spine, and its sides are in working types.
     """
     # A table without columns would have no rows either.
     windows = join.window_names or (None,)
@@ -96,17 +78,10 @@ def _split(table: pa.Table, counts: int) -> Aggregated:
 
 
 def _in_order(join: Any, spine: Spine, left: Source, right: Source, context: JoinContext) -> pa.Table:
-    """Return the aggregates of a range join, whose spans are sought in the order of the right rows.
+    """Return the aggregates of a range join, whose spans are computed in the order of the right rows.
 
-    Raises
-    ------
-    TooWideError
-        If a value has no code.
-
-    Notes
-    -----
-    What is searched and folded next lies beside what was last: in the order of the table each row misses the cache
-    several times.
+    Successive rows then search and fold neighbouring memory; in the order of the table each row misses the cache
+    several times. Raises `TooWideError` if a value has no code.
     """
     right = within_reach(join, left, right, context)
     coded = CodedCondition.of(join)

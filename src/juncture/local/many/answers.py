@@ -43,25 +43,13 @@ FINDERS: Mapping[type, Mapping[str, Finder]] = {
 
 @dataclass(frozen=True)
 class Answer:
-    """What a table gives each row of the spine.
-
-    Attributes
-    ----------
-    join, right
-        The join, and the right side, in working types.
-    matched
-        Which rows have a match; None if not requested.
-    pointers
-        Its right row; -1 where there is none. None if matches are aggregated.
-    aggregates
-        The aggregates of its matches, if they are.
-    """
+    """What a table adds to each row of the spine. The join and the right side are in working types."""
 
     join: Resolved
     right: Source
-    matched: Mask | None
-    pointers: Ints | None
-    aggregates: pa.Table | None
+    matched: Mask | None  # which rows have a match; None if not requested
+    pointers: Ints | None  # its right row, -1 without one; None if matches are aggregated
+    aggregates: pa.Table | None  # the aggregates of its matches, if they are aggregated
 
 
 def answer(
@@ -75,29 +63,11 @@ def answer(
     more: tuple[Aggregate, ...] = (),
     marks_matches: bool = False,
 ) -> Answer:
-    """Find what a table gives each row of the spine.
+    """Find what a table adds to each row of the spine.
 
-    Parameters
-    ----------
-    table
-        The table.
-    algorithm
-        How to join it: `LOOKUP`, or an algorithm of its kind of join.
-    spine
-        What is known of the left side.
-    left, right
-        The sides.
-    context
-        What the join may use: all of the memory, since tables come one after the other.
-    more
-        What to aggregate besides.
-    marks_matches
-        Whether to return which rows have a match, though none is dropped.
-
-    Raises
-    ------
-    DataError, PlanError, StateError
-        As the single joins do; or if several rows match one of the spine.
+    `algorithm` is `LOOKUP` or one of the kind of join. The context has all of the memory, since tables come one after
+    the other. `more` are further aggregates. With `marks_matches`, the rows with a match are marked, though none is
+    dropped.
     """
     context = context.within(MemoryBudget(context.memory.total_bytes))
     whole = table.keeping
@@ -115,20 +85,9 @@ def answer(
 def columns_of(
     found: Answer, table: ResolvedTable, names: list[str], kept: Ints | None, schema: pa.Schema, context: JoinContext
 ) -> pa.Table:
-    """Return columns that a table adds to the spine.
+    """Return columns that a table adds to the spine, by their `names` in the output, in the types of a schema.
 
-    Parameters
-    ----------
-    found, table
-        The table, and what it gives.
-    names
-        Which of its columns, by their names in the output.
-    kept
-        Which rows of the spine; None for all.
-    schema
-        What its columns are given back as.
-    context
-        What the join may use.
+    `kept` are the rows of the spine; None for all.
     """
     schema = pa.schema([schema.field(name) for name in names])
     if found.aggregates is not None:

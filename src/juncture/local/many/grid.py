@@ -23,21 +23,8 @@ _ROW_BYTES = 48
 def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:
     """Return the rows of a grid: for each the number of a row of the table that has its key, and its value.
 
-    Parameters
-    ----------
-    grid
-        The grid.
-    table
-        Its data. Rows with null in a key or an end count for nothing.
-
-    Raises
-    ------
-    DataError
-        If a value does not fit 64 bits.
-
-    Notes
-    -----
-    Keys come in the order in which the table has them first.
+    Rows of the table with null in a key or an end are ignored. Keys come in the order in which the table has them
+    first.
     """
     rows, codes = np.arange(table.num_rows), np.zeros(table.num_rows, np.int32)
     if grid.by:
@@ -59,22 +46,7 @@ def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:
 
 
 def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tuple[Ints, pa.Array]:
-    """Return the rows of keys: the owner of each, and its value.
-
-    Parameters
-    ----------
-    grid
-        The grid.
-    owners
-        What stands for each key.
-    begins, ends
-        Where they begin and end, in steps.
-
-    Raises
-    ------
-    DataError
-        If a key begins before all values of the type, or there are more rows than memory holds.
-    """
+    """Return the rows of keys that begin and end at some steps: the owner of each, and its value."""
     begins = _rounded(grid, begins) if grid.is_rounded else begins
     # Unsigned, since keys may be as long as the type has values.
     steps = (ends.view(np.uint64) - begins.view(np.uint64)) // np.uint64(grid.every)
@@ -93,13 +65,7 @@ def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tupl
 
 
 def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
-    """Return where keys begin, rounded down to a whole multiple of a step.
-
-    Raises
-    ------
-    DataError
-        If that is before all values of the type.
-    """
+    """Return where keys begin, rounded down to a whole multiple of a step."""
     rounded: Ints = begins // grid.every * grid.every
     before = (rounded > begins) | (rounded < grid.domain.least(grid.type))
     if before.any():
@@ -113,24 +79,7 @@ def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
 
 
 def ends_of(grid: ResolvedGrid, side: Literal["first", "last"], column: pa.Array, rows: int) -> tuple[Ints, Mask]:
-    """Return the declared start or end of each row's key in steps, and a mask of the rows that declare it.
-
-    Parameters
-    ----------
-    grid
-        The grid.
-    side
-        Where keys begin, or where they end.
-    column
-        The values, if a column has them.
-    rows
-        How many rows there are.
-
-    Raises
-    ------
-    DataError
-        If a value does not fit 64 bits.
-    """
+    """Return the declared start or end of each row's key in steps, and a mask of the rows that declare it."""
     constant = grid.start if side == "first" else grid.end
     if constant is not None:
         values, valid = _steps(grid, pa.array([constant.as_py()], grid.type))

@@ -12,15 +12,7 @@ from juncture.spec.interpolate import AFTER, BEFORE, InterpolatedColumns
 
 
 def between(lines: InterpolatedColumns, rows: pa.Table) -> pa.Table:
-    """Return the left columns of rows, and beside them the values on the lines.
-
-    Parameters
-    ----------
-    lines
-        What to interpolate.
-    rows
-        Left columns, and those of the rows before and after.
-    """
+    """Return left columns and interpolated values of `rows`, which have the columns of the rows before and after."""
     columns = [rows.column(name) for name in lines.kept]
     return pa.table([*columns, *values_between(lines, rows)], names=[*lines.kept, *(name for _, name in lines.columns)])
 

@@ -89,20 +89,7 @@ def _sides(each: _TableInput, left: Source, context: JoinContext) -> tuple[Sourc
 
 
 def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyPlan:
-    """Plan joins of Arrow tables, streams and Parquet files to a spine of these.
-
-    Parameters
-    ----------
-    spine, rights
-        As for `juncture.plan_many`.
-    resources
-        What the joins may use.
-
-    Raises
-    ------
-    SpecError, SchemaError, PlanError, DataError
-        As `juncture.plan_many` does.
-    """
+    """Plan joins of Arrow tables, streams and Parquet files to a spine of these, as `juncture.plan_many`."""
     left = Input(spine, "left")
     taken, tables = set(left.given.schema.names), list[_TableInput]()
     for name, right in rights.items():

@@ -36,20 +36,7 @@ def asof_pointers(
     *,
     merges: bool,
 ) -> Ints:
-    """Return the right row that each row of the spine takes in an as-of join.
-
-    Parameters
-    ----------
-    join, left, right, context, merges
-        As for `juncture.local.asof.join.find`.
-    spine
-        What is known of the left side.
-
-    Raises
-    ------
-    DataError
-        As that does.
-    """
+    """Return the right row of each row of the spine in an as-of join. Arguments as for `asof.join.find`."""
     has_own_limits = join.tolerance is not None and join.tolerance.column is not None
     prepared = None if has_own_limits else lambda: spine.asof_left(join, left)
     pointers: Ints = asof.find(join, left, right, context, merges=merges, prepared=prepared).pointers[:, 0]
@@ -59,25 +46,9 @@ def asof_pointers(
 def lookup_pointers(
     join: ResolvedEqui, table: ResolvedTable, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> Ints:
-    """Return the right row whose key each row of the spine has.
+    """Return the right row whose key each row of the spine has, for an equality join without a further condition.
 
-    Parameters
-    ----------
-    join, left, right
-        An equality join without a further condition, and its sides.
-    table
-        What to do with several rows of a key.
-    spine, context
-        As for `asof_pointers`.
-
-    Raises
-    ------
-    DataError
-        If several right rows have the key of a row of the spine, and that is an error.
-
-    Notes
-    -----
-    Holds 16 bytes for each distinct key of the spine. The right side goes by once, and is never held.
+    Takes 16 bytes for each distinct key of the spine. The right side is read once, and not buffered.
     """
     coded = spine.keys(join, left)
     count = max(coded.keys.count, 1)
@@ -134,20 +105,7 @@ def equal_pointers(
     *,
     run: Runner,
 ) -> Ints:
-    """Return the right row that matches each row of the spine, in an equality join that has a further condition.
-
-    Parameters
-    ----------
-    join, table, left, right, context
-        As for `lookup_pointers`.
-    run
-        Runs the join.
-
-    Raises
-    ------
-    DataError
-        As `lookup_pointers` does.
-    """
+    """Return the right row that matches each row of the spine, in an equality join that has a further condition."""
     pairs = replace(join, how="inner").row_pairs()
     rows = pa.Table.from_batches(list(run(pairs, left, right, context)), pairs.output_schema)
     ours, theirs = rows.column(0).to_numpy(), rows.column(1).to_numpy()

@@ -27,18 +27,7 @@ from juncture.spec.resolved import Resolved
 def report_of(
     table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> TableReport:
-    """Count what becomes of the rows of the spine in a table.
-
-    Parameters
-    ----------
-    table, algorithm, spine, left, right, context
-        As for `juncture.local.many.answers.answer`.
-
-    Raises
-    ------
-    DataError, PlanError, StateError
-        As that does.
-    """
+    """Count what becomes of the rows of the spine in a table; arguments as for `juncture.local.many.answers.answer`."""
     count, check = REPORTS.get(type(table.join.spec)), table.check_available_at
     found = None
     if check is not None or count is None:

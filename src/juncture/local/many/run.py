@@ -24,24 +24,7 @@ from juncture.spec.many import ResolvedTable, named
 def join_tables(
     tables: Sequence[ResolvedTable], schema: pa.Schema, left: Source, rights: Sequence[Source], context: JoinContext
 ) -> pa.Table:
-    """Return the rows of a spine with the columns of its tables.
-
-    Parameters
-    ----------
-    tables
-        The tables, checked against the schemas of the sources.
-    schema, left
-        The spine.
-    rights
-        The rows of the tables.
-    context
-        What the joins may use.
-
-    Raises
-    ------
-    DataError, PlanError, StateError
-        As the single joins do, with the name of the table.
-    """
+    """Return the rows of a spine with the columns of its tables. Errors name the table."""
     spine, parts = Spine(left.num_rows, context), []
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
@@ -54,18 +37,7 @@ def join_tables(
 def reports(
     tables: Sequence[ResolvedTable], left: Source, rights: Sequence[Source], context: JoinContext
 ) -> Iterator[TableReport]:
-    """Yield what becomes of the rows of a spine in each of its tables.
-
-    Parameters
-    ----------
-    tables, left, rights, context
-        As for `join_tables`.
-
-    Raises
-    ------
-    DataError, PlanError, StateError
-        As `join_tables` does.
-    """
+    """Yield what becomes of the rows of a spine in each of its tables. Errors name the table."""
     spine = Spine(left.num_rows, context)
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):

@@ -22,30 +22,14 @@ from juncture.spec.resolved import Resolved
 
 @dataclass(frozen=True)
 class SpineOrder:
-    """The spine in the order of a list of keys and a column.
-
-    Attributes
-    ----------
-    coded
-        The keys.
-    slots
-        The rows that can match, sorted.
-    """
+    """The rows of the spine that can match, in the order of a list of keys and a column."""
 
     coded: CodedKeys
     slots: Slots
 
 
 class Spine:
-    """What several joins know of their left side. Not for several threads at once.
-
-    Parameters
-    ----------
-    rows
-        How many rows there are.
-    context
-        What the joins may use.
-    """
+    """What several joins know of their left side. Not for several threads at once."""
 
     def __init__(self, rows: int, context: JoinContext) -> None:
         self.rows = rows
@@ -54,15 +38,7 @@ class Spine:
         self._orders: dict[Any, SpineOrder] = {}
 
     def keys(self, join: Resolved, left: Source) -> CodedKeys:
-        """Return the keys of a join in codes.
-
-        Parameters
-        ----------
-        join
-            The join.
-        left
-            The spine, in the types that this join works in.
-        """
+        """Return the keys of a join in codes; `left` is the spine in the working types of the join."""
         name = _name_of_keys(join)
         if name not in self._keys:
             self._keys[name] = CodedKeys.of(join, left, self._context)
@@ -71,10 +47,7 @@ class Spine:
     def order(self, join: Any, left: Source) -> SpineOrder:
         """Return the spine in the order of a join's keys and its left ``on``.
 
-        Raises
-        ------
-        TooWideError
-            If a value has no code.
+        Raises `TooWideError` if a value has no code.
         """
         name = (_name_of_keys(join), join.left_on, join.domain)
         if name not in self._orders:
@@ -94,12 +67,9 @@ class Spine:
         return self._orders[name]
 
     def asof_left(self, join: Any, left: Source) -> Left:
-        """Return the spine as as-of joins see their left side, of those in which all right rows are known.
+        """Return the spine as the left side of as-of joins whose right rows are all known.
 
-        Raises
-        ------
-        TooWideError
-            If a value has no code.
+        Raises `TooWideError` if a value has no code.
         """
         order = self.order(join, left)
         return Left(

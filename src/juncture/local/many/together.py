@@ -25,15 +25,7 @@ from juncture.spec.schema import left_columns
 
 @dataclass(frozen=True)
 class JoinedTable:
-    """One table, and what it gives the spine.
-
-    Attributes
-    ----------
-    table, found
-        The table, and what it gives.
-    given
-        The table as it was given.
-    """
+    """One table, what it adds to the spine, and the table as the user passed it."""
 
     table: ResolvedTable
     found: Answer

@@ -27,21 +27,8 @@ def join_blockwise(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the numbered rows of a join, those of each block in the order of their numbers.
 
-    Parameters
-    ----------
-    numbered
-        The join.
-    left
-        Numbered left rows.
-    blocks
-        Numbered right rows, which are held, beside those of the left rows that may match them. Each right row is in
-        one block.
-    run
-        Joins one block.
-
-    Notes
-    -----
-    Holds a byte for each of all left rows where it matters which of them have a match.
+    A block has numbered right rows, which are buffered, and the left rows that may match them; each right row is in one
+    block. `run` joins one block. Takes a byte for each left row if it matters which of them have a match.
     """
     join = numbered.join
     how = join.how

@@ -41,16 +41,7 @@ def show_late(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, in the order of its pairs, in types without encodings.
 
-    Parameters
-    ----------
-    join
-        The join.
-    pairs
-        The pairs of rows, with the left rows without a match that the join keeps. All are found before any is shown.
-    left, right
-        The two sides.
-    context
-        What the join may use.
+    `pairs` include the left rows without a match that the join keeps. All are found before any is shown.
     """
     kept = SpilledSource(_BY_LEFT, context.spill, 0)
     for batch in _pair_batches(pairs):

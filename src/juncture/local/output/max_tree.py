@@ -16,15 +16,7 @@ _SLICE_LEAST = 1 << 16
 
 
 class MaxTree:
-    """The second values in the order of the first, with the greatest of each block of them, block of blocks and so on.
-
-    Parameters
-    ----------
-    leaves
-        The values.
-    threads
-        Who builds it.
-    """
+    """The second values in the order of the first, with the greatest of each block, block of blocks and so on."""
 
     def __init__(self, leaves: Ints, context: JoinContext) -> None:
         sizes, self.levels = levels_of(len(leaves))

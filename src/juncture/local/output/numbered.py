@@ -154,22 +154,10 @@ class NumberedJoin(Generic[Join]):
 
 
 class LateColumns(Generic[Join]):
-    """The left columns of a join, held to be added to rows that show their numbers.
+    """The left columns of a join, buffered to be added to rows that show their numbers.
 
-    This is late materialization (Abadi, Myers, DeWitt and Madden, "Materialization strategies in a column-oriented
-    DBMS", 2007).
-
-    Parameters
-    ----------
-    numbered
-        The join.
-    context
-        What the join may use.
-
-    Attributes
-    ----------
-    narrow
-        The same join without these columns in its output.
+    `narrow` is the same join without these columns in its output. This is late materialization (Abadi, Myers, DeWitt
+    and Madden, "Materialization strategies in a column-oriented DBMS", 2007).
     """
 
     def __init__(self, numbered: NumberedJoin[Join], context: JoinContext) -> None:

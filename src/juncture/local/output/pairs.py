@@ -22,28 +22,14 @@ PAIRS_MOST = 1 << 18
 
 @dataclass(frozen=True)
 class MatchSpans:
-    """The queries of the left rows of a batch.
-
-    Attributes
-    ----------
-    first, end
-        CountedSpans of right positions.
-    rows
-        The left row of each span, ascending, each row at least once; None if there is one span for each row.
-    thresholds
-        For each span, the least second value that matches; None if all of the span do.
-    check
-        Checks which pairs of a left row and a position match, if spans are only candidates; None if all match.
-    one_at_most
-        Whether each row has one span, of one position or none, and all positions match.
-    """
+    """The spans of right positions that the left rows of a batch match."""
 
     first: Codes
     end: Codes
-    rows: Codes | None = None
-    thresholds: Ints | None = None
-    check: Check | None = None
-    one_at_most: bool = False
+    rows: Codes | None = None  # the left row of each span, ascending, each row at least once; None for one span a row
+    thresholds: Ints | None = None  # for each span, the least second value that matches; None if all of the span do
+    check: Check | None = None  # checks pairs of left rows and positions if spans are candidates; None if all match
+    one_at_most: bool = False  # whether each row has one span, of one position or none, and all positions match
 
 
 class BuildSide(Protocol):
@@ -72,19 +58,11 @@ class BuildSide(Protocol):
 
 
 class Prober(Protocol):
-    """Finds what left rows match.
+    """Finds the matches of left rows."""
 
-    Attributes
-    ----------
-    columns, coded
-        The left columns that it looks at, and which of them may come dictionary-encoded.
-    by_row
-        Whether the matches of a left row come in the order of the right rows, not of their positions.
-    """
-
-    columns: tuple[str, ...]
-    coded: tuple[str, ...]
-    by_row: bool
+    columns: tuple[str, ...]  # the left columns that it reads
+    coded: tuple[str, ...]  # which of these may be dictionary-encoded
+    by_row: bool  # whether the matches of a left row come in the order of the right rows, not of their positions
 
     @property
     def right(self) -> BuildSide:
@@ -98,51 +76,25 @@ class Prober(Protocol):
 
 @dataclass(frozen=True)
 class CountedSpans:
-    """CountedSpans whose matches are counted, none of them with more than a task may make.
-
-    Attributes
-    ----------
-    batch, first_row
-        The left rows, and the number of the first.
-    match_spans
-        The spans, with ``rows``.
-    counts
-        How many positions of each match, by spans and thresholds.
-    """
+    """Spans with the number of their matches, none of them with more than a task may make."""
 
     batch: pa.RecordBatch
-    first_row: int
-    match_spans: MatchSpans
-    counts: Ints
+    first_row: int  # the number of the batch's first row
+    match_spans: MatchSpans  # the spans, with ``rows``
+    counts: Ints  # how many positions of each span match
 
 
 @dataclass(frozen=True)
 class Task:
-    """A range of spans, about as many pairs as are worth a thread's while.
-
-    Attributes
-    ----------
-    spans
-        The spans.
-    first, end
-        The range.
-    size
-        The most pairs that it makes.
-    continued
-        Whether the first span belongs to the same row as the last one of the task before.
-    continues
-        Whether the last span belongs to the same row as the first one of the next task.
-    last
-        Whether it is the last of its batch.
-    """
+    """A range of spans, about as many pairs as are worth a thread's while."""
 
     spans: CountedSpans
     first: int
     end: int
-    size: int
-    continued: bool
-    continues: bool
-    last: bool
+    size: int  # the most pairs that it makes
+    continued: bool  # whether the first span belongs to the same row as the last one of the task before
+    continues: bool  # whether the last span belongs to the same row as the first one of the next task
+    last: bool  # whether it is the last of its batch
 
     @property
     def first_row(self) -> int:
@@ -264,21 +216,10 @@ def pairs_of_one(match_spans: MatchSpans, *, keep: bool) -> tuple[Codes, Codes]:
 
 
 def with_unmatched(task: Task, lefts: Codes, rights: Codes, *, had: bool) -> tuple[Codes, Codes, bool]:
-    """Add the rows that are left without a match to the pairs of a task that passed a check.
+    """Add the left rows without a match to the pairs of a task that passed a check, with -1 as the right row.
 
-    Parameters
-    ----------
-    task, lefts, rights
-        The task, and its pairs.
-    had
-        Whether the task's first row had a match in the task before, where it comes from there.
-
-    Returns
-    -------
-    lefts, rights
-        The pairs with those of unmatched rows, whose right one is -1.
-    bool
-        Whether the last row has had a match so far.
+    `had` is whether the task's first row, if it continues from the task before, had a match there. The last result is
+    whether the last row has had a match so far.
     """
     if task.end == task.first:
         return lefts, rights, False

@@ -21,16 +21,8 @@ from juncture.runtime.take import is_awkward, joined, nulls, ordered
 class Payload:
     """Columns of a table, to take any rows from.
 
-    Parameters
-    ----------
-    columns
-        Those in memory, each in one piece where its type allows.
-    types
-        Their types.
-    shares
-        Whether rows that follow one another may be taken as a view, which keeps all of the column in memory.
-    source
-        Whose rows they are; None for rows in another order, which have no numbers.
+    Rows that follow one another may be taken as a view if the source `shares` its memory, which retains the whole
+    column.
     """
 
     def __init__(
@@ -73,15 +65,7 @@ class Payload:
 
 
 class Holder:
-    """Collects columns of a source as its parts are read, by several threads at once.
-
-    Parameters
-    ----------
-    source
-        Whose columns.
-    columns
-        Which.
-    """
+    """Collects columns of a source as its parts are read, by several threads at once."""
 
     def __init__(self, source: Source, columns: Sequence[str]) -> None:
         self._source = source
@@ -123,13 +107,7 @@ class Holder:
 
 
 class FixedColumn:
-    """A column of fixed width, collected by several threads at once.
-
-    Parameters
-    ----------
-    data_type, rows
-        Its type and length.
-    """
+    """A column of fixed width, collected by several threads at once."""
 
     def __init__(self, data_type: pa.DataType, rows: int) -> None:
         self._type = data_type

@@ -38,21 +38,10 @@ def output_row_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
 
 
 def pairs_of(pointers: Ints, *, keep_unmatched: bool) -> tuple[Ints | None, Mask | None]:
-    """Return the pairs of rows that pointers stand for.
+    """Return the pairs of rows that pointers stand for: the left rows, and which of the pointers are the right rows.
 
-    Parameters
-    ----------
-    pointers
-        Right row numbers for each left row, best first; -1 where there are no more.
-    keep_unmatched
-        Whether a left row without a match is paired with -1.
-
-    Returns
-    -------
-    left_rows
-        The left row of each pair; None if they are all left rows, once each.
-    here
-        Which of the pointers are the right rows; None if they are the first of each left row.
+    The left rows are None if they are all left rows, once each; the others are None if they are the first pointer of
+    each left row. With `keep_unmatched`, a left row without a match is paired with -1.
     """
     if keep_unmatched and pointers.shape[1] == 1:
         return None, None
@@ -83,16 +72,8 @@ def show_pointed(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join: left rows in their order, then right rows without a match where they are kept.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its two sides.
-    pointers
-        Right row numbers for each left row, best first; -1 where there are no more.
-    context
-        What the join may use.
-    codes
-        The codes of the right rows' ``on``, so that it need not be read again.
+    `pointers` are right row numbers for each left row, best first; -1 where there are no more. `codes` are those of the
+    right rows' ``on``, so that it need not be read again.
     """
     with context.progress.during("payload"):
         table = _with_matches(join, left, right, pointers, codes, context)

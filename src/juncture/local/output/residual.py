@@ -21,16 +21,9 @@ def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:
 
 
 def checking(predicate: Node, payload: Payload, rows_at: Callable[[Codes], Codes]) -> Callable[[pa.RecordBatch], Check]:
-    """Return what makes of a left batch a check of its pairs.
+    """Return what makes of a left batch a check of its pairs by a predicate.
 
-    Parameters
-    ----------
-    predicate
-        What has to be true of them.
-    payload
-        Holds the right columns that it reads.
-    rows_at
-        Returns the rows there that some positions stand for.
+    The payload has the right columns that the predicate reads, and `rows_at` returns its rows at some positions.
     """
     ours, theirs = list(columns_read(predicate, "left")), list(columns_read(predicate, "right"))
 

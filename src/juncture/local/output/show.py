@@ -61,18 +61,7 @@ def show(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the output of a join: left rows in their order, then right rows without a match where they are kept.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved.
-    left
-        The left side.
-    prober
-        Finds matches in the right side.
-    payload
-        The right columns that the output shows.
-    context
-        What the join may use.
+    The payload has the right columns that the output shows.
     """
     work = _Stream(join, left, prober, payload, context)
     yield from work.semi() if join.how in ("semi", "anti") else work.pairs()
@@ -275,12 +264,8 @@ class _Stream:
 def _with_whole_rows(made: Made, held: list[Codes]) -> Made:
     """Return a task's pairs less those of a row that goes on in the next, with all those of a row that ends here.
 
-    Parameters
-    ----------
-    made
-        The task and its pairs, those of each row in the order of the right rows.
-    held
-        The right rows of what the task before left out. Afterwards, of what this one leaves out.
+    Pairs of each row are in the order of the right rows. `held` are the right rows that the task before excluded, and
+    afterwards those that this one excludes.
     """
     task, lefts, rights = made
     if task.continued:

@@ -64,31 +64,19 @@ class HotBin:
 class Bins:
     """The assignment of rows to bins.
 
-    Attributes
-    ----------
-    left, right
-        Levels of left and right rows, ascending. A right level of None holds points, below all levels.
-    reach
-        Most bins that a row spans on its level, beyond the first.
-    unit
-        The level whose bins are numbered; higher levels group them.
-    left_copies, right_copies
-        Average number of bins of a row.
-    candidates
-        Average number of pairs compared for each left row.
-    is_spread
-        Whether both sides are shuffled even if small, since comparing their rows costs more than moving them. Spark
-        would otherwise use a task or two and broadcast the other side.
+    A right level of None has points, below all levels. With `is_spread`, both sides are shuffled even if small, since
+    comparing their rows costs more than moving them; Spark would otherwise use a task or two and broadcast the other
+    side.
     """
 
     left: tuple[int, ...]
     right: tuple[int, ...]
-    reach: int
-    unit: int = 0
+    reach: int  # most bins that a row spans on its level, beyond the first
+    unit: int = 0  # the level whose bins are numbered; higher levels group them
     hot: tuple[HotBin, ...] = ()
-    left_copies: float = 1.0
+    left_copies: float = 1.0  # average number of bins of a left row
     right_copies: float = 1.0
-    candidates: float = 0.0
+    candidates: float = 0.0  # average number of pairs compared for each left row
     is_spread: bool = False
 
     @property

@@ -116,52 +116,30 @@ class RangeColumns:
 
     Their ends are ``lfirst``, ``llast``, ``rfirst`` and ``rlast``: null for rows that can match nothing, and never
     reversed.
-
-    Attributes
-    ----------
-    is_real
-        Whether values have fractions, rather than being 64-bit integers.
-    are_points
-        Whether each right row is a point.
-    width
-        The length of all left spans, if constant.
-    step_ns
-        Nanoseconds of a step, for times as 64-bit integers; otherwise 0.
     """
 
-    is_real: bool = False
-    are_points: bool = False
-    width: float | None = None
-    step_ns: int = 0
+    is_real: bool = False  # whether values have fractions, rather than being 64-bit integers
+    are_points: bool = False  # whether each right row is a point
+    width: float | None = None  # the length of all left spans, if constant
+    step_ns: int = 0  # nanoseconds of a step, for times as 64-bit integers; otherwise 0
 
 
 @dataclass(frozen=True)
 class Pairs:
     """A join that Spark can run: rows of both sides, keys, condition and result.
 
-    Attributes
-    ----------
-    match
-        The condition besides equal keys.
-    output, names
-        The columns of the result (by name if they are columns of the rows), and their names.
-    decisive
-        For each side, the columns that decide whether a row matches: rows that agree in them match alike.
-    spans
-        The spans of rows, if they limit matches.
-    derived
-        Keys that are expressions rather than columns of the rows.
+    Rows that agree in the `decisive` columns of their side match alike.
     """
 
     left: DataFrame
     right: DataFrame
     keys: tuple[tuple[str, str], ...]
-    match: Column | None
-    output: tuple[str | Column, ...]
-    names: tuple[str, ...]
+    match: Column | None  # the condition besides equal keys
+    output: tuple[str | Column, ...]  # the columns of the result, by name if they are columns of the rows
+    names: tuple[str, ...]  # the names of the columns of the result
     decisive: tuple[tuple[str, ...], tuple[str, ...]]
     hashable: tuple[tuple[str, ...], tuple[str, ...]]
-    spans: RangeColumns | None = None
+    spans: RangeColumns | None = None  # the spans of rows, if they limit matches
     nulls_equal: bool = False
     derived: Mapping[str, Column] = field(default_factory=dict)
 

@@ -43,27 +43,16 @@ _ROUNDING = 2.0**-50
 class Placement:
     """Places the rows of one side.
 
-    Attributes
-    ----------
-    by, equalities
-        Key columns, and expressions that are equal in every match.
-    coding
-        Of keys, equal expressions, and the values of both sides.
-    interval
-        Contains a value that both rows of a match share; None if the condition limits no values.
-    decisive
-        The columns that decide matches: rows that agree in them match alike.
-    own
-        The interval that the row itself is, or None.
+    Rows that agree in the `decisive` columns match alike.
     """
 
     side: Side
     by: tuple[str, ...]
-    coding: Coding
-    interval: MatchInterval | None
+    coding: Coding  # of keys, equal expressions, and the values of both sides
+    interval: MatchInterval | None  # has a value that both rows of a match share
     decisive: tuple[str, ...]
-    equalities: tuple[EqualValues, ...] = ()
-    own: OwnInterval | None = None
+    equalities: tuple[EqualValues, ...] = ()  # expressions that are equal in every match
+    own: OwnInterval | None = None  # the interval that the row itself is, or None
 
     @classmethod
     def of(cls, join: ResolvedInequality, side: Side) -> Placement | None:

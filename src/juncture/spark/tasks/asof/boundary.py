@@ -77,29 +77,15 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Carryover:
-    """Finds boundary rows, and the partitions that need them.
-
-    Attributes
-    ----------
-    by, on, ties
-        Right columns: key, order, and tie-breaking columns, the most significant first.
-    domain
-        The domain of the order.
-    count
-        Most rows that a left row needs from beyond its partition.
-    directions
-        Backward if left rows match in earlier partitions, forward if in later ones.
-    least_wins
-        Whether the least row wins a tie, rather than the greatest.
-    """
+    """Finds boundary rows, and the partitions that need them."""
 
     by: tuple[str, ...]
     on: str
     domain: Domain
-    ties: tuple[str, ...]
-    count: int
-    directions: tuple[Direction, ...]
-    least_wins: bool = False
+    ties: tuple[str, ...]  # tie-breaking right columns, the most significant first
+    count: int  # most rows that a left row needs from beyond its partition
+    directions: tuple[Direction, ...]  # backward if left rows match in earlier partitions, forward if in later ones
+    least_wins: bool = False  # whether the least row wins a tie, rather than the greatest
     nulls_equal: bool = False
 
     def boundary(self, part: BoundaryRows) -> BoundaryRows:
