@@ -16,7 +16,7 @@ from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide
-from juncture.spark.query import partition_count
+from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.session.session import resources
 from juncture.spark.tasks.placement import Coding
@@ -215,7 +215,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
         join = jn.Asof(on="ts", how=how).resolve(sides[0].schema, sides[1].schema)
         schema = result_schema(join, *sides)
         stages = asof_stages(join, Coding.of(join), cuts, task_output(schema), resources(spark))
-        frame = stages.frame(*sides, schema)
+        frame = BuiltJoin.of(stages.tasks(*sides), schema).frame
         assert difference(frame.toArrow(), reference.asof_join(join, left, right), ordered=False) is None
 
 

@@ -69,6 +69,7 @@ class Plan(Decision):
     _count_matches: Callable[[Report | None], MatchReport] | None = field(default=None, repr=False)
     _row_report: Callable[[Report | None], pa.Table] | None = field(default=None, repr=False)
     _explain_row: Callable[[int], RowExplanation] | None = field(default=None, repr=False)
+    _replay: Callable[[int], pa.Table] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         return in_short(self)

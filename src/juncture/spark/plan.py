@@ -27,6 +27,7 @@ from juncture.spark.input.files import FileSide, as_frames
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
 from juncture.spark.planning import Planning, PlanRequest
+from juncture.spark.query import BuiltJoin
 from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
@@ -101,8 +102,17 @@ def plan(
         details=built.details,
         _run=query.execute,
         _measure=query.measure,
+        _replay=partial(_replayed, join, built) if built.tasks else None,
         _count_matches=partial(_match_report, join, sides[0], sides[1]) if type(spec) in REPORTS else None,
     )
+
+
+@spark_errors()
+def _replayed(join: Resolved, built: BuiltJoin, partition: int) -> pa.Table:
+    """Return the rows of one partition of a result, computed in this process."""
+    schema = join.output_schema
+    tables = [table.rename_columns(schema.names) for table in built.replayed(partition)]
+    return pa.concat_tables(tables, promote_options="permissive") if tables else schema.empty_table()
 
 
 @spark_errors()

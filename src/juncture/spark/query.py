@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from juncture.planner.statistics import Resources, Stats
+from juncture.spark.exchange.exchange import LastTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _PARTITIONS_PER_CORE = 2
 
@@ -18,11 +24,36 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True)
 class BuiltJoin:
-    """A result, the jobs that ran while it was built, and what `explain` adds (pairs of heading and text)."""
+    """A result, the jobs that ran while it was built, and what `explain` adds (pairs of heading and text).
+
+    `tasks` return its rows, in the order of its partitions; empty if Spark's SQL does.
+    """
 
     frame: DataFrame
     jobs: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
+    tasks: tuple[LastTasks, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        tasks: Sequence[LastTasks],
+        schema: StructType,
+        *,
+        jobs: Sequence[str] = (),
+        details: tuple[tuple[str, str], ...] = (),
+    ) -> BuiltJoin:
+        """Return the result of tasks."""
+        frame = reduce(lambda one, other: one.union(other), (each.rows(schema) for each in tasks))
+        return cls(frame, tuple(jobs), details, tuple(tasks))
+
+    def replayed(self, partition: int) -> Iterator[pa.Table]:
+        """Run the task of one partition of the result in this process, and yield its rows."""
+        for each in self.tasks:
+            if each.partitions is None or partition < each.partitions:
+                yield from each.replayed(partition)
+                return
+            partition -= each.partitions
 
 
 def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int) -> int:

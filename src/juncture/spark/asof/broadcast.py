@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.exchange import finish, packets, placeholders, shuffled
+from juncture.spark.exchange.exchange import LastTasks, packets, placeholders, shuffled
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import SparkSide
@@ -24,14 +24,13 @@ from juncture.spark.tasks.output import TaskOutput
 from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 
 def join_candidates(
     join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
-) -> tuple[DataFrame, list[str]]:
-    """Return the result of a join with a broadcast left side, and the jobs that ran.
+) -> tuple[LastTasks, list[str]]:
+    """Return the tasks of a join with a broadcast left side, and the jobs that ran.
 
     Raises `PlanError` if the left side is too large.
     """
@@ -41,7 +40,7 @@ def join_candidates(
     cores = resources.cores
     # A partition without candidates must still return its left rows.
     sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
-    return finish(shuffled(sent, cores), choose(feed.schema), schema), jobs
+    return LastTasks(shuffled(sent, cores), choose(feed.schema), cores), jobs
 
 
 def probe_stages(

@@ -67,12 +67,12 @@ class AsofPlanning(Planning):
     def _broadcast(self, _: Algorithm) -> BuiltJoin:
         join = self._join
         seen = join.for_tasks().over(join.left_schema, needed_right(join))
-        frame, jobs = join_broadcast(seen, "right", self._left, self._right, self._schema, self._resources)
-        return BuiltJoin(frame, tuple(jobs))
+        tasks, jobs = join_broadcast(seen, "right", self._left, self._right, self._schema, self._resources)
+        return BuiltJoin.of([tasks], self._schema, jobs=jobs)
 
     def _broadcast_left(self, _: Algorithm) -> BuiltJoin:
-        frame, jobs = join_candidates(self._join, self._left, self._right, self._schema, self._resources)
-        return BuiltJoin(frame, tuple(jobs))
+        tasks, jobs = join_candidates(self._join, self._left, self._right, self._schema, self._resources)
+        return BuiltJoin.of([tasks], self._schema, jobs=jobs)
 
     def _shuffled(self, algorithm: Algorithm) -> BuiltJoin:
         count = self._partitions()
@@ -82,8 +82,8 @@ class AsofPlanning(Planning):
             cuts = balanced_cuts(self._sample, count, split_keys=algorithm.splits_keys)
         output = task_output(self._schema)
         stages = asof_stages(self._join, Coding.of(self._join), cuts, output, self._resources)
-        frame = stages.frame(self._left, self._right, self._schema)
-        return BuiltJoin(frame, details=(("partitions", cuts.described),))
+        tasks = stages.tasks(self._left, self._right)
+        return BuiltJoin.of(tasks, self._schema, details=(("partitions", cuts.described),))
 
     def _in_one_window(self, _: Algorithm) -> BuiltJoin:
         return BuiltJoin(join_window(*as_frames(self._join, self._left, self._right)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.exchange import finish
+from juncture.spark.exchange.exchange import LastTasks
 from juncture.spark.input.broadcast import broadcast_side
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.result import task_output
@@ -18,14 +18,13 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 
 def join_broadcast(
     join: Resolved, sent: Side, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
-) -> tuple[DataFrame, list[str]]:
-    """Return the result of a join with one side broadcast, and the jobs that ran.
+) -> tuple[LastTasks, list[str]]:
+    """Return the tasks of a join with one side broadcast, and the jobs that ran.
 
     The join's right schema has only the columns that tasks need. Raises `PlanError` if the side is too large.
     """
@@ -39,4 +38,4 @@ def join_broadcast(
         frame, feed = left.rows(left.schema.names, join.left_by)
         make = JoinBroadcastRight
     stage = make(feed, join, table, memory_bytes=resources.memory_bytes, output=task_output(schema))
-    return finish(frame, stage, schema), jobs
+    return LastTasks(frame, stage), jobs

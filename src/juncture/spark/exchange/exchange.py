@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from juncture.runtime.context import join_context
 from juncture.spark.schema import nullable, spark_schema
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content
 from juncture.spark.tasks.stage import OutputStage, PacketStage
@@ -37,6 +41,39 @@ def placeholders(session: SparkSession, partitions: int) -> DataFrame:
         "rows": F.lit(None).cast("binary"),
     }
     return session.range(0, partitions, 1, 1).select(*(column.alias(name) for name, column in columns.items()))
+
+
+@dataclass(frozen=True)
+class LastTasks:
+    """The tasks that return rows of a result: the rows that they receive, and the stage that runs in each.
+
+    `partitions` is the number of tasks; None if Spark decides.
+    """
+
+    frame: DataFrame
+    stage: OutputStage
+    partitions: int | None = None
+
+    def rows(self, schema: StructType) -> DataFrame:
+        """Return the rows of all tasks."""
+        return finish(self.frame, self.stage, schema)
+
+    def replayed(self, partition: int) -> Iterator[pa.Table]:
+        """Run one task in this process, and yield its rows; its errors are raised."""
+        # A filter would not do: Spark evaluates it before it divides the rows of a local table.
+        received = collected(self.frame.mapInArrow(partial(_of_partition, partition), self.frame.schema))
+        with join_context(threads=1, memory_bytes=self.stage.memory_bytes) as context:
+            for batch in self.stage.output.batches(self.stage.tables(received.to_batches(), context)):
+                yield pa.Table.from_batches([batch]).drop_columns(["error"])
+
+
+def _of_partition(partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of one task, and none of others."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    if task is not None and task.partitionId() == partition:
+        yield from batches
 
 
 def finish(frame: DataFrame, stage: OutputStage, schema: StructType) -> DataFrame:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from juncture.spark.exchange.exchange import finish, packets, shuffled
+from juncture.spark.exchange.exchange import LastTasks, packets, shuffled
 from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import SparkSide
 from juncture.spark.tasks.feed import Feed
@@ -16,10 +15,6 @@ from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.resolved import Resolved
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,17 +47,17 @@ class ShuffledJoin:
         place, budget = self.placements[1], self.memory_bytes
         return self.scatter_right(feed, "right", self.join.right_by, place, self.cuts, keeps, memory_bytes=budget)
 
-    def frame(self, left: SparkSide, right: SparkSide, schema: StructType) -> DataFrame:
-        """Return the result, given both inputs and its schema."""
+    def tasks(self, left: SparkSide, right: SparkSide) -> list[LastTasks]:
+        """Return the tasks of the result, given both inputs."""
         left_frame, left_feed = left.rows(left.schema.names, self.join.left_by)
         right_frame, right_feed = right.rows(needed_right(self.join).names, self.join.right_by)
         sent = packets(left_frame, self.left(left_feed)).union(packets(right_frame, self.right(right_feed)))
-        arrived = shuffled(sent, self.cuts.partitions)
-        results = [finish(arrived, self.joined, schema)] if self.joined is not None else []
+        count = self.cuts.partitions
+        arrived = shuffled(sent, count)
+        tasks = [] if self.joined is None else [LastTasks(arrived, self.joined, count)]
         if self.marked is not None and self.resolved is not None:
-            marked = shuffled(packets(arrived, self.marked), self.cuts.partitions)
-            results.append(finish(marked, self.resolved, schema))
-        return results[0] if len(results) == 1 else results[0].union(results[1])
+            tasks.append(LastTasks(shuffled(packets(arrived, self.marked), count), self.resolved, count))
+        return tasks
 
 
 def needed_right(join: Resolved) -> pa.Schema:

@@ -151,15 +151,15 @@ class InequalityPlanning(Planning):
         schema = result_schema(self._join, self._left, self._right)
         seen = replace(self._join, right_schema=needed_right(self._join))
         sent = held_side(self._input(), algorithm)
-        frame, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
-        return BuiltJoin(frame, tuple(jobs))
+        tasks, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
+        return BuiltJoin.of([tasks], schema, jobs=jobs)
 
     def _shuffled(self, _: Algorithm) -> BuiltJoin:
         assert self._placements is not None
         assert self._cuts is not None
         schema = result_schema(self._join, self._left, self._right)
         stages = inequality_stages(self._join, self._placements, self._cuts, task_output(schema), self._resources)
-        return BuiltJoin(stages.frame(self._left, self._right, schema), details=self._cut_details)
+        return BuiltJoin.of(stages.tasks(self._left, self._right), schema, details=self._cut_details)
 
     def _in_bins(self, _: Algorithm) -> BuiltJoin:
         assert self._pairs is not None
