@@ -74,12 +74,12 @@ class ComputedSource(Source):
                 for field, array in zip(data_type, (self._array(batch, part) for part in value.parts), strict=True)
             ]
             return pa.StructArray.from_arrays(arrays, [field.name for field in data_type])
-        array = plain(self._array(batch, value.of))
+        array = plain(self._array(batch, value.of[0]))
         try:
             return _dates(array) if pa.types.is_date64(array.type) else array.cast(data_type)
         except pa.ArrowInvalid as error:
             raise DataError(
-                f"The {self._side} column {value.of.name!r} ({array.type}) has a value that does not fit in "
+                f"The {self._side} column {value.of[0].name!r} ({array.type}) has a value that does not fit in "
                 f"{data_type}, to which the columns of both tables are converted: {error}. Cast both columns to a "
                 "type that has all values.",
                 name="JN-VALUE-RANGE",

@@ -72,7 +72,7 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief:
     if brief and isinstance(source, TableSource) and source.num_rows < _FEW_ROWS and source.table.nbytes < _FEW_BYTES:
         return Looked(combined(given, SideStats(rows=source.num_rows, key_range=_key_range(join, side, source))))
     join = working_join(join)
-    source = working_source(source, join.left_schema if side == "left" else join.right_schema)
+    source = working_source(source, join.schema(side))
     found = _Look(join, side, source)
     found.declared(brief=brief)
     most = SAMPLE_ROWS

@@ -296,11 +296,6 @@ class Asof(OrderedSpec):
         """Return the columns of ``order_by`` as a tuple."""
         return (self.order_by,) if isinstance(self.order_by, str) else tuple(self.order_by)
 
-    @property
-    def condition_text(self) -> str | None:
-        """The condition that the caller wrote in SQL."""
-        return self.where
-
     def ordered_keys(self) -> tuple[list[Key | None], list[Key | None]]:
         """Return the left and the right columns and expressions whose values are compared by their order."""
         left, right = super().ordered_keys()

@@ -40,6 +40,7 @@ class Spec(ABC):
 
     how: How | None
     suffix: str
+    names: tuple[str, str] = ("l", "r")
     agg: Agg | None = None
     windows: Windows | None = None
 
@@ -52,16 +53,6 @@ class Spec(ABC):
     def needs_all_matches(self) -> bool:
         """Whether a row of the output depends on several matches of its left row, or on there being none."""
         return self.ranks_matches or self.how not in (None, "inner", "right") or self.agg is not None
-
-    @property
-    def condition_text(self) -> str | None:
-        """The condition that the caller wrote in SQL."""
-        return None
-
-    @property
-    def table_names(self) -> tuple[str, str]:
-        """The names of both tables in conditions."""
-        return "l", "r"
 
     def order_columns(self) -> tuple[str, ...]:
         """Return the right columns that the caller named to break ties."""

@@ -6,7 +6,6 @@ conversion is shown as its source column, or fills it from right rows.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
@@ -24,25 +23,29 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Compared(ABC):
-    """A value per row of a table. ``name`` is that of its column in the schema of the resolved join."""
+class Compared:
+    """A value per row of a table. ``name`` is that of its column in the schema of the resolved join.
+
+    ``of`` has the values from which it is computed, except the columns in an expression.
+    """
 
     name: str
+    of: tuple[Compared, ...] = ()
 
     @property
-    @abstractmethod
     def label(self) -> str:
         """The name in messages."""
+        return self.of[0].label if self.of else self.name
 
     @property
-    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The table's own columns from which the value is computed."""
+        return tuple(name for value in self.of for name in value.columns) if self.of else (self.name,)
 
     @property
     def own(self) -> str | None:
         """The table's own column with the same value, possibly in another type; None for expressions and tuples."""
-        return None
+        return self.of[0].own if self.of else self.name
 
     @property
     def parts(self) -> tuple[Compared, ...]:
@@ -52,41 +55,46 @@ class Compared(ABC):
     @property
     def equal_names(self) -> tuple[str, ...]:
         """The names of all values that are equal in two rows if this one is."""
-        return (self.name,)
+        return (self.name, *(name for value in self.of for name in value.equal_names))
 
 
-@dataclass(frozen=True)
 class Column(Compared):
     """A table's own column."""
 
+
+class Conversion(Compared):
+    """A value in a type that represents all of its values."""
+
+
+class TupleOf(Compared):
+    """A struct of several values."""
+
     @property
     def label(self) -> str:
         """The name in messages."""
-        return self.name
+        return f"({', '.join(value.label for value in self.of)})"
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The table's own columns from which the value is computed."""
-        return (self.name,)
+    def own(self) -> None:
+        """None, since no column has this value."""
 
     @property
-    def own(self) -> str | None:
-        """The column itself."""
-        return self.name
+    def parts(self) -> tuple[Compared, ...]:
+        """The values that are compared one after the other, the most significant first."""
+        return self.of
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Expression(Compared):
-    """An expression over a table's own columns; ``of`` is the value that it converts, if any."""
+    """An expression over a table's own columns. It may convert the value ``of``, if not exactly."""
 
     text: str
     node: Node = field(compare=False, repr=False)
-    of: Compared | None = None
 
     @property
     def label(self) -> str:
         """The name in messages."""
-        return self.text if self.of is None else self.of.label
+        return self.of[0].label if self.of else self.text
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -98,61 +106,12 @@ class Expression(Compared):
     @property
     def own(self) -> str | None:
         """The column that the expression converts."""
-        return None if self.of is None else self.of.own
-
-
-@dataclass(frozen=True)
-class Conversion(Compared):
-    """A value in a type that represents all of its values."""
-
-    of: Compared
-
-    @property
-    def label(self) -> str:
-        """The name in messages."""
-        return self.of.label
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The table's own columns from which the value is computed."""
-        return self.of.columns
-
-    @property
-    def own(self) -> str | None:
-        """The column that is converted."""
-        return self.of.own
+        return self.of[0].own if self.of else None
 
     @property
     def equal_names(self) -> tuple[str, ...]:
-        """The names of all values that are equal in two rows if this one is."""
-        return (self.name, *self.of.equal_names)
-
-
-@dataclass(frozen=True)
-class TupleOf(Compared):
-    """A struct of several values."""
-
-    values: tuple[Compared, ...]
-
-    @property
-    def label(self) -> str:
-        """The name in messages."""
-        return f"({', '.join(value.label for value in self.values)})"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The table's own columns from which the value is computed."""
-        return tuple(name for value in self.values for name in value.columns)
-
-    @property
-    def parts(self) -> tuple[Compared, ...]:
-        """The values that are compared one after the other, the most significant first."""
-        return self.values
-
-    @property
-    def equal_names(self) -> tuple[str, ...]:
-        """The names of all values that are equal in two rows if this one is."""
-        return (self.name, *(name for value in self.values for name in value.equal_names))
+        """The name, since an expression may have one value for several values of its columns."""
+        return (self.name,)
 
 
 def value_named(computed: Iterable[Compared], name: str) -> Compared:
@@ -301,8 +260,8 @@ class ComparedColumns:
         from juncture.predicate.language.types import arrow_type
 
         node = parsed(text, self.own(side), side)
-        source = None if of is None else self.value(side, of)
-        return self._add(side, text, arrow_type(node.type), lambda name: Expression(name, text, node, source))
+        source = () if of is None else (self.value(side, of),)
+        return self._add(side, text, arrow_type(node.type), lambda name: Expression(name, source, text=text, node=node))
 
     def sql(self, name: str, side: Side) -> str:
         """Return a value as a part of an expression."""
@@ -311,7 +270,7 @@ class ComparedColumns:
 
     def converted(self, name: str, data_type: pa.DataType, side: Side) -> str:
         """Append a value converted to a type that represents all of its values, and return its name."""
-        source = self.value(side, name)
+        source = (self.value(side, name),)
         return self._add(side, f"{name} as {data_type}", data_type, lambda free: Conversion(free, source))
 
     def tuple_of(self, names: Sequence[str], side: Side) -> str:

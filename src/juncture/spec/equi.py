@@ -133,11 +133,6 @@ class Equi(Spec):
         """The kind of join that engines run: a predicate join if matches are aggregated."""
         return type(self) if self.agg is None else Where
 
-    @property
-    def condition_text(self) -> str | None:
-        """The condition that the caller wrote in SQL."""
-        return self.where
-
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)

@@ -41,7 +41,7 @@ def type_of_value(join: Resolved, side: Side, value: Value) -> pa.DataType:
     """Return the type of a value of a side."""
     if not isinstance(value, str):
         return arrow_type(value.type)
-    return (join.left_schema if side == "left" else join.right_schema).field(value).type
+    return join.schema(side).field(value).type
 
 
 def parts_of(shape: Shape) -> Iterator[IntervalPart]:

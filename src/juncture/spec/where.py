@@ -137,16 +137,6 @@ class Where(AggregatingSpec):
             )
         freeze_names(self, "names")
 
-    @property
-    def condition_text(self) -> str | None:
-        """The condition that the caller wrote in SQL."""
-        return self.predicate
-
-    @property
-    def table_names(self) -> tuple[str, str]:
-        """The names of both tables in conditions."""
-        return self.names
-
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedWhere:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`.
 

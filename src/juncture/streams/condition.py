@@ -446,7 +446,7 @@ def _text_and_node(join: Resolved, side: Side, value: Value) -> tuple[str, Node 
 def _compared(join: Resolved, side: Side, own: Value, bounded: BoundedValue, values: pa.Array) -> pa.Array:
     """Return values of a side in the type of the comparison; raises `pyarrow.ArrowInvalid` if they do not fit."""
     if isinstance(own, str):
-        return values.cast((join.left_schema if side == "left" else join.right_schema).field(own).type)
+        return values.cast(join.schema(side).field(own).type)
     return values if bounded.type is None else values.cast(bounded.type, safe=False)
 
 
@@ -457,6 +457,6 @@ def bare_text(node: Node) -> str:
 
 def column_of(join: Resolved, side: Side, name: str) -> Column | None:
     """Return a column as a node of a predicate; None if predicates do not support its type."""
-    field = (join.left_schema if side == "left" else join.right_schema).field(name)
+    field = join.schema(side).field(name)
     data_type = from_arrow(field.type)
     return None if data_type is None else Column(data_type, side, name, field.nullable)

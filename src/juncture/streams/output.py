@@ -28,7 +28,7 @@ def streaming_join(join: Resolved) -> Resolved:
 
 def held_schema(join: Resolved, side: Side) -> pa.Schema:
     """Return the stored columns of a side: at least one, to keep the number of rows."""
-    schema = join.left_schema if side == "left" else join.right_schema
+    schema = join.schema(side)
     needed = {*join.needed(side), *(join.tie_columns if join.spec.ranks_matches and side == "right" else ())}
     return pa.schema([field for field in schema if field.name in needed] or list(schema)[:1])
 

@@ -53,7 +53,7 @@ class StreamPlan:
         self.join = streaming_join(resolved)
         self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
         self.output = Output(self.join, self.schema)
-        names = setup.spec.table_names
+        names = setup.spec.names
         schemas = {"left": self.join.left_schema, "right": self.join.right_schema}
         self.orders: dict[Side, list[SideOrder]] = {
             side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES

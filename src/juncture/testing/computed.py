@@ -26,7 +26,7 @@ def _with_computed(join: Resolved, table: pa.Table, side: Side) -> pa.Table:
         if isinstance(value, Expression):
             column = pa.chunked_array([evaluate(value.node, **{side: table})], field.type)
         elif isinstance(value, Conversion):
-            column = pa.chunked_array([_values(table, value.of.name, field.type)])
+            column = pa.chunked_array([_values(table, value.of[0].name, field.type)])
         else:
             parts = zip(value.parts, field.type, strict=True)
             arrays = [_values(table, part.name, each.type) for part, each in parts]

@@ -192,7 +192,7 @@ def number_column(rows: npt.NDArray[np.integer]) -> pa.Array:
 
 def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
     """Return the needed columns of a side with plain types, and the row number."""
-    schema = join.left_schema if side == "left" else join.right_schema
+    schema = join.schema(side)
     needed = join.needed(side)
     fields = [(field.name, _plain_type(field.type)) for field in schema if field.name in needed]
     return pa.schema([*fields, (number, pa.int64())])

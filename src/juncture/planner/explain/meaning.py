@@ -153,8 +153,8 @@ def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
 
 
 def _where(join: ResolvedWhere) -> str:
-    keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
-    if join.spec.condition_text is None:
+    keys, spec = _of_equal_keys(join, nulls_equal=join.nulls_equal), join.spec
+    if isinstance(spec, Equi) and spec.where is None:
         return f"{_right_rows(join)}{keys}".replace(", of equal", " of equal", 1)
     return f"{_right_rows(join)} for which {describe(join.predicate)}{keys}"
 

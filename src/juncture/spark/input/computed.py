@@ -35,7 +35,7 @@ def _with_computed(side: SparkSide, join: Resolved, name: Side) -> SparkSide:
         if isinstance(value, Expression):
             column = expression(parsed(value.text, given.schema, name), {name: safe})
         elif isinstance(value, Conversion):
-            column = columns[value.of.name]
+            column = columns[value.of[0].name]
         else:
             column = F.struct(*(columns[part.name] for part in value.parts))
         columns[value.name] = column.cast(wanted.dataType)

@@ -34,6 +34,7 @@ from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_computed
+from juncture.spec.schema import SIDES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -116,11 +117,9 @@ def _side(table: Any, name: Any, session: SparkSession, resources: Resources) ->
 
 def _check_nulls(table: ResolvedTable) -> None:
     """Raise `SchemaError` for compared columns of the null type."""
-    join = table.join
-    for side, names in (("left", join.compared("left")), ("right", join.compared("right"))):
-        given = join.left_schema if side == "left" else join.right_schema
-        for name in names:
-            if is_null_type(given.field(name).type):
+    for side in SIDES:
+        for name in table.join.compared(side):
+            if is_null_type(table.join.schema(side).field(name).type):
                 raise SchemaError(
                     f"The {side} column {name!r} is of type void. Cast it to the type of the column that it is "
                     "compared with.",

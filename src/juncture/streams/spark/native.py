@@ -113,7 +113,7 @@ class _Bounded:
     def __init__(self, join: ResolvedWhere | ResolvedRange, given: Mapping[Side, Sequence[Order]]) -> None:
         self.join = join
         self.is_keyed = bool(join.left_by or (join.shape and join.shape.keys))
-        names = join.spec.table_names
+        names = join.spec.names
         schemas = {"left": join.left_schema, "right": join.right_schema}
         orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in _SIDES}
         read = {column for several in orders.values() for order in several for column in columns(order.node)}
