@@ -28,14 +28,12 @@ from juncture.files.formats import FORMATS, Format, format_of
 from juncture.files.found import paths_of
 from juncture.files.output import check_target, replacing
 from juncture.spec.arguments import check_choice
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES
 
 if TYPE_CHECKING:
     from juncture.planner.plan import Plan
     from juncture.planner.report import MatchReport
     from juncture.spec.kinds import Spec
-
-_SIDES: tuple[Side, Side] = ("left", "right")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +57,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
     # Find missing inputs of both sides before one is read.
     inputs = [
         file
-        for path, side in zip(paths, _SIDES, strict=True)
+        for path, side in zip(paths, SIDES, strict=True)
         if is_here(path)
         for file in paths_of(path, f"{side} input")
     ]
@@ -73,7 +71,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         ordered = order_columns(spec)
         left, right = (
             as_parquet(path, side=side, reading=request.reading.finding(ordered[side]), folder=folder)
-            for side, path in zip(_SIDES, paths, strict=True)
+            for side, path in zip(SIDES, paths, strict=True)
         )
         session = stack.enter_context(_session(request.engine, is_analyzed))
         with step("Planning"):

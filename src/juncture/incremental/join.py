@@ -22,7 +22,7 @@ from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
-from juncture.incremental.operator import SIDES, Deltas, identity_of, kept_join
+from juncture.incremental.operator import Deltas, identity_of, kept_join
 from juncture.incremental.population import Weighted, gathered, in_parts
 from juncture.incremental.run import RunConcatenator
 from juncture.incremental.state import StoredState
@@ -34,7 +34,7 @@ from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved, refuse_computed
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.streams.output import Output, streaming_join, to_streaming
 
 

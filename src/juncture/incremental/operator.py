@@ -24,11 +24,9 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.ordered.arithmetic import TooWideError
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.streams.condition import Rows, condition_of
 from juncture.streams.output import Output, held_schema
-
-SIDES: tuple[Side, Side] = ("left", "right")
 
 Lines = npt.NDArray[np.int64]
 

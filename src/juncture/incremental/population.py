@@ -19,13 +19,13 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
 from juncture.incremental.arrangement import Delta
-from juncture.incremental.operator import SIDES, KeptJoin
+from juncture.incremental.operator import KeptJoin
 from juncture.incremental.store.pages import sorted_pieces
 from juncture.incremental.store.saved import Writer, weighted_schema
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash import order_by_code
 from juncture.runtime.progress import Report
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 Weighted = tuple[pa.RecordBatch, Ints]
 """Rows with weights."""

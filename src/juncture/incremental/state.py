@@ -17,7 +17,7 @@ import pyarrow as pa
 from juncture.errors import StateError
 from juncture.incremental.answer import Changes
 from juncture.incremental.arrangement import Delta, Journal, Place
-from juncture.incremental.operator import SIDES, Deltas, KeptJoin
+from juncture.incremental.operator import Deltas, KeptJoin
 from juncture.incremental.population import Parted
 from juncture.incremental.run import Run
 from juncture.incremental.store.blocks import BlockRows, Index
@@ -27,7 +27,7 @@ from juncture.incremental.store.saved import Position, Store, Writer
 from juncture.incremental.store.stored_run import BlockCache, StoredRun
 from juncture.kernels.array_types import Mask
 from juncture.runtime.progress import Report
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 _log = logging.getLogger(__name__)
 

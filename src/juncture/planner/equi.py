@@ -31,7 +31,7 @@ from juncture.planner.rules import (
     keeps_right_rows,
     knows_left_rows,
 )
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.spec.size import format_size
 
 _PIECE_SHARE = 1 / 3
@@ -48,8 +48,7 @@ def _has_order(planning: PlanningInput) -> bool:
 
 def _spilled_bytes(planning: PlanningInput) -> int:
     """Return what a join in pieces writes: nothing if it can hold the smaller side."""
-    sides: tuple[Side, Side] = ("left", "right")
-    held = [held_bytes(planning.join, side, planning.stats.of(side)) for side in sides]
+    held = [held_bytes(planning.join, side, planning.stats.of(side)) for side in SIDES]
     room = planning.resources.memory_bytes * _PIECE_SHARE
     if any(each is not None and each <= room for each in held):
         return 0

@@ -17,7 +17,7 @@ from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
 from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED
 from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 _WORTH_A_WORD_S = 1.0
 """The least cost of a setting, in seconds, that a plan mentions."""
@@ -78,8 +78,7 @@ class Planning:
         """Return a warning if a session setting makes the transfer of rows to Python slow."""
         if not algorithm.in_python:
             return ()
-        names: tuple[Side, Side] = ("left", "right")
-        sides = zip(names, (self._left, self._right), strict=True)
+        sides = zip(SIDES, (self._left, self._right), strict=True)
         rows = sum(self.statistics.of(name).rows or 0 for name, side in sides if isinstance(side, FrameSide))
         lost_s = rows * self._resources.constants.row_size_ns / self._resources.cores / 1e9
         if lost_s < _WORTH_A_WORD_S:

@@ -16,7 +16,7 @@ from juncture.columnar.types import is_null_type, plain_type
 from juncture.errors import JunctureError
 from juncture.spec.expression import Expr, Key
 from juncture.spec.nulls import first_type, typed
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -281,11 +281,10 @@ class ComparedColumns:
 
     def _add(self, side: Side, name: str, data_type: pa.DataType, value_of: Callable[[str], Compared]) -> str:
         """Append a value unless it exists, under a name that neither table uses for anything else."""
-        sides: tuple[Side, Side] = ("left", "right")
         while any(
             name in self.schema(each).names
             and (self.value(each, name), self.type(each, name)) != (value_of(name), data_type)
-            for each in sides
+            for each in SIDES
         ):
             name += "_"
         schema, value = self.schema(side), value_of(name)

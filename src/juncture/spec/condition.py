@@ -16,7 +16,7 @@ import pyarrow as pa
 from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import aggregated_columns
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -123,8 +123,7 @@ class MatchInterval:
     @property
     def limits(self) -> list[tuple[Side, Limit]]:
         """All ends, with their side."""
-        sides: tuple[Side, Side] = ("left", "right")
-        return [(side, limit) for side in sides for limit in self.ends(side) if limit is not None]
+        return [(side, limit) for side in SIDES for limit in self.ends(side) if limit is not None]
 
     @property
     def is_open(self) -> bool:

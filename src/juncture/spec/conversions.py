@@ -15,7 +15,7 @@ import pyarrow.types as pat
 from juncture.columnar.types import TIME_UNITS, is_null_type, key_kind, plain_type
 from juncture.errors import SchemaError
 from juncture.spec.compared import ComparedColumns
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 _EXACT_BITS = 32
 """The width up to which floats represent all integers."""
@@ -102,15 +102,14 @@ def _with_floats(
 ) -> list[tuple[str, str]]:
     """Return the pairs to compare for equality of floats with wide integers or decimals."""
     place = kinds.index("float")
-    sides: tuple[Side, Side] = ("left", "right")
     other = pair[1 - place]
     result = list(pair)
     if "decimal" in kinds:
         result[1 - place] = columns.expression(
-            f"CAST({columns.sql(other, sides[1 - place])} AS DOUBLE)", sides[1 - place], of=other
+            f"CAST({columns.sql(other, SIDES[1 - place])} AS DOUBLE)", SIDES[1 - place], of=other
         )
         return [(result[0], result[1])]
-    if pat.is_uint64(plain_type(columns.type(sides[1 - place], other))):
+    if pat.is_uint64(plain_type(columns.type(SIDES[1 - place], other))):
         left, right = columns.value("left", pair[0]).label, columns.value("right", pair[1]).label
         raise SchemaError(
             f"{left!r} and {right!r} are 64-bit unsigned integers and floats, which do not compare exactly. Cast one "
@@ -118,15 +117,15 @@ def _with_floats(
             name="JN-TYPE-INEXACT",
         )
     # A float that is not a 64-bit integer equals none, and becomes null.
-    floats = columns.sql(pair[place], sides[place])
+    floats = columns.sql(pair[place], SIDES[place])
     whole = f"CAST({floats} AS BIGINT)"
     text = f"CASE WHEN {whole} = {floats} THEN {whole} END"
-    result[place] = columns.expression(text, sides[place], of=pair[place])
+    result[place] = columns.expression(text, SIDES[place], of=pair[place])
     if not nulls_equal:
         return [(result[0], result[1])]
     # Distinguishes these nulls from the original ones.
     nulls = [
-        columns.expression(f"{columns.sql(name, side)} IS NULL", side) for name, side in zip(pair, sides, strict=True)
+        columns.expression(f"{columns.sql(name, side)} IS NULL", side) for name, side in zip(pair, SIDES, strict=True)
     ]
     return [(result[0], result[1]), (nulls[0], nulls[1])]
 

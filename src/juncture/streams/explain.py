@@ -8,7 +8,7 @@ from fractions import Fraction
 from juncture.ordered.duration import format_duration
 from juncture.predicate.language.nodes import Node
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side, other_side
+from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.asof import AsofSide
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Relation, bare_text
@@ -35,11 +35,10 @@ def explained(
     rates: Mapping[Side, float | None],
 ) -> str:
     """Return the text of `explain()`. ``rates`` are rows per step of the order of a side."""
-    sides: tuple[Side, Side] = ("left", "right")
     lines = [f"{join.spec.title.removeprefix('a ').removeprefix('an ')} of streams, how={join.how!r}"]
-    for side in sides:
+    for side in SIDES:
         lines += [f"{side} order: {order_text(order)}" for order in orders[side]] or [f"{side} order: none"]
-    for side in sides:
+    for side in SIDES:
         lines.append(f"{side} rows are kept {kept_while(bounds[side])}")
         held = bounds[side]
         rows = _rows_held(held, orders[side], rates[side]) if isinstance(held, Bounds) else None

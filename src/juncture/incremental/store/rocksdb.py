@@ -37,7 +37,7 @@ from juncture.incremental.store.run_writer import HAS_STATE, INDEX, STATE, block
 from juncture.incremental.store.saved import Changed, Position, packed, unpacked
 from juncture.incremental.store.stored_run import StoredRun
 from juncture.kernels.array_types import Ints, Mask
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 _VERSION = 3
 _JOIN, _LAST = b"join", b"last"
@@ -46,7 +46,6 @@ _LOG_ROWS_LEAST = 1 << 16
 """Up to this many changes are replayed when a join is opened, before rows are written again."""
 _OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0")
 """Prefixes of files that exist if the process ends while it creates a database."""
-_SIDES: tuple[Side, Side] = ("left", "right")
 
 
 class RocksStore(RunFiles):
@@ -67,13 +66,13 @@ class RocksStore(RunFiles):
         with self._damage():
             described, content = self._database.get(_JOIN), self._database.get(MANIFEST)
             batch = rocksdict.WriteBatch(raw_mode=True)
-            manifest: dict[str, Any] = {"runs": {side: [] for side in _SIDES}, "rows": 0, "since": 1, "log_rows": 0}
+            manifest: dict[str, Any] = {"runs": {side: [] for side in SIDES}, "rows": 0, "since": 1, "log_rows": 0}
             if described is None:
                 batch.put(_JOIN, json.dumps({"version": _VERSION, **join}).encode())
             else:
                 self._check_same(json.loads(described), join)
                 manifest |= {} if content is None else json.loads(content)
-                remove_others(batch, [number for side in _SIDES for number, _ in manifest["runs"][side]])
+                remove_others(batch, [number for side in SIDES for number, _ in manifest["runs"][side]])
             self._database.write(batch, self._sync)
             self._remove_left_over()
             shutil.rmtree(self.folder / "parts", ignore_errors=True)
@@ -99,7 +98,7 @@ class RocksStore(RunFiles):
         if "epoch" not in self._manifest:
             return None
         found = self._manifest
-        return Position(found["epoch"], found["offset"], {side: found["missing"][side] for side in _SIDES})
+        return Position(found["epoch"], found["offset"], {side: found["missing"][side] for side in SIDES})
 
     def runs(self, side: Side) -> list[tuple[Index, Mask, int]]:
         """Return the runs of a side as of the last checkpoint: index, blocks with a state, number of living rows."""
@@ -142,19 +141,19 @@ class RocksStore(RunFiles):
     def checkpoint(self, position: Position, runs: Mapping[Side, Sequence[StoredRun]]) -> None:
         """Commit runs with their changed states, in place of earlier runs and the changes since."""
         batch = rocksdict.WriteBatch(raw_mode=True)
-        for run in (run for side in _SIDES for run in runs[side] if run.changed):
+        for run in (run for side in SIDES for run in runs[side] if run.changed):
             for block, state in run.changed.items():
                 batch.put(block_key(STATE, run.index.number, block), state)
             has_state = run.has_state.copy()
             has_state[list(run.changed)] = True
             batch.put(run_key(HAS_STATE, run.index.number), np.packbits(has_state).tobytes())
-        numbers = {side: [(run.index.number, run.living_rows) for run in runs[side]] for side in _SIDES}
-        remove_others(batch, [number for side in _SIDES for number, _ in numbers[side]])
+        numbers = {side: [(run.index.number, run.living_rows) for run in runs[side]] for side in SIDES}
+        remove_others(batch, [number for side in SIDES for number, _ in numbers[side]])
         batch.delete_range(_epoch_key(0), _epoch_key(position.epoch + 1))
         manifest = {
             **_position_fields(position),
             "runs": numbers,
-            "rows": sum(len(run) for side in _SIDES for run in runs[side]),
+            "rows": sum(len(run) for side in SIDES for run in runs[side]),
             "next": self._next,
             "since": position.epoch + 1,
             "log_rows": 0,

@@ -37,7 +37,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import EqualValues
 from juncture.spec.direction import Direction
 from juncture.spec.predicate_condition import equalities_of
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 _FIRST_ROWS = 2
 """How many right rows of each left one are tried first."""
@@ -79,8 +79,7 @@ class Condition:
         compared = parts.bands, parts.containments, parts.overlaps, parts.inequalities
         is_left = not exact or parts.residual is not None or any(compared)
         read = columns(where)
-        sides: tuple[Side, Side] = ("left", "right")
-        names = {side: tuple(dict.fromkeys(each.name for each in read if each.side == side)) for side in sides}
+        names = {side: tuple(dict.fromkeys(each.name for each in read if each.side == side)) for side in SIDES}
         return cls(tuple(equalities), parts.left_filter, parts.right_filter, where if is_left else None, names)
 
     def row_bytes(self, source: Source, side: Side) -> int:
@@ -168,8 +167,7 @@ def search_where(
 def _key_types(condition: Condition) -> tuple[list[pa.DataType], list[pa.DataType]]:
     """Return the types of the columns of a key: a number for that of ``by``, and what else is equal."""
     types: list[list[pa.DataType]] = []
-    sides: tuple[Side, Side] = ("left", "right")
-    for side in sides:
+    for side in SIDES:
         equal = [each for equality in condition.equalities for each in equal_types(equality, side)]
         types.append([pa.int32(), *equal])
     return types[0], types[1]

@@ -14,7 +14,7 @@ from juncture.spark.input.files import as_frames
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
 from juncture.spark.sql.join import Pairs
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 _HINTS = {
     "broadcast": "broadcast",
@@ -75,6 +75,5 @@ class EquiPlanning(Planning):
         if not self._hot:
             return "none"
         parts = [f"{key.divided} rows of one key split into {key.parts} parts" for key in self._hot]
-        sides: tuple[Side, Side] = ("left", "right")
-        copies = [f"{copied_rows(self._hot, side, self._sampled[side]):,.0f} copies of {side} rows" for side in sides]
+        copies = [f"{copied_rows(self._hot, side, self._sampled[side]):,.0f} copies of {side} rows" for side in SIDES]
         return f"{', '.join(parts)}; about {' and '.join(copies)}"

@@ -27,7 +27,7 @@ from juncture.planner.statistics import Resources
 from juncture.spark.equi.join import Hint
 from juncture.spark.sql.expressions import key_hash
 from juncture.spark.sql.join import SPARK_HOW, Pairs
-from juncture.spec.schema import How, Side
+from juncture.spec.schema import SIDES, How, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -134,8 +134,7 @@ def join_salted(pairs: Pairs, how: How, hot: tuple[HotKey, ...], hint: Hint) -> 
     if how in ("semi", "anti"):
         return pairs.result(salted.left_by_match(how))
     rows = salted.joined(how)
-    sides: tuple[Side, Side] = ("left", "right")
-    for side in sides:
+    for side in SIDES:
         if keeps_unmatched(how, side) and any(key.divided != side for key in hot):
             rows = salted.without_unmatched_copies(rows, side)
             rows = rows.unionByName(salted.repeated_by_match(side, "anti"), allowMissingColumns=True)

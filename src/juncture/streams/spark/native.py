@@ -24,7 +24,7 @@ from juncture.spark.sql.join import SPARK_HOW, Pairs
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import refuse_computed
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
 from juncture.streams.condition import Condition, condition_of
@@ -39,7 +39,6 @@ from juncture.streams.spark.watermarks import watermarks
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_SIDES: tuple[Side, Side] = ("left", "right")
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 
 
@@ -96,7 +95,7 @@ def _check(spec: Any, sides: Sequence[FrameSide]) -> None:
         raise NoEquivalentError("Spark's own join of two streams returns each match and has no agg=")
     if spec.how == "anti":
         raise NoEquivalentError("Spark's own join of two streams has no how='anti'")
-    for side, name in zip(sides, _SIDES, strict=True):
+    for side, name in zip(sides, SIDES, strict=True):
         for column in watermarks(side.spark_schema):
             raise NoEquivalentError(
                 f"the {name} stream has a watermark on {column!r} already, but Spark's own join needs one that both "
@@ -115,7 +114,7 @@ class _Bounded:
         self.is_keyed = bool(join.left_by or (join.shape and join.shape.keys))
         names = join.spec.names
         schemas = {"left": join.left_schema, "right": join.right_schema}
-        orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in _SIDES}
+        orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in SIDES}
         read = {column for several in orders.values() for order in several for column in columns(order.node)}
         self.condition: Condition = condition_of(streaming_join(join), read)
         self.time = self._time(orders)
@@ -144,11 +143,11 @@ class _Bounded:
     def words(self) -> list[tuple[str, str]]:
         """Return the lines of `explain()`."""
         found = [("streams", "native: Spark's own operator; pairs are checked by the exact condition")]
-        found += [(f"{side} order", order_text(self.time.order(side))) for side in _SIDES]
-        found += [(f"{side} state", f"rows are kept {kept_while(self.bounds[side])}") for side in _SIDES]
+        found += [(f"{side} order", order_text(self.time.order(side))) for side in SIDES]
+        found += [(f"{side} state", f"rows are kept {kept_while(self.bounds[side])}") for side in SIDES]
         units = f"a millisecond of virtual time for {float(self.time.unit):g}"
         units += " s" if self.time.left.domain.is_time else ""
-        delays = ", ".join(f"{side} rows may be {self.time.delay(side)} behind" for side in _SIDES)
+        delays = ", ".join(f"{side} rows may be {self.time.delay(side)} behind" for side in SIDES)
         found.append(("watermarks", f"{units}; {delays}; the lesser one applies to both"))
         if not self.is_keyed:
             found.append(("partitions", "one task joins all rows, because the condition has no equality"))
@@ -178,7 +177,7 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
         "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
     }
     token = token_hex(4)
-    left_rows, right_rows = (_watermarked(side, pairs, names, bounded, token) for side in _SIDES)
+    left_rows, right_rows = (_watermarked(side, pairs, names, bounded, token) for side in SIDES)
     # Rows without a key or a time match nothing, but a full join of streams would match null keys with one another.
     guards = [value.isNotNull() for pair in pairs.key_values() for value in pair]
     guards += [F.col(name).isNotNull() for name in NAMES.values()]
@@ -196,7 +195,7 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
 
 def _known(bounded: _Bounded) -> Column:
     """Return true for rows of this join, and an error for rows that a checkpoint has of another one."""
-    orders = "; ".join(f"{side} order {order_text(bounded.time.order(side))}" for side in _SIDES)
+    orders = "; ".join(f"{side} order {order_text(bounded.time.order(side))}" for side in SIDES)
     message = (
         "juncture.errors.StateError: [JN-CHECKPOINT-MISMATCH] The checkpoint of this query belongs to another join: "
         "its condition, orders, delays or columns differ. Start the query with that join, or with a new checkpoint and "

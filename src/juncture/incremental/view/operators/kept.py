@@ -22,7 +22,7 @@ from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.view.paging import SpillableRows
 from juncture.spec.base import Spec
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 from juncture.streams.output import Output, streaming_join, to_streaming
 
 
@@ -61,9 +61,8 @@ class KeptJoinOperator(ViewOperator):
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the inserted and deleted rows of the join."""
-        sides: tuple[Side, Side] = ("left", "right")
         with self._readable_errors():
-            deltas = {side: self._located(side, flow) for side, flow in zip(sides, flows, strict=True)}
+            deltas = {side: self._located(side, flow) for side, flow in zip(SIDES, flows, strict=True)}
         if not any(len(delta) for delta, _ in deltas.values()):
             return []
         self._journal, changes, self._worked = Journal(), Changes(), True
