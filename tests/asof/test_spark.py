@@ -14,11 +14,11 @@ from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.shuffle import asof_stages
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.session.session import resources
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.placement import Coding
 from support.engines import SPARK, to_spark
 from support.tables import difference, read_table

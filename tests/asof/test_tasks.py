@@ -15,7 +15,7 @@ from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.planner.statistics import Resources
 from juncture.spark.asof.shuffle import asof_placements, asof_stages
-from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
+from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import Asof
 from juncture.testing.computed import with_computed

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
+from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture_benchmarks.scale.simulation import carryover_rows, simulate
 from juncture_benchmarks.scale.tables import EVENLY, SHAPES, Table, hashes_of, in_bursts
 

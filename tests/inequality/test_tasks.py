@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
+from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.testing.computed import with_computed

@@ -11,11 +11,11 @@ import pytest
 from juncture.planner.statistics import Resources
 from juncture.spark.asof.broadcast import probe_stages
 from juncture.spark.asof.shuffle import asof_placements, asof_stages
-from juncture.spark.exchange.partition import Cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.broadcast_table import send
+from juncture.spark.tasks.cuts import Cuts, even_cuts
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet, write_packets

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.statistics import GIVEN, SideStats, Stats, against, combined
 from juncture.spark.exchange.exchange import packets
-from juncture.spark.exchange.partition import Sample
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.tasks.cuts import Sample
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import read_packets

@@ -17,9 +17,9 @@ from juncture.planner.sample import KeySample, sampled_from
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.asof.statistics import LEFT_WEIGHT
-from juncture.spark.exchange.partition import Cuts, balanced_cuts
 from juncture.spark.query import partition_count
 from juncture.spark.statistics import SampledRanges, balanced_by, sample_rows
+from juncture.spark.tasks.cuts import Cuts, balanced_cuts
 from juncture.spark.tasks.feed import Unit
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.key_range import KeyRanges

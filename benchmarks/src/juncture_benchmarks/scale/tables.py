@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
-from juncture.spark.exchange.partition import BEFORE_ALL, Cuts
+from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]

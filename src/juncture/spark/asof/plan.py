@@ -14,13 +14,13 @@ from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.asof.statistics import AsofStatistics
 from juncture.spark.asof.window import join_window
 from juncture.spark.exchange.broadcast_join import join_broadcast
-from juncture.spark.exchange.partition import Sample, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.files import as_frames
 from juncture.spark.input.pushdown import reachable
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
+from juncture.spark.tasks.cuts import Sample, balanced_cuts, even_cuts
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.resolved import Resolved
 

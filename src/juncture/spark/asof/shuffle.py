@@ -11,10 +11,10 @@ from dataclasses import replace
 from functools import partial
 
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover
 from juncture.spark.tasks.asof.mark import JoinAndMark
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.join import JoinPartition
 from juncture.spark.tasks.output import TaskOutput

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from juncture.spark.exchange.exchange import LastTasks, packets, shuffled
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.input.frame import SparkSide
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.scatter import Scatter, encoded

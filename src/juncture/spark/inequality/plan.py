@@ -10,7 +10,6 @@ from juncture.ordered.duration import NANOSECONDS
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.planner.planning_input import JoinFeatures
 from juncture.spark.exchange.broadcast_join import join_broadcast
-from juncture.spark.exchange.partition import Cuts, balanced_cuts, even_cuts
 from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
@@ -24,6 +23,7 @@ from juncture.spark.query import BuiltJoin, partition_count
 from juncture.spark.result import result_schema, task_output
 from juncture.spark.sql.join import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
+from juncture.spark.tasks.cuts import Cuts, balanced_cuts, even_cuts
 from juncture.spec.range import ResolvedRange
 
 _FEW_PAIRS = 20_000_000

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.inequality.aggregate import BoundaryAggregate
 from juncture.spark.tasks.inequality.join import JoinPairs
 from juncture.spark.tasks.inequality.mark import MarkMatches

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.spark.exchange.partition import Cuts
+from juncture.spark.tasks.cuts import Cuts
 
 # One above `BEFORE_ALL`.
 LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1

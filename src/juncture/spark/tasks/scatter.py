@@ -15,7 +15,7 @@ import pyarrow.types as pat
 
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
-from juncture.spark.exchange.partition import Cuts
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.key_range import KeyRanges

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from juncture.kernels.array_types import Ints, Words
 from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext, join_context
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import dense_keys, one_chunk

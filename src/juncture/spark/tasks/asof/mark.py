@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.asof.boundary import BoundaryRows, Carryover
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Mask
 from juncture.runtime.context import JoinContext
-from juncture.spark.exchange.partition import Cuts
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.interval_placement import Placement
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import row_codes

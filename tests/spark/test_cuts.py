@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.spark.exchange.partition import BEFORE_ALL, Cuts, Sample, balanced_cuts, even_cuts
+from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts, Sample, balanced_cuts, even_cuts
 
 ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(-3, 3)), max_size=30)
 
