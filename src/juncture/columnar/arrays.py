@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.types import DAY_S
@@ -47,6 +46,9 @@ def memory_pool() -> pa.MemoryPool:
 
 def rows_of(values: Rows, index: pa.Array) -> Rows:
     """Return some rows of an array, a chunked array or a batch."""
+    # Specs import this module, and must not take the time to import the functions.
+    import pyarrow.compute as pc
+
     return pc.take(values, index, memory_pool=memory_pool())
 
 
@@ -111,6 +113,8 @@ def plain(array: pa.Array) -> pa.Array:
                 array = pa.DictionaryArray.from_arrays(array.indices, values)
             array = array.dictionary_decode()
         elif pat.is_run_end_encoded(data_type):
+            import pyarrow.compute as pc
+
             array = pc.run_end_decode(array)
         elif pat.is_string_view(data_type):
             array = array.cast(pa.large_string())

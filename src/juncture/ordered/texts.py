@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import validity
-from juncture.columnar.key_encoding import first_bytes
 from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain, Rough
@@ -30,6 +29,9 @@ class Texts(Domain):
 
     def rough(self, types: Sequence[pa.DataType]) -> Rough:  # noqa: ARG002 - bytes have one order
         """Return the first bytes as integers in their order, halved, so that the sign bit stays free."""
+        # Specs import this module, and must not take the time to import the encoding of keys.
+        from juncture.columnar.key_encoding import first_bytes
+
         return Rough(lambda array: ((first_bytes(array) >> np.uint64(1)).view(np.int64), validity(array)))
 
 
