@@ -205,10 +205,6 @@ class Domain(ABC):
         """Return a value in steps as text."""
         return str(step)
 
-    def least(self, data_type: pa.DataType) -> int:  # noqa: ARG002 - for subclasses
-        """Return the least step of a type."""
-        return -(2**63)
-
     # Distances
 
     def distance_text(self, steps: Any) -> str:

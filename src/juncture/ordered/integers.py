@@ -72,10 +72,6 @@ class Integers(Domain):
         bits = max(int(each.bit_width) + int(pat.is_unsigned_integer(each)) for each in types)
         return Rough(lambda array: (signed_integers(array, None), validity(array)), min(64, bits))
 
-    def least(self, data_type: pa.DataType) -> int:
-        """Return the least signed integer of the width of a type."""
-        return -int(2 ** (data_type.bit_width - 1))
-
 
 def _half(array: pa.Array) -> Ints:
     if not pat.is_uint64(array.type):

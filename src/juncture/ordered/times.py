@@ -115,10 +115,6 @@ class Dates(Times):
         """Return a day as a date."""
         return str(np.datetime64(int(step), "D")) if isinstance(step, Integral) else str(step)
 
-    def least(self, data_type: pa.DataType) -> int:  # noqa: ARG002 - all dates are restored as 32-bit ones
-        """Return the first day that 32 bits represent."""
-        return -(2**31)
-
 
 @dataclass(frozen=True)
 class _Clock(Times):

@@ -67,7 +67,9 @@ def expanded(grid: ResolvedGrid, owners: Ints, begins: Ints, ends: Ints) -> tupl
 def _rounded(grid: ResolvedGrid, begins: Ints) -> Ints:
     """Return where keys begin, rounded down to a whole multiple of a step."""
     rounded: Ints = begins // grid.every * grid.every
-    before = (rounded > begins) | (rounded < grid.domain.least(grid.type))
+    # A value beyond the type changes when it is restored.
+    restored, _ = grid.domain.encode(grid.domain.restore(rounded, None, grid.type))
+    before = (rounded > begins) | (rounded != restored)
     if before.any():
         value = int(begins[before].min())
         raise DataError(
