@@ -150,7 +150,7 @@ def _spark_type(data_type: pa.DataType, name: str) -> DataType:
     )
 
 
-def wire_schema(schema: pa.Schema, side: Literal["left", "right"] = "left") -> pa.Schema:
+def wire_schema(schema: pa.Schema) -> pa.Schema:
     """Return the Arrow schema that Spark expects for rows of an Arrow schema.
 
     Examples
@@ -158,7 +158,7 @@ def wire_schema(schema: pa.Schema, side: Literal["left", "right"] = "left") -> p
     >>> wire_schema(pa.schema([("ts", pa.timestamp("ms")), ("k", pa.dictionary(pa.int32(), pa.string()))])).types
     [TimestampType(timestamp[us]), DataType(string)]
     """
-    return arrow_schema(spark_schema(schema), side)
+    return arrow_schema(spark_schema(schema), "left")
 
 
 def nullable(data_type: DataType) -> DataType:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import NamedTuple
 
 from juncture.columnar.types import DAY_S
 from juncture.errors import SchemaError
@@ -20,7 +19,7 @@ from juncture.predicate.intervals.interval import Interval, everything, span_of
 from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.truth import flipped
 from juncture.predicate.language import build, conversions, nodes
-from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, Side, columns, sides
+from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
 from juncture.predicate.language.types import TIME_STEPS, Type
 
 Number = int | Fraction
@@ -117,79 +116,63 @@ def _seconds_per_step(data_type: Type, result: Type) -> Number:
     return DAY_S if data_type.kind == "date" or result.kind == "date" else 1
 
 
-@dataclass
-class _Terms:
-    """A sum of expressions of one table each, with factors, and a constant."""
+_Factored = tuple[Number, Node]
+"""An expression and its factor in a sum."""
 
-    terms: list[tuple[Number, Side, Node]]
+
+def _difference(left: Node, right: Node) -> tuple[list[_Factored], Number] | None:
+    """Return a difference as a sum of expressions of one table each, and a constant; None if it is none."""
+    terms: list[_Factored] = []
     constant: Number = 0
-
-    def less(self, other: _Terms) -> _Terms:
-        """Return the difference from another sum."""
-        negated = [(-times, side, node) for times, side, node in other.terms]
-        return _Terms(self.terms + negated, self.constant - other.constant)
-
-
-def _linear(node: Node) -> _Terms | None:
-    """Return an expression as a sum, or None."""
-    result = _Terms([])
-    parts: list[tuple[Number, Node]] = [(1, node)]
+    parts: list[_Factored] = [(-1, right), (1, left)]
     while parts:
         factor, part = parts.pop()
-        places = sides(part)
-        if len(places) == 1:
+        if len(sides(part)) == 1:
             bare, added = _peel(part)
-            result.terms.append((factor, next(iter(places)), bare))
-            result.constant += factor * added
-        elif not places:
+            terms.append((factor, bare))
+        elif not sides(part):
             value = _constant(part, part.type)
             if value is None:
                 return None
-            result.constant += factor * value
+            added = value
         else:
             summands = _summands(part)
             if summands is None:
                 return None
-            result.constant += factor * summands.constant
-            parts.extend((factor * times, summand) for times, summand in reversed(summands.operands))
-    return result
+            operands, added = summands
+            parts.extend((factor * times, summand) for times, summand in reversed(operands))
+        constant += factor * added
+    return terms, constant
 
 
-class _Summands(NamedTuple):
-    """The summands of an expression of both tables with their factors, and a constant."""
-
-    operands: list[tuple[Number, Node]]
-    constant: Number = 0
-
-
-def _summands(node: Node) -> _Summands | None:
-    """Return the summands of an operation, or None."""
+def _summands(node: Node) -> tuple[list[_Factored], Number] | None:
+    """Return the summands of an operation and a constant, or None."""
     if isinstance(node, nodes.Sign) and node.operator == "-":
-        return _Summands([(-1, node.operand)])
+        return [(-1, node.operand)], 0
     if isinstance(node, nodes.Cast) and node.type.kind == "decimal" and node.operand.type.kind == "integer":
-        return _Summands([(1, node.operand)]) if node.implicit else None
+        return ([(1, node.operand)], 0) if node.implicit else None
     if not (isinstance(node, nodes.Arithmetic) and _is_exact(node)):
         return None
     if node.operator == "*":
         left, right = _constant(node.left, node.left.type), _constant(node.right, node.right.type)
         factor = left if left is not None else right
-        return None if factor is None else _Summands([(factor, node.right if left is not None else node.left)])
+        return None if factor is None else ([(factor, node.right if left is not None else node.left)], 0)
     sign = 1 if node.operator == "+" else -1
     if "date" in (node.left.type.kind, node.right.type.kind) and node.type.kind == "date":
         days = _constant(node.right, node.type)
-        return None if days is None else _Summands([(1, node.left)], sign * days)
-    return _Summands([(1, node.left), (sign, node.right)])
+        return None if days is None else ([(1, node.left)], sign * days)
+    return [(1, node.left), (sign, node.right)], 0
 
 
 def _rearranged(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
     """Return a comparison with its terms moved so that each table is on its own side."""
-    one, other = _linear(node.left), _linear(node.right)
-    if one is None or other is None:
+    difference = _difference(node.left, node.right)
+    if difference is None:
         return None
-    total = one.less(other)
-    lefts = [(-factor, part) for factor, side, part in total.terms if side == "left"]
-    rights = [(factor, part) for factor, side, part in total.terms if side == "right"]
-    constant, operator = -total.constant, node.operator
+    terms, constant = difference
+    lefts = [(-factor, part) for factor, part in terms if sides(part) == {"left"}]
+    rights = [(factor, part) for factor, part in terms if sides(part) == {"right"}]
+    constant, operator = -constant, node.operator
     if sum(factor > 0 for factor, _ in rights) * 2 < len(rights):
         lefts = [(-factor, part) for factor, part in lefts]
         rights = [(-factor, part) for factor, part in rights]
@@ -197,7 +180,7 @@ def _rearranged(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
     left, right = _sum(lefts), _sum(rights)
     if left is None or right is None or sides(left) != {"left"} or sides(right) != {"right"}:
         return None
-    built = [part for part in (left, right) if part not in {term for _, _, term in total.terms}]
+    built = [part for part in (left, right) if part not in {term for _, term in terms}]
     if any(may_overflow(part, bounds) for part in built):
         # A null would lose matching rows.
         return None
@@ -205,7 +188,7 @@ def _rearranged(node: Compare, bounds: ColumnBounds) -> LinearComparison | None:
     return LinearComparison(left, right, operator, constant, (), exact)
 
 
-def _sum(terms: list[tuple[Number, Node]]) -> Node | None:
+def _sum(terms: list[_Factored]) -> Node | None:
     """Return the expression of a sum, a positive term first."""
     result: Node | None = None
     try:

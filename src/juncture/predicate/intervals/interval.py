@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from juncture.predicate.intervals.spans import Span
+from juncture.predicate.intervals.spans import Span, meet
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
 from juncture.predicate.language.rounding import exact, float_above, float_below, floor_to
 from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Real, Type, as_decimal
@@ -129,7 +129,7 @@ def interval(
         return _discrete(data_type, Span(low, lower_open, high, upper_open), null)
     span = Span(low, lower_open, high, upper_open)
     if span.is_empty:
-        return Interval(data_type, empty=True, may_be_nan=nan, may_be_null=null)
+        return nothing(data_type, nan=nan, null=null)
     shown_low, shown_high = float_below(low, data_type.bits), float_above(high, data_type.bits)
     low_open = lower_open and exact(shown_low) == low
     high_open = upper_open and exact(shown_high) == high
@@ -146,30 +146,28 @@ def interval(
 
 def _ordered(data_type: Type, lower: Bound, upper: Bound, lower_open: bool, upper_open: bool, null: bool) -> Interval:
     """Return a range of strings or binary values, which have an order but no arithmetic."""
-    empty = False
-    if lower is not None and upper is not None:
-        empty = is_less(upper, lower) or (lower == upper and (lower_open or upper_open))
-    if empty:
-        return Interval(data_type, empty=True, may_be_null=null)
+    if _is_reversed(lower, lower_open, upper, upper_open):
+        return nothing(data_type, null=null)
     return Interval(data_type, lower, upper, lower_open, upper_open, may_be_null=null)
+
+
+def _is_reversed(lower: Bound, lower_open: bool, upper: Bound, upper_open: bool) -> bool:
+    """Return whether there is no value between two ends."""
+    if lower is None or upper is None:
+        return False
+    return is_less(upper, lower) or (lower == upper and (lower_open or upper_open))
 
 
 def _discrete(data_type: Type, span: Span, null: bool) -> Interval:
     step, least, greatest = data_type.step, data_type.least, data_type.greatest
-    low: Real = least
-    if span.low > least or (span.low == least and span.low_open):
-        if span.low == math.inf:
-            return Interval(data_type, empty=True, may_be_null=null)
-        low = -floor_to(-span.low, step)
-        low = low + step if span.low_open and low == span.low else low
-    high: Real = greatest
-    if span.high < greatest or (span.high == greatest and span.high_open):
-        if span.high == -math.inf:
-            return Interval(data_type, empty=True, may_be_null=null)
-        high = floor_to(span.high, step)
-        high = high - step if span.high_open and high == span.high else high
+    span = meet(span, Span(least, False, greatest, False))
+    if span.is_empty:
+        return nothing(data_type, null=null)
+    low, high = -floor_to(-span.low, step), floor_to(span.high, step)
+    low += step if span.low_open and low == span.low else 0
+    high -= step if span.high_open and high == span.high else 0
     if low > high:
-        return Interval(data_type, empty=True, may_be_null=null)
+        return nothing(data_type, null=null)
     boolean = data_type.kind == "boolean"
     return Interval(
         data_type,
@@ -285,10 +283,8 @@ def intersect(one: Interval, other: Interval) -> Interval:
         return nothing(one.type, nan=nan, null=null)
     lower, lower_open = tighter_lower(one, other)
     upper, upper_open = tighter_upper(one, other)
-    if lower is not None and upper is not None:
-        is_point = lower == upper and not (lower_open or upper_open)
-        if not (is_point or is_less(lower, upper)):
-            return nothing(one.type, nan=nan, null=null)
+    if _is_reversed(lower, lower_open, upper, upper_open):
+        return nothing(one.type, nan=nan, null=null)
     # The ends are already in canonical form.
     return Interval(one.type, lower, upper, lower_open, upper_open, may_be_nan=nan, may_be_null=null)
 

@@ -206,33 +206,25 @@ def _joined(result: Interval, operands: Operands, *, neutral: Interval) -> Opera
     """Narrow the operands of AND, whose neutral value is true, or of OR, whose neutral value is false.
 
     If the whole is neutral, so is every operand. If it cannot be, and all operands but one surely are, the one is not.
+    If a single operand can determine a whole that is determined, it does.
     """
 
     def is_neutral(one: Interval) -> bool:
         return one.is_point and one.lower == neutral.lower
 
+    def can_be(one: Interval, value: Interval) -> bool:
+        return one.may_be_true if value is TRUE else one.may_be_false
+
     if is_neutral(result):
         return tuple(intersect(operand, neutral) for operand in operands)
-    can_be_neutral = result.may_be_true if neutral is TRUE else result.may_be_false
-    if can_be_neutral:
+    if can_be(result, neutral):
         return operands
-    others = [place for place, operand in enumerate(operands) if not is_neutral(operand)]
     allowed = truth(true=result.may_be_true, false=result.may_be_false, null=result.may_be_null)
-    if len(others) != 1:
-        return _only_dominant(result, operands, neutral)
-    narrowed = list(operands)
-    narrowed[others[0]] = intersect(operands[others[0]], allowed)
-    return tuple(narrowed)
-
-
-def _only_dominant(result: Interval, operands: Operands, neutral: Interval) -> Operands:
-    """Narrow the only operand that can determine the whole, where the whole is determined."""
-    if result.may_be_null:
+    narrowed = [place for place, operand in enumerate(operands) if not is_neutral(operand)]
+    if len(narrowed) != 1 and not result.may_be_null:
+        allowed = FALSE if neutral is TRUE else TRUE
+        narrowed = [place for place, operand in enumerate(operands) if can_be(operand, allowed)]
+    if len(narrowed) != 1:
         return operands
-    decisive = FALSE if neutral is TRUE else TRUE
-    able = [place for place, one in enumerate(operands) if (one.may_be_false if neutral is TRUE else one.may_be_true)]
-    if len(able) != 1:
-        return operands
-    narrowed = list(operands)
-    narrowed[able[0]] = intersect(operands[able[0]], decisive)
-    return tuple(narrowed)
+    [place] = narrowed
+    return (*operands[:place], intersect(operands[place], allowed), *operands[place + 1 :])
