@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import juncture as jn
 from juncture.planner.statistics import Resources
 from juncture.spark.asof.broadcast import probe_stages
 from juncture.spark.asof.shuffle import asof_placements, asof_stages
@@ -22,6 +23,7 @@ from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
+from juncture.testing.asof import asof_join
 from juncture.testing.computed import with_computed
 from spark.stages import arrived, collect, output_of, run, scattered
 from support.cases import Case, read_cases
@@ -124,3 +126,21 @@ def with_whole_left(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table
         return JoinBroadcastLeft(feed, join, send(left), memory_bytes=MEMORY_BYTES, output=output_of(join))
 
     return collect(scattered(stage, needed, TASKS), join)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        jn.Asof(on="ts", left_by=jn.expr("a + 1"), right_by="k"),
+        jn.Asof(on="ts", left_by="a", right_by="k", where="r.k > l.ts"),
+    ],
+    ids=["in the output", "in a condition"],
+)
+@pytest.mark.parametrize("algorithm", ["hash", "broadcast", "broadcast_left"])
+def test_right_keys_that_are_used_after_the_match(spec, algorithm):
+    left, right = (
+        pa.table({"ts": [1, 2, 3], "a": [1, 2, 4]}),
+        pa.table({"ts": [0, 1, 2], "k": [2, 3, 4], "v": [5, 6, 7]}),
+    )
+    join = spec.resolve(left.schema, right.schema)
+    assert difference(joined(join, left, right, algorithm), asof_join(join, left, right), ordered=False) is None

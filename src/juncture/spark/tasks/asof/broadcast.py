@@ -62,9 +62,13 @@ class ProbeLeft(PacketStage):
 
 def candidates(right: pa.Schema, join: ResolvedAsof) -> pa.Schema:
     """Return the schema of candidates, which are keyed by left row rather than by key."""
-    ranked = (join.right_on, None if join.available_at is None else join.available_at.right)
-    kept = [field for field in right if field.name not in join.right_by or field.name in ranked]
-    return pa.schema([*kept, pa.field(_ROW, pa.int64())])
+    needed = _by_row(join).needed("right")
+    return pa.schema([*(field for field in right if field.name in needed), pa.field(_ROW, pa.int64())])
+
+
+def _by_row(join: ResolvedAsof) -> ResolvedAsof:
+    """Return the join of left rows with their candidates: each left row is its own key."""
+    return replace(join, left_by=(_ROW,), right_by=(_ROW,))
 
 
 def _range(target: int, targets: int, rows: int) -> tuple[int, int]:
@@ -93,9 +97,8 @@ class ChooseCandidates(OutputStage):
             return
         first, end = _range(target, self.targets, self.left.num_rows)
         left = self.left.slice(first, end).append_column(_ROW, pa.array(np.arange(first, end)))
-        # Each left row is its own key now, instead of the join's key.
         spec, right = self.join.spec, pa.concat_tables(received)
         spec = replace(spec, order_by=[name for name in spec.order_columns() if name in self.right.names])
-        by_row = replace(self.join, spec=spec, left_by=(_ROW,), right_by=(_ROW,)).over(left.schema, right.schema)
+        by_row = replace(_by_row(self.join), spec=spec).over(left.schema, right.schema)
         for rows in engine.execute(by_row, TableSource(left), TableSource(right), context):
             yield rows.select(list(self.names))
