@@ -37,24 +37,12 @@ _FEW_ROWS = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class _Execution:
-    """A join that has been planned, to be run as often as its inputs can be read.
-
-    Attributes
-    ----------
-    left, right
-        The inputs.
-    answer
-        What is run, and made of its rows.
-    as_arrow
-        The same for who reads batches.
-    algorithm, stats, resources
-        What was chosen, and what on.
-    """
+    """A join that has been planned, to be run as often as its inputs can be read."""
 
     left: Input
     right: Input
-    answer: ArrowAnswer | FrameAnswer
-    as_arrow: ArrowAnswer
+    answer: ArrowAnswer | FrameAnswer  # runs the join, and converts its rows
+    as_arrow: ArrowAnswer  # the same for Arrow batches
     algorithm: str
     stats: Stats
     resources: Resources
@@ -144,24 +132,14 @@ class _Execution:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadyJoin:
-    """A join whose inputs are open, and all that the choice of an algorithm depends on.
+    """A join whose inputs are open, and all that the choice of an algorithm depends on."""
 
-    Attributes
-    ----------
-    resolved
-        The join of the inputs as they are.
-    left, right, answer, as_arrow
-        As in `_Execution`.
-    planning
-        What the choice depends on, for the join that `answer` runs.
-    """
-
-    resolved: Resolved
+    resolved: Resolved  # the join of the inputs
     left: Input
     right: Input
     answer: ArrowAnswer | FrameAnswer
     as_arrow: ArrowAnswer
-    planning: PlanningInput
+    planning: PlanningInput  # what the choice depends on, for the join that `answer` runs
 
     @classmethod
     def of(
@@ -221,20 +199,7 @@ class ReadyJoin:
 
 
 def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Plan:
-    """Plan a join of Arrow tables, streams and Parquet files.
-
-    Parameters
-    ----------
-    spec, left, right, algorithm, stats
-        As for `juncture.plan`.
-    resources
-        What the join may use.
-
-    Raises
-    ------
-    SchemaError, PlanError, DataError
-        As `juncture.plan` does.
-    """
+    """Plan a join of Arrow tables, streams and Parquet files, as `juncture.plan`."""
     ready = ReadyJoin.of(spec, (left, right), stats, resources, brief=False)
     choice = choose(ready.planning, algorithm)
     execution = ready.execution(choice.algorithm)

@@ -29,43 +29,23 @@ _BATCH_ROWS_LEAST = 1 << 12
 
 @dataclass(frozen=True)
 class Loaded:
-    """Right rows as they come.
+    """Right rows in the order of reading."""
 
-    Attributes
-    ----------
-    keys, on, known
-        Key code, code of ``on``, and code of when each row is known; none if all always are.
-    parts
-        The parts that they are of.
-    """
-
-    keys: Rows
-    on: Ints
-    known: Ints
-    parts: Sequence[int]
+    keys: Rows  # key code of each row
+    on: Ints  # code of each row's ``on``
+    known: Ints  # code of the time from which each row is known; empty if all always are
+    parts: Sequence[int]  # the parts that the rows are from
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Right rows by key, ``on``, when they are known, and what decides ties, the winner last.
+    """Right rows by key, ``on``, the time from which they are known, and tie order, the winner last."""
 
-    Attributes
-    ----------
-    on, starts
-        The code of each row's ``on``, and the first row of each key.
-    ends
-        The end of each row's run of equal key and ``on``.
-    known
-        The code of when each row is known; zeros if all always are.
-    pointers
-        The rows' numbers.
-    """
-
-    on: Ints
-    starts: Ints
-    ends: Rows
-    known: Ints
-    pointers: Ints
+    on: Ints  # the code of each row's ``on``
+    starts: Ints  # the first row of each key
+    ends: Rows  # the end of each row's run of equal key and ``on``
+    known: Ints  # the code of the time from which each row is known; zeros if all always are
+    pointers: Ints  # row numbers
 
 
 def nothing(slots: Slots, places: int) -> Ints:
@@ -85,20 +65,11 @@ def search_batches(
     row_bytes: int = 0,
     batch_rows: int | None = None,
 ) -> list[Ints]:
-    """Return each slot's best right rows in each direction.
+    """Return each slot's best right rows in each direction, as `juncture.local.asof.probe.probe` does.
 
-    Parameters
-    ----------
-    slots, right, directions, places, context
-        As for `juncture.local.asof.probe.probe`.
-    searcher
-        Returns what finds the best of some rows for each slot: ``[slot, place, (rank, known, pointer)]``.
-    at_once
-        Whether to hold all right rows, rather than as many at a time as fit.
-    row_bytes
-        What the search holds of each right row besides.
-    batch_rows
-        How many right rows to hold at a time at most; by default what is enough to sort them well.
+    `searcher` returns what finds the best of some rows for each slot: ``[slot, place, (rank, known, pointer)]``. With
+    `at_once`, all right rows are buffered; otherwise as many as fit, or `batch_rows`. The search needs `row_bytes` for
+    each buffered row besides.
     """
     room = context.memory.reserve("right rows looked at", _SHARE).total_bytes // (_ROW_BYTES + row_bytes)
     most = (

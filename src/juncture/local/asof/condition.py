@@ -51,25 +51,13 @@ _ROW_BYTES = 40
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition, taken apart.
-
-    Attributes
-    ----------
-    equalities
-        What has to be equal.
-    left_filter, right_filter
-        What rows of a side have to satisfy by themselves; None for nothing.
-    predicate
-        What pairs have to satisfy besides; None for nothing.
-    names
-        The columns of each side that it looks at.
-    """
+    """A condition, taken apart. None is no condition."""
 
     equalities: tuple[EqualValues, ...]
-    left_filter: Node | None
-    right_filter: Node | None
-    predicate: Node | None
-    names: dict[Side, tuple[str, ...]]
+    left_filter: Node | None  # what a left row has to satisfy by itself
+    right_filter: Node | None  # what a right row has to satisfy by itself
+    predicate: Node | None  # what pairs have to satisfy besides
+    names: dict[Side, tuple[str, ...]]  # the columns of each side that the condition reads
 
     @classmethod
     def of(cls, where: Node) -> Condition:
@@ -118,25 +106,13 @@ def search_where(
     at_once: bool,
     within_tolerance: bool,
 ) -> list[Ints]:
-    """Return each slot's best right rows in each direction that satisfy a condition.
+    """Return each slot's best right rows in each direction that satisfy a condition, as `probe` does.
 
-    Parameters
-    ----------
-    condition, join
-        The condition, and the join that has it.
-    left, source, first_row
-        The sorted left rows, where their columns are, and the number of the first.
-    right, directions, places, context
-        As for `juncture.local.asof.probe.probe`.
-    at_once
-        Whether to hold all right rows, rather than as many at a time as fit.
-    within_tolerance
-        Whether to look no farther than the tolerance.
+    `first_row` is the number of the first row of `left` in `source`. With `at_once`, all right rows are buffered,
+    rather than as many at a time as fit. With `within_tolerance`, the search ends at the tolerance.
 
-    Notes
-    -----
     Time O(R log R + L log R) and that of the pairs tried: for each left row about as many as there are right rows
-    nearer than those that it takes, and all on that side where too few satisfy the condition.
+    nearer than its matches, or all on that side if too few satisfy the condition.
     """
     left_values = _Rows(source, condition.names["left"], left.slots.rows + np.int64(first_row), context)
     keys = KeyCodes(*_key_types(condition))
@@ -235,29 +211,17 @@ def _spans(slots: Slots, rows: Slots, farthest: Ints, direction: Direction, cont
 
 @dataclass(frozen=True)
 class _Walk:
-    """Right rows tried one after the other, the nearest first.
+    """Right rows tried one after the other, the nearest first."""
 
-    Attributes
-    ----------
-    predicate
-        What pairs have to satisfy; None for nothing.
-    left, slots, left_values
-        The left rows, those of them that pass, and what the condition looks at of them.
-    batch, rows, right_values
-        The right rows in the same way.
-    direction, places
-        Where to look, and how many rows to find.
-    """
-
-    predicate: Node | None
+    predicate: Node | None  # what pairs have to satisfy; None for nothing
     left: Left
-    slots: Slots
-    left_values: _Rows
+    slots: Slots  # the left rows that satisfy the conditions of their side
+    left_values: _Rows  # the left columns that the condition reads
     batch: Batch
-    rows: Slots
-    right_values: _Rows
+    rows: Slots  # the right rows that satisfy the conditions of their side
+    right_values: _Rows  # the right columns that the condition reads
     direction: Direction
-    places: int
+    places: int  # how many rows to find
 
     def run(self, spans: Ints, context: JoinContext) -> Ints:
         """Return the first rows that satisfy the condition, for all slots of the left side."""

@@ -14,14 +14,8 @@ def choose_exact(
 ) -> None:
     """Write each left row's matches: as `juncture.kernels.asof.choose`, for codes that are ranks of values.
 
-    Parameters
-    ----------
-    left
-        The left side; its limits are Python's numbers.
-    values
-        What each rank stands for, in steps of the domain, or floats.
-    behind, ahead, wanted, later, pointers, counts
-        As for the kernel.
+    `values` has what each rank stands for, in steps of the domain, or floats. The limits of `left` are Python's
+    numbers.
     """
     limits: list[Any] = list(left.limits)
     ahead_rank = -1 if later else 1

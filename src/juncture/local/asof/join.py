@@ -30,13 +30,7 @@ _OUTPUT_SHARE = 0.5
 
 @dataclass(frozen=True)
 class Matches:
-    """Pairs of rows that match, in the order of the left rows, best first.
-
-    Attributes
-    ----------
-    left_rows, right_rows
-        Row numbers of each pair in the two sources.
-    """
+    """Row numbers of pairs that match, in the order of the left rows, best first."""
 
     left_rows: Ints
     right_rows: Ints
@@ -52,29 +46,12 @@ def execute(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an as-of join, batch by batch, in the order of the left rows.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The two sides.
-    context
-        What the join may use. It holds the left side with its matches, then these with the output; or as much of the
-        left side as fits at a time. The right side goes by once for each piece, and is never held.
-    merges
-        Whether to pass over both sides in order, rather than to stream the right side past the sorted left.
+    Both sides are merged in order, or the right side streams past the sorted left side. The left side is buffered with
+    its matches, or as much of it as fits at a time; the right side is read once for each such piece. Errors of
+    ``ties="error"`` are raised before anything is yielded.
 
-    Raises
-    ------
-    DataError
-        If a file cannot be read, or ``ties="error"`` and a tie has to be decided, before anything is yielded.
-    StateError
-        If there is no room to spill.
-
-    Notes
-    -----
-    Time O(P R + L log L) for P pieces: row groups of the right side that no row of a piece can match are left out. If
-    there are several pieces, all that the output shows is written to disk, once or twice.
+    Time O(P R + L log L) for P pieces. Row groups of the right side that no row of a piece can match are not read. If
+    there are several pieces, all shown columns are written to disk, once or twice.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     search = _search(join, left, right, context, merges=merges)
@@ -102,22 +79,9 @@ def find(
 ) -> Found:
     """Return the matches of each left row, and what happened.
 
-    Parameters
-    ----------
-    join, left, right, context, merges
-        As for `execute`. Which rows the join keeps does not matter, except that ``semi`` and ``anti`` need one
-        match, whichever.
-    count_ties
-        Whether to count the ties instead of breaking them.
-    seek_nearest
-        Whether to return the best right rows at any distance, too.
-    prepared
-        Returns the left side as codes of ``on`` that it is given; by default it is read.
-
-    Raises
-    ------
-    DataError
-        As `execute` does.
+    Which rows the join keeps does not matter, except that ``semi`` and ``anti`` need any one match. With `count_ties`,
+    ties are counted instead of broken; with `seek_nearest`, the best right rows at any distance are returned, too.
+    `prepared` returns the left side as codes of ``on``; by default it is read.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     search = Search(
@@ -127,18 +91,7 @@ def find(
 
 
 def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> Matches:
-    """Return the pairs of rows that match.
-
-    Parameters
-    ----------
-    join, left, right, context
-        As for `find`.
-
-    Raises
-    ------
-    DataError
-        As `execute` does.
-    """
+    """Return the pairs of rows that match, found by ``"probe"``."""
     pointers = find(join, left, right, context).pointers
     left_rows, here = pairs_of(pointers, keep_unmatched=False)
     assert left_rows is not None

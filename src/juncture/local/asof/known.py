@@ -44,20 +44,12 @@ def search_known(
     *,
     at_once: bool,
 ) -> list[Ints]:
-    """Return each slot's best known right rows in each direction.
+    """Return each slot's best available right rows in each direction, as `juncture.local.asof.probe.probe` does.
 
-    Parameters
-    ----------
-    slots, right, directions, places, context
-        As for `juncture.local.asof.probe.probe`.
-    seen
-        The code of the time of each left row up to which right rows are known to it.
-    at_once
-        Whether to hold all right rows, rather than as many at a time as fit.
+    `seen` has the code of the time of each left row up to which right rows are known to it. With `at_once`, all right
+    rows are buffered, rather than as many at a time as fit.
 
-    Notes
-    -----
-    Time O(R log R + L log R) for each batch, whatever is known when; some 60 ns and core for a right row.
+    Time O(R log R + L log R) for each batch, regardless of availability; some 60 ns and core for a right row.
     """
 
     def searcher(loaded: Loaded) -> Callable[[Direction], Ints]:
@@ -93,14 +85,10 @@ def _found(batch: Batch, slots: Slots, seen: Ints, direction: Direction, places:
 
 
 class _Buckets:
-    """The buckets of each key, about one for each right row, and their partitions, which fit the second cache.
+    """The buckets of each key, about one for each right row, and their partitions, which fit the second-level cache.
 
-    Attributes
-    ----------
-    groups, firsts
-        The buckets of each key, and the first of these.
-    shift, edges
-        A bucket's partition is ``bucket >> shift``; and the first bucket of each, with their number at the end.
+    A bucket's partition is ``bucket >> shift``. `edges` are the first bucket of each partition, and the number of
+    buckets at the end.
     """
 
     def __init__(self, slots: Slots, rows: int) -> None:
@@ -118,19 +106,7 @@ class _Buckets:
 
 
 class _Sorting:
-    """Right rows on their way to the left rows that they serve in one direction.
-
-    Parameters
-    ----------
-    buckets
-        The buckets that they go into.
-    loaded, right
-        The rows.
-    direction
-        The direction.
-    context
-        What the join may use.
-    """
+    """Right rows on their way to the left rows that they serve in one direction."""
 
     def __init__(
         self,

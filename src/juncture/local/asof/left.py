@@ -24,49 +24,27 @@ from juncture.spec.asof import ResolvedAsof
 class LeftCodes:
     """Left rows as codes, in their order.
 
-    Attributes
-    ----------
-    codes, on
-        Key code and ``on`` code of each row. The key is `EMPTY` where a row cannot match. No keys if all rows can, and
-        have one key.
-    keys
-        What their keys are coded by.
-    limits
-        The greatest distance, as the kernels compare it: one, or one for each row. With ranks for codes instead a list
-        of Python's numbers, in steps of the domain.
-    barred
-        Rows whose own tolerance is null or negative; None if there are none.
-    seen
-        The code of the time up to which each row sees right rows; empty if it sees all.
+    `limits` are the greatest distances as the kernels compare them: one, or one for each row. If codes are ranks, they
+    are a list of Python's numbers instead, in steps of the domain.
     """
 
-    codes: Codes
-    on: Ints
-    keys: Keys
+    codes: Codes  # key code of each row, `EMPTY` if it cannot match; empty if all rows can and have one key
+    on: Ints  # ``on`` code of each row
+    keys: Keys  # what assigns the key codes
     limits: Words | list[Any]
-    barred: npt.NDArray[np.bool_] | None
-    seen: Ints
+    barred: npt.NDArray[np.bool_] | None  # rows whose own tolerance is null or negative; None if there are none
+    seen: Ints  # the code of the time up to which each row sees right rows; empty if it sees all
 
 
 @dataclass(frozen=True)
 class Left:
-    """Left rows in the order of key and ``on``.
-
-    Attributes
-    ----------
-    slots
-        The rows that can match, sorted.
-    keys, limits, barred
-        As in `LeftCodes`.
-    seen
-        As in `LeftCodes`, of each slot.
-    """
+    """Left rows that can match, in the order of key and ``on``. Fields as in `LeftCodes`."""
 
     slots: Slots
     keys: Keys
     limits: Words | list[Any]
     barred: npt.NDArray[np.bool_] | None
-    seen: Ints
+    seen: Ints  # as in `LeftCodes`, for each slot
 
 
 def read_codes(
@@ -80,18 +58,7 @@ def read_codes(
 ) -> LeftCodes:
     """Read some parts of the left side as codes.
 
-    Parameters
-    ----------
-    join, source
-        The join and its left side.
-    parts
-        Which parts.
-    coder
-        The coder of ``on``.
-    context
-        What the join may use.
-    seen_coder
-        The coder of the times up to which right rows are known, where that matters.
+    `seen_coder` codes the times up to which right rows are known; None if all are.
     """
     first = int(source.bounds[parts.start])
     total = int(source.bounds[parts.stop]) - first
@@ -121,10 +88,8 @@ def read_codes(
 
 
 def sorted_left(left: LeftCodes, context: JoinContext) -> Left:
-    """Return left rows in the order of key and ``on``, and of the time up to which they see right rows.
+    """Return left rows in the order of key, ``on``, and the time up to which they see right rows.
 
-    Notes
-    -----
     The peak is 48 bytes a row.
     """
     codes = left.codes if len(left.codes) else np.zeros(len(left.on), np.int32)

@@ -37,22 +37,12 @@ _NO_LIMIT = 2**64 - 1
 
 @dataclass(frozen=True)
 class Ascending:
-    """One side in ascending order of ``on``.
+    """One side in ascending order of ``on``."""
 
-    Attributes
-    ----------
-    keys, on
-        Key code and ``on`` code of each row. No keys if all rows have one key.
-    rows
-        The number of each row; without items if the side is in this order.
-    repeats
-        Whether an ``on`` occurs more than once.
-    """
-
-    keys: Codes
-    on: Ints
-    rows: Rows
-    repeats: bool
+    keys: Codes  # key code of each row; empty if all rows have one key
+    on: Ints  # ``on`` code of each row
+    rows: Rows  # the number of each row; empty if the side is in this order
+    repeats: bool  # whether an ``on`` occurs more than once
 
     @classmethod
     def of(cls, keys: Codes, on: Ints, context: JoinContext, *, one_key: bool) -> Ascending:
@@ -85,28 +75,10 @@ def merge(
 ) -> Ints:
     """Write the right rows of each left row, best first, and return the counters of `juncture.kernels.asof` for ties.
 
-    Parameters
-    ----------
-    left, right
-        Both sides.
-    directions
-        Where to look.
-    wanted, places
-        The most matches, and how many candidates are looked at: one more shows whether a tie has to be decided.
-    later
-        Whether of two rows at the same distance the later one comes first.
-    pointers
-        Out: ``[left row, match]``, -1 where a row has no more.
-    context
-        What the join may use.
+    `places` are the candidates of each left row: one more than the matches `wanted` shows whether a tie has to be
+    broken. `later` is whether of two rows at the same distance the later one comes first. Out: ``pointers[left row,
+    match]``, -1 where a row has no more.
 
-    Raises
-    ------
-    PlanError
-        If the right side has too many rows to be sorted in memory.
-
-    Notes
-    -----
     Linear where both sides ascend; else a sort of 3 ns a row for each byte in which ``on`` differs. 8 bytes a row of
     either side, 16 more of the right side if rows repeat, and 40 while it is sorted.
     """
@@ -218,21 +190,15 @@ def _positions_of(rows: Ascending) -> Ints:
 
 @dataclass(frozen=True)
 class _Linked:
-    """The right rows by position, linked where more than the nearest one matters.
+    """The right rows by position, linked if more than the nearest one matters.
 
-    Attributes
-    ----------
-    before, after
-        The neighbours of the same key; without items if they do not matter.
-    behind_rows, ahead_rows
-        The row at each position, for those that look backward and forward: of tied rows, the winner is met first.
-        Without items if positions are row numbers.
+    The winner comes first among tied rows, as each direction reads them. Rows are empty if positions are row numbers.
     """
 
-    before: Codes
-    after: Codes
-    behind_rows: Codes
-    ahead_rows: Codes
+    before: Codes  # the previous position of the same key; empty if it does not matter
+    after: Codes  # the next position of the same key; empty if it does not matter
+    behind_rows: Codes  # the row at each position, as the backward direction reads them
+    ahead_rows: Codes  # the row at each position, as the forward direction reads them
 
     @classmethod
     def of(

@@ -278,35 +278,11 @@ def probe(
     places: int,
     context: JoinContext,
 ) -> list[Ints]:
-    """Return each slot's best right rows in each direction.
+    """Return each slot's best right rows in each direction: ``[slot, place, word]``, as in `juncture.kernels.asof`.
 
-    Parameters
-    ----------
-    slots
-        The left rows, sorted.
-    right
-        The right rows.
-    directions
-        Where to look.
-    places
-        How many candidates each slot keeps.
-    context
-        What the join may use.
+    `places` is the number of candidates of each slot. Raises `TieFloodError` if millions of rows tie and the caller
+    wants to know, and `UndecidedError` if codes do not break all ties, although the caller expects it.
 
-    Returns
-    -------
-    list of int64[slot, place, word]
-        See `juncture.kernels.asof`.
-
-    Raises
-    ------
-    TieFloodError
-        If millions of rows tie and the caller wants to know.
-    UndecidedError
-        If codes do not decide what the caller says they decide.
-
-    Notes
-    -----
     Some 50 ns and core for a right row, half of it decoding Parquet; 16 bytes a slot and direction for one place, and
     for each thread about 40 bytes for each of four million rows.
     """

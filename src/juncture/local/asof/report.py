@@ -22,24 +22,12 @@ from juncture.spec.asof import ResolvedAsof
 
 @dataclass(frozen=True)
 class RowMatches:
-    """What an as-of search found for each left row.
+    """What an as-of search found for each left row."""
 
-    Attributes
-    ----------
-    pointers
-        The best match; -1 without one.
-    nearest
-        The best right row at any distance; -1 without one.
-    reasons
-        Why there is no match.
-    tied
-        How many rows with a match have several best ones.
-    """
-
-    pointers: Ints
-    nearest: Ints
-    reasons: Reasons
-    tied: int
+    pointers: Ints  # the best match; -1 without one
+    nearest: Ints  # the best right row at any distance; -1 without one
+    reasons: Reasons  # why there is no match
+    tied: int  # how many rows with a match have several best ones
 
     @classmethod
     def of(
@@ -61,27 +49,10 @@ class RowMatches:
 
 
 def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:
-    """Count what becomes of the left rows of an as-of join.
+    """Count what becomes of the left rows of an as-of join, whichever of them it keeps.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the schemas of the inputs. Which rows it keeps, and how many for each left row, is
-        without effect.
-    left, right
-        The inputs.
-    context
-        What the join may use.
-
-    Raises
-    ------
-    DataError
-        If a file cannot be read.
-
-    Notes
-    -----
-    Costs a second search: the ``by`` and ``on`` columns are read again, others are not. Takes 32 bytes for each
-    matched row beside the memory of the search.
+    Costs a second search: the ``by`` and ``on`` columns are read again, others are not. Takes 32 bytes for each matched
+    row beside the memory of the search.
     """
     join, left, right = working(join, left, right)
     rows = RowMatches.of(join, left, right, context, count_ties=True)

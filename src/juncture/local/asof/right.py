@@ -21,47 +21,24 @@ from juncture.runtime.sources import Source, TableSource
 class RightRows:
     """The right side of a join, as the algorithms read it.
 
-    Attributes
-    ----------
-    source
-        The rows.
-    on, by
-        Their columns by role.
-    coder, keys
-        What turns these into codes.
-    parts
-        The parts that may hold matches.
-    tie_columns
-        What decides between rows at the same ``on``.
-    ties
-        What to do about ties: ``"break"`` them, only bring tied rows in ``"order"`` where there is room for all of
-        them, or ``"ignore"`` them.
-    code_columns
-        The first of these, as far as their codes are kept with the candidates.
-    decided
-        Whether these codes decide everything.
-    may_flood
-        Whether to give up when millions of rows tie and their codes are not kept.
-    available_at, available_at_coder
-        The column with the time from which a row is available, and its coder; None if all rows always are.
-    first
-        Whether the least of tied rows wins, and the first of equal ones, rather than the greatest and the last.
+    Ties are broken, or with ``"order"`` only tied rows are sorted if there is room for all of them, or they are
+    ignored.
     """
 
     source: Source
     on: str
     by: tuple[str, ...]
-    coder: Coder
-    keys: Keys
-    parts: Sequence[int]
-    tie_columns: tuple[str, ...] = ()
+    coder: Coder  # the coder of ``on``
+    keys: Keys  # what assigns the key codes
+    parts: Sequence[int]  # the parts that may have matches
+    tie_columns: tuple[str, ...] = ()  # the columns that break ties
     ties: Literal["break", "order", "ignore"] = "break"
-    code_columns: tuple[str, ...] = ()
-    decided: bool = False
-    may_flood: bool = False
-    available_at: str | None = None
+    code_columns: tuple[str, ...] = ()  # the first of these, whose codes are stored with the candidates
+    decided: bool = False  # whether these codes break all ties
+    may_flood: bool = False  # whether to give up if millions of rows tie and their codes are not stored
+    available_at: str | None = None  # the column with the time of availability; None if rows are always available
     available_at_coder: Coder | None = None
-    first: bool = False
+    first: bool = False  # whether the least of tied rows wins, and the first of equal ones
 
     @property
     def rows(self) -> int:

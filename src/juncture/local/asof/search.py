@@ -46,43 +46,25 @@ _WORD_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class SearchReport:
-    """What happened in a join.
-
-    Attributes
-    ----------
-    right_rows_read
-        How many right rows went by; those that went by several times are counted so often.
-    parts_skipped
-        Row groups that statistics showed to be without matches, counted in the same way.
-    """
+    """What happened in a join. Rows that are read for several pieces are counted for each."""
 
     right_rows_read: int = 0
-    parts_skipped: int = 0
+    parts_skipped: int = 0  # row groups without matches, by their statistics
 
 
 @dataclass(frozen=True)
 class Found:
     """The matches of all left rows.
 
-    Attributes
-    ----------
-    pointers
-        Right row numbers for each left row, best first; -1 where there are no more. One for ``semi`` and ``anti``.
-    codes
-        The codes of these rows' ``on``, if they were computed and determine the values.
-    tied
-        Left rows with a tie between the last row that was taken and one that was not; counted only where match_spans.
-    report
-        What happened; None for `merge`, which does not count it.
-    nearest
-        The best right row of each left row at any distance, -1 where there is none; None unless sought.
+    `pointers` are right row numbers for each left row, best first, -1 where there are no more; one for ``semi`` and
+    ``anti``. `tied` counts left rows with a tie between the last match and the next row, if requested.
     """
 
     pointers: Ints
-    codes: Ints | None
+    codes: Ints | None  # the codes of the matches' ``on``, if they were computed and determine the values
     tied: int
-    report: SearchReport | None
-    nearest: Ints | None = None
+    report: SearchReport | None  # None for `merge`
+    nearest: Ints | None = None  # the best right rows at any distance, -1 without one; None unless requested
 
 
 def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
@@ -98,26 +80,12 @@ def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
 
 
 class Search:
-    """One search, which starts again with other codes where those that it began with do not serve.
+    """One search, which starts again with other codes if the first ones do not suffice.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its two sides.
-    context
-        What the join may use.
-    merges
-        Whether to pass over both sides in order, or to hold the right side at once where that cannot be.
-    count_ties
-        Whether to count ties instead of breaking them.
-    seek_nearest
-        Whether to return the best right rows at any distance, too. Then no row groups may be skipped.
-    keep_codes
-        Whether to return the codes of the matches' ``on``.
-    first_row
-        What errors call the first left row.
-    prepared
-        Returns the left side where it is joined in one piece; by default it is read.
+    With `count_ties`, ties are counted instead of broken. With `seek_nearest`, the best right rows at any distance are
+    returned, too, so no row groups are skipped. With `keep_codes`, the codes of the matches' ``on`` are returned.
+    Errors number left rows from `first_row`. `prepared` returns the left side if it is joined in one piece; by default
+    it is read.
     """
 
     def __init__(
@@ -179,13 +147,7 @@ class Search:
         return row + candidate * self._places * len(self._join.directions)
 
     def run(self, room_bytes: int) -> Found:
-        """Find the matches of all left rows, piece by piece if they do not fit in so much.
-
-        Raises
-        ------
-        DataError
-            If a file cannot be read, or ``ties="error"`` and a tie has to be decided.
-        """
+        """Find the matches of all left rows, piece by piece if they do not fit in `room_bytes`."""
         pointers = pooled_array(self._left.num_rows * self._wanted, np.int64).reshape(-1, self._wanted)
         codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
         nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)

@@ -52,23 +52,10 @@ def break_ties(
 ) -> None:
     """Give tied places to the rows that win them.
 
-    Parameters
-    ----------
-    best
-        Candidates, ``[slot, place, word]``, before they are spread.
-    ties
-        What `Ties.drain` returned.
-    source, columns
-        The right side, and what decides, the first column first.
-    context
-        What the join may use.
-    within
-        Whether to order rows that tie with each other inside the places, too.
-    first
-        Whether the least row wins rather than the greatest.
+    `best` has the candidates, ``[slot, place, word]``, before they are spread; `ties` is what `Ties.drain` returned.
+    With `within`, rows that tie with each other inside the places are ordered, too. `first` is whether the least row
+    wins.
 
-    Notes
-    -----
     Reads the columns of the tied rows only, and sorts them: some 100 bytes and 0.2 µs for each.
     """
     places = best.shape[1]

@@ -29,35 +29,13 @@ def read_clustered(
     keys: Keys,
     context: JoinContext,
 ) -> tuple[HashIndex, Payload]:
-    """Give the keys of the left side their codes, and hold the right rows that have one of them, by code.
+    """Assign codes to the keys of the left side, and buffer the right rows that have one of them, by code.
 
-    Parameters
-    ----------
-    left, right
-        Each side and its key columns.
-    columns
-        The right columns to hold, all of fixed width.
-    keys
-        An empty table of keys, whose first side is the left one.
-    context
-        What the join may use.
+    `left` and `right` are each side and its key columns; the first side of the empty `keys` is the left one. All
+    buffered `columns` have a fixed width. Right rows are numbered by their places.
 
-    Returns
-    -------
-    HashIndex
-        The right rows that are held, numbered by their places.
-    Payload
-        Their columns.
-
-    Raises
-    ------
-    PlanError
-        If there are too many rows.
-
-    Notes
-    -----
-    Reads the right keys first, and the columns then, only those parts that have a row to hold. Takes 8 bytes for each
-    such row until it is done, beside the columns.
+    Reads the right keys first, and then the columns of parts that have a row to buffer. Takes 8 bytes for each such row
+    until it is done, beside the columns.
     """
     add_all(*left, keys, context)
     source, names = right

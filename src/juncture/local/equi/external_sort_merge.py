@@ -28,17 +28,10 @@ _SHARE = 1 / 3
 
 
 class ExternalMergeJoin:
-    """One external sort-merge join.
+    """One external sort-merge join. All memory of the context is for buffered rows, beside those in flight.
 
     Keys of any type are sorted by 64 bits of hash: the order does not matter, only that equal keys meet. Keys that
     differ and have the same hash meet too, and are then compared.
-
-    Parameters
-    ----------
-    numbered
-        The join, and its sides.
-    context
-        What may be used, all of whose memory is for rows that are held, beside those under way.
     """
 
     def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
@@ -50,13 +43,7 @@ class ExternalMergeJoin:
         self._code = numbered.number + "_code"
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers.
-
-        Raises
-        ------
-        StateError
-            If there is no room to spill.
-        """
+        """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers."""
         join = self._numbered.join
         advance, done, quiet = self._context.progress.of("windows"), 0, self._context.quiet()
         for left, right in self._windows():

@@ -42,15 +42,7 @@ _MORE = 1.3
 
 
 class GraceJoin:
-    """One Grace hash join.
-
-    Parameters
-    ----------
-    numbered
-        The join, and its sides.
-    context
-        What may be used, all of whose memory is for rows that are held, beside those under way.
-    """
+    """One Grace hash join. All memory of the context is for buffered rows, beside those in flight."""
 
     def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
         self._numbered = numbered
@@ -60,13 +52,7 @@ class GraceJoin:
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the numbered rows of the join, piece by piece; rows of one number come in their order.
-
-        Raises
-        ------
-        StateError
-            If there is no room to spill.
-        """
+        """Yield the numbered rows of the join, piece by piece; rows of one number come in their order."""
         left, right = self._numbered.left, self._numbered.right
         yield from self._joined(left, right, 0, self._context)
 

@@ -38,21 +38,12 @@ _CODES_LEAST = 1 << 14
 class HashIndex:
     """Right rows, those of one key side by side in their order.
 
-    Attributes
-    ----------
-    starts
-        The place where each key's rows start, and the number of places at the end.
-    rows
-        The right row at each place; None if rows are numbered by their places.
-    total
-        How many right rows there are.
-    row_of
-        In place of the others, if no key has two rows: the row of each key code, `EMPTY` where there is none.
+    If no key has two rows, `row_of` replaces `starts` and `rows`: the row of each key code, `EMPTY` without one.
     """
 
-    starts: Ints
-    rows: Codes | None
-    total: int
+    starts: Ints  # the place where each key's rows start, and the number of places at the end
+    rows: Codes | None  # the right row at each place; None if rows are numbered by their places
+    total: int  # the number of right rows
     row_of: Codes | None = None
 
     tree = None
@@ -83,18 +74,9 @@ class HashIndex:
 class EquiProber:
     """Finds right rows of an equal key.
 
-    Parameters
-    ----------
-    right
-        The right rows.
-    names, coded
-        The left key columns, and which of them may come dictionary-encoded.
-    spans
-        Writes where the right rows of each left key start and end.
-    columns
-        The left columns that are looked at.
-    check
-        Returns for a left batch the check of its candidate pairs; None if all match.
+    `spans` writes where the right rows of each left key start and end. `columns` are the left columns that are read,
+    and the key columns in `coded` may be dictionary-encoded. `check` returns for a left batch the check of its
+    candidate pairs; None if all match.
     """
 
     def __init__(
@@ -149,27 +131,10 @@ def read_right(
     *,
     holder: Holder | None = None,
 ) -> HashIndex:
-    """Read the right side, give its keys their codes, and bring its rows together.
+    """Read the right side, assign codes to its keys, and bring its rows together.
 
-    Parameters
-    ----------
-    source, names
-        The right side, and its key columns.
-    keys
-        An empty table of keys, whose first side is the right one.
-    context
-        What the join may use.
-    holder
-        Is given the columns that it holds on the way, so that they need not be read again.
-
-    Raises
-    ------
-    PlanError
-        If there are too many rows.
-
-    Notes
-    -----
-    Leaves 4 bytes a row and 8 a key, beside the keys themselves; while it works 8 more a row.
+    The first side of the empty `keys` is the right one. `holder` receives its columns on the way, so that they need not
+    be read again. The result has 4 bytes a row and 8 a key, beside the keys themselves; building it takes 8 more a row.
     """
     codes = add_all(source, names, keys, context, holder=holder, phase="right")
     return _grouped([codes], keys.count, context)
@@ -184,27 +149,11 @@ def read_left_keys(
     whole: bool = False,
     presence: bool = False,
 ) -> tuple[HashIndex, Source]:
-    """Give the keys of the left side their codes, and find the right rows that have one of them.
+    """Assign codes to the keys of the left side, and find the right rows that have one, numbered in their order.
 
-    Parameters
-    ----------
-    left, right
-        Each side and its key columns.
-    keys
-        An empty table of keys, whose first side is the left one.
-    context
-        What the join may use.
-    whole
-        Whether to keep right rows of other keys too.
-    presence
-        Whether it is enough to know which keys the right side has; no row is kept then.
-
-    Returns
-    -------
-    HashIndex
-        The right rows that are kept, numbered in their order.
-    Source
-        Them themselves.
+    `left` and `right` are each side and its key columns; the first side of the empty `keys` is the left one. With
+    `whole`, right rows of other keys are kept, too. With `presence`, only the keys of the right side matter, and no row
+    is kept.
     """
     add_all(*left, keys, context)
     source, names = right
@@ -277,13 +226,7 @@ def add_all(
 
 
 def check_rows(rows: int) -> None:
-    """Refuse more rows than can be numbered.
-
-    Raises
-    ------
-    PlanError
-        With what to do.
-    """
+    """Refuse more rows than can be numbered."""
     if rows > _ROWS_MOST:
         raise PlanError(
             f"A side has {rows:,} rows, but this algorithm supports at most {_ROWS_MOST:,}. Pass algorithm='grace', "
@@ -320,21 +263,9 @@ def _row_of(pieces: Sequence[Codes], count: int) -> Codes | None:
 
 
 def place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> Ints:
-    """Write the place of each row where rows lie side by side by their codes, in these codes' stead.
+    """Replace the code of each row by its place if rows lie side by side by their codes, none of them `EMPTY`.
 
-    Parameters
-    ----------
-    pieces
-        In: the codes, none of them `EMPTY`. Out: the places.
-    count
-        How many codes there are.
-    context
-        What the join may use.
-
-    Returns
-    -------
-    numpy.ndarray
-        The place where the rows of each code start, and the number of places at the end.
+    Returns the place where the rows of each of `count` codes start, and the number of places at the end.
     """
     work, starts, places = _tallied(pieces, count, context)
 
@@ -351,14 +282,8 @@ def _tallied(
 ) -> tuple[list[_Share], Ints, npt.NDArray[np.int32]]:
     """Count the rows of each code, as a counting sort begins in which each thread has a share of the rows.
 
-    Returns
-    -------
-    list
-        The shares.
-    numpy.ndarray
-        The place where the rows of each code start, and the number of places at the end.
-    numpy.ndarray
-        For each share, where its first row of each code goes: where the shares before it end.
+    Returns the shares, the place where the rows of each code start with the number of places at the end, and for each
+    share the place of its first row of each code, after the rows of the shares before it.
     """
     total = sum(map(len, pieces))
     # Each share has to know the place of every code.

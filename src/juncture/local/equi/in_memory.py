@@ -46,14 +46,7 @@ def stream_held(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows.
 
-    Parameters
-    ----------
-    join, left, right
-        The join and its two sides.
-    search
-        How keys are found.
-    context
-        What the join may use.
+    `search` is how keys are looked up: in one table, in one for each partition of the keys, or by sorting.
     """
     prober, payload = search(join, left, right, context)
     context.threads.release_unused()
@@ -70,17 +63,8 @@ def stream_blockwise(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the numbered rows of a join, those of each block of right rows in the order of their numbers.
 
-    Parameters
-    ----------
-    numbered
-        The join.
-    left, right
-        Numbered rows of both sides. Neither fits in memory, nor can be cut by its keys. The left rows are read
-        once for each block.
-    block_bytes
-        How much of the right rows to hold at once.
-    context
-        What the join may use.
+    Neither side fits in memory, nor can be split by its keys. The left rows are read once for each block of right rows,
+    which has `block_bytes`.
     """
 
     def run(join: ResolvedEqui, left: Source, block: Source) -> Iterator[pa.RecordBatch]:

@@ -36,33 +36,13 @@ def execute(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an equality join, batch by batch, in the order of the left rows if the context requires it.
 
-    Parameters
-    ----------
-    join
-        The spec, resolved against the two schemas.
-    left, right
-        The two sides. The right rows that can match are held.
-    context
-        What the join may use.
-    search
-        How keys are found: `hashed` makes a table of the keys of the smaller side, or one for each partition of them,
-        so that all threads make tables at once; `merged` sorts the right side, and the left one batch by batch, and
-        walks through both.
-    swaps
-        Whether a smaller left side may be held instead, where the rows need no order.
+    `hashed` builds a table of the keys of the smaller side, or one for each partition of them, so that all threads
+    build tables at once; `merged` sorts the right side, and the left one batch by batch, and merges both. `swaps` is
+    whether a smaller left side may be buffered instead, if the rows need no order.
 
-    Raises
-    ------
-    PlanError
-        If a side has more rows than the algorithm can number.
-    DataError
-        If a file cannot be read.
-
-    Notes
-    -----
-    Time O(L + R) and the output; by sorting O(L log L + R log R). Holds the shown columns of the right rows that can
-    match, 4 bytes more of each, and the distinct keys. Row groups of the larger side are not read where, by the footer,
-    no key of the smaller one can be.
+    Time O(L + R) and the output; by sorting O(L log L + R log R). Buffers the shown columns of the right rows that can
+    match, 4 bytes more of each, and the distinct keys. Row groups of the larger side without a key of the smaller one,
+    by the footer, are not read.
     """
     context = context.streaming(UNDER_WAY_SHARE)
     left, right = within_keys(join, left, right, context)
@@ -75,23 +55,11 @@ def execute(
 def execute_grace(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an equality join as `execute` does, with no more memory than the context allows.
 
-    Both sides are cut by the hash of the key into pieces on disk, which are joined one by one. Where rows need no order
-    and a side fits in memory past which the other can stream, it is held instead.
+    Both sides are split by the hash of the key into pieces on disk, which are joined one by one. If rows need no order
+    and a side fits in memory while the other streams past it, it is buffered instead.
 
-    Parameters
-    ----------
-    join, left, right, context
-        As for `execute`.
-
-    Raises
-    ------
-    DataError, StateError
-        If a file cannot be read, or there is no room to spill.
-
-    Notes
-    -----
-    Both sides are written to disk, where these exceed the memory, and the output too, which is put in the order of the
-    left rows there. Rows of one key that do not fit in memory on either side are joined block by block.
+    Both sides are written to disk, if these exceed the memory, and the output too, which is sorted by the left rows
+    there. Rows of one key that do not fit in memory on either side are joined block by block.
     """
     context = context.streaming(_PIECE_SHARE)
     left, right = within_keys(join, left, right, context)
@@ -110,18 +78,7 @@ def execute_grace(join: ResolvedEqui, left: Source, right: Source, context: Join
 def execute_external_sort_merge(
     join: ResolvedEqui, left: Source, right: Source, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of an equality join as `execute_grace` does, but sort both sides on disk.
-
-    Parameters
-    ----------
-    join, left, right, context
-        As for `execute`.
-
-    Raises
-    ------
-    DataError, StateError
-        As `execute_grace` does.
-    """
+    """Yield the rows of an equality join as `execute_grace` does, but sort both sides on disk."""
     context = context.streaming(_PIECE_SHARE)
     left, right = within_keys(join, left, right, context)
     yield from _in_pieces(NumberedJoin.of(join, left, right), ExternalMergeJoin, context)

@@ -29,18 +29,9 @@ def partition_rows(hashes: Words, count: int) -> tuple[Ints, list[int]]:
 class PartitionedKeys:
     """The distinct keys of one side, and the code of each, as `juncture.columnar.key_table.KeyCodes` has them.
 
-    Parameters
-    ----------
-    left, right
-        The types of the key columns: first those of the side whose keys are added.
-    nulls_equal
-        Whether null is a value like others.
-    partitions
-        How many, at most 65,536.
-
-    Notes
-    -----
-    Codes are dense within a partition: of n keys some n / partitions each, whatever the keys, because a hash cuts them.
+    The types of the key columns are first those of the side whose keys are added. There are at most 65,536
+    `partitions`. Codes are dense within a partition: of n keys some n / partitions each, whatever the keys, because a
+    hash splits them.
     """
 
     def __init__(

@@ -22,16 +22,9 @@ from juncture.runtime.take import nulls, worth_coding
 
 
 class SortCodes:
-    """Integers to sort keys by, the same for equal keys and for these alone.
+    """Integers to sort keys by, the same for equal keys only.
 
-    A key that is a single whole number is its own; any other has the code that a table of right keys gives it.
-
-    Parameters
-    ----------
-    right, left
-        The types of the key columns.
-    nulls_equal
-        Whether null is a value like others.
+    A key that is a single whole number is its own; any other has the code that a table of right keys assigns.
     """
 
     def __init__(self, right: Sequence[pa.DataType], left: Sequence[pa.DataType], *, nulls_equal: bool) -> None:
@@ -53,16 +46,9 @@ class SortCodes:
 
 
 def spans_by_order(values: Ints, codes: SortCodes, context: JoinContext) -> KeySpans:
-    """Return what sorts left keys, and walks through them and the right ones.
+    """Return what sorts left keys, and merges them with the ascending codes of the right rows (`values`).
 
-    Parameters
-    ----------
-    values
-        The codes of the right rows, ascending.
-    codes
-        Assigns codes to left rows.
-    context
-        What one thread may use by itself.
+    The context is that of one thread.
     """
 
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
@@ -81,22 +67,7 @@ def read_sorted(
     *,
     holder: Holder | None = None,
 ) -> tuple[HashIndex, Ints]:
-    """Read the right side, and sort it by its codes.
-
-    Parameters
-    ----------
-    source, names, context, holder
-        As for `juncture.local.equi.hash_index.read_right`.
-    codes
-        What gives rows their codes.
-
-    Returns
-    -------
-    HashIndex
-        The rows, in the order of their codes.
-    Ints
-        These codes.
-    """
+    """Read the right side, and sort it by its codes, which are also returned. Arguments as for `read_right`."""
     values = np.empty(source.num_rows, np.int64)
     usable = np.ones(source.num_rows, np.bool_)
     held = [] if holder is None else [name for name in holder.columns if name not in names]

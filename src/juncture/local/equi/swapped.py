@@ -32,17 +32,7 @@ def can_swap(join: ResolvedEqui) -> bool:
 
 
 def stream_unordered(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join, in the order of the right ones.
-
-    Parameters
-    ----------
-    join
-        The join, which `can_swap`.
-    left, right
-        Both sides. The left rows are held.
-    context
-        What the join may use.
-    """
+    """Yield the rows of a join that `can_swap`, in the order of the right ones. The left rows are buffered."""
     streaming = _with_streaming_keys(join)
     if any(column.filled_from is not None for column in streaming.output if column.side == "left"):
         numbered = NumberedJoin.of(join, left, right)
@@ -53,16 +43,9 @@ def stream_unordered(join: ResolvedEqui, left: Source, right: Source, context: J
 
 
 def stream_swapped(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
-    """Yield the numbered rows of a join, those of a left row in right order, though others come between them.
+    """Yield the numbered rows of a join that `can_swap`, those of a left row in right order, with others between them.
 
-    Parameters
-    ----------
-    join
-        The join of numbered rows, which `can_swap`.
-    left, right
-        Numbered rows of both sides. The left ones are held.
-    context
-        What the join may use.
+    The left rows are buffered.
     """
     filled = [place for place, column in enumerate(join.output) if column.filled_from is not None]
     number = join.output[-1].name

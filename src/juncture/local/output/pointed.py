@@ -27,7 +27,7 @@ _KEPT = 3
 
 
 def output_row_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
-    """Return about what a left row and its matches take while `assemble` makes a table of them."""
+    """Return about what a left row and its matches take while they become a table."""
     pair_bytes = _MATCH_BYTES + _PLACE_BYTES
     for side, source in (("left", left), ("right", right)):
         for column in join.output:
