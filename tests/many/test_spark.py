@@ -135,6 +135,26 @@ def test_says_which_table_has_several_rows_of_a_key(spark: SparkSession) -> None
 
 
 @pytest.mark.in_turn
+def test_compares_expressions_and_converted_columns(spark: SparkSession, way: str) -> None:
+    spine = pa.table({"ts": [1, 5, 9, 12], "key": ["A", "b", "C", None], "n": pa.array([1, 2, 3, 4], pa.int64())})
+    tables = {
+        "prices": jn.Right(
+            pa.table({"at": [0, 4, 8], "name": ["a", "b", "c"], "price": [1.0, 2.0, 3.0]}),
+            jn.Asof(left_on=jn.expr("ts - 1"), right_on="at", left_by=jn.expr("lower(key)"), right_by="name"),
+        ),
+        "sizes": jn.Right(
+            pa.table({"n": pa.array([1, 3, 9], pa.float64()), "size": [10, 30, 90]}), jn.Equi(on="n"), prefix="s_"
+        ),
+        "again": jn.Right(
+            pa.table({"at": [2, 3], "word": ["a", "b"], "x": [7, 8]}),
+            jn.Asof(left_on="ts", right_on="at", left_by=jn.expr("lower(key)"), right_by="word"),
+        ),
+    }
+    joined = jn.join_many(to_spark(spark, spine), on_spark(spark, tables)).toArrow()
+    assert difference(joined, jn.join_many(spine, tables), ordered=False) is None, way
+
+
+@pytest.mark.in_turn
 def test_refuses_what_does_not_go_together(spark: SparkSession) -> None:
     with pytest.raises(jn.PlanError, match=r"In table 'price'.*in this process"):
         jn.plan_many(to_spark(spark, SPINE), rights())

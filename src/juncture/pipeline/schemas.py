@@ -36,7 +36,7 @@ from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
 from juncture.spec.grid import Grid
 from juncture.spec.many import named, resolve_table
-from juncture.spec.resolved import refuse_computed
+from juncture.spec.resolved import refuse_orders
 
 Schemas = Mapping[str, pa.Schema | None]
 """The columns of each source and step; None if only Spark knows them."""
@@ -171,7 +171,7 @@ def _many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema
         try:
             resolved_table = resolve_table(name, table.shown, spine, schema, taken)
             if engine == "spark":
-                refuse_computed(resolved_table.join, "a join of many tables on Spark")
+                refuse_orders(resolved_table.join, "a join of many tables on Spark")
         except JunctureError as error:
             raise named(name, error) from error
         fields += [pa.field(each.name, schema.field(each.source).type) for each in resolved_table.columns]

@@ -202,15 +202,22 @@ def refuse_computed(join: Resolved, what: str) -> None:
 
     ``what`` names the kind of input in messages, such as "a stream".
     """
-    domain = join.domain
-    is_tuple = domain is not None and len(domain.parts) > 1
-    on = join.spec.on_names()[0] if is_tuple else ""
-    for side in () if is_tuple else SIDES:
+    for side in () if _orders_by_tuple(join) else SIDES:
         for value in join.computed(side):
             _refuse(value, join.schema(side).field(value.name).type, side, what)
-    refusal = None if domain is None else domain.refusal(on, what)
+    refuse_orders(join, what)
+
+
+def refuse_orders(join: Resolved, what: str) -> None:
+    """Raise PlanError for a join by an order that only as-of joins of tables support; ``what`` as above."""
+    on = join.spec.on_names()[0] if _orders_by_tuple(join) else ""
+    refusal = None if join.domain is None else join.domain.refusal(on, what)
     if refusal is not None:
         raise PlanError(refusal, name="JN-ON-UNSUPPORTED")
+
+
+def _orders_by_tuple(join: Resolved) -> bool:
+    return join.domain is not None and len(join.domain.parts) > 1
 
 
 def _refuse(value: Compared, data_type: pa.DataType, side: Side, what: str) -> NoReturn:

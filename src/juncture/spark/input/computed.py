@@ -23,7 +23,7 @@ def computed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[R
 
 
 def _with_computed(side: SparkSide, join: Resolved, name: Side) -> SparkSide:
-    values = join.computed(name)
+    values = [value for value in join.computed(name) if value.name not in side.schema.names]
     if not values:
         return side
     fields = [join.schema(name).field(value.name) for value in values]

@@ -20,6 +20,7 @@ from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import check_table_order
 from juncture.spark.exchange.exchange import collected
+from juncture.spark.input.computed import computed_sides
 from juncture.spark.input.files import FileSide, in_jvm
 from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
@@ -33,7 +34,7 @@ from juncture.spark.statistics import Statistics
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
 from juncture.spec.many import ResolvedTable, Right, resolve_table
-from juncture.spec.resolved import refuse_computed
+from juncture.spec.resolved import refuse_orders
 from juncture.spec.schema import SIDES
 
 if TYPE_CHECKING:
@@ -42,10 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The spine and the tables: as passed (`spine`, `rights`) and as tasks read them (`spine_side`, `placed`)."""
+    """The spine and the tables: as passed (`spine`, `rights`) and as tasks read them (`spine_side`, `placed`).
+
+    Values that tables compare in place of columns follow the `spine_columns`.
+    """
 
     session: SparkSession
     spine: Any
+    spine_columns: list[str]
     spine_side: SparkSide
     spine_stats: SideStats
     rights: Mapping[str, Right]
@@ -89,24 +94,28 @@ def _opened(
     session: SparkSession, spine: Any, rights: Mapping[str, Right], resources: Resources
 ) -> tuple[_Inputs, list[str]]:
     """Open the inputs: schemas and sizes."""
-    spine_input = _side(spine, "left", session, resources)
+    spine_input = spine_side = _side(spine, "left", session, resources)
     taken, placed = set(spine_input.schema.names), list[Placed]()
     for name, right in rights.items():
         with about(name):
             right_side = _side(right.table, "right", session, resources)
             table = resolve_table(name, right, spine_input.schema, right_side.schema, taken)
-            refuse_computed(table.join, "a join of many tables on Spark")
+            refuse_orders(table.join, "a join of many tables on Spark")
             check_times(spine_input.spark_schema, right_side.spark_schema, session)
-            check_types(table.join, spine_input.spark_schema, right_side.spark_schema)
+            join, spine_side, right_side = computed_sides(table.join, spine_side, right_side)
+            table = replace(table, join=join)
+            taken.update(spine_side.schema.names)
+            check_types(join, spine_side.spark_schema, right_side.spark_schema)
             _check_nulls(table)
             check_table_order(table.join)
             stats = Statistics(spine_input, right_side, None).stats
             placed.append(Placed(table, right_side, stats.right))
-    sides = {"spine": spine_input, **{each.table.name: each.side for each in placed}}
+    sides = {"spine": spine_side, **{each.table.name: each.side for each in placed}}
     known = {"spine": stats.left, **{each.table.name: each.stats for each in placed}}
     counted, jobs = _counted(sides, known)
     whole = tuple(replace(each, stats=counted[each.table.name]) for each in placed)
-    return _Inputs(session, spine, spine_input, counted["spine"], rights, whole), jobs
+    columns = spine_input.schema.names
+    return _Inputs(session, spine, columns, spine_side, counted["spine"], rights, whole), jobs
 
 
 def _side(table: Any, name: Any, session: SparkSession, resources: Resources) -> SparkSide:
@@ -166,7 +175,7 @@ def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFra
             fields += [field_of(each, name) for name in each.table.names]
         frame = query.frame(st.StructType(fields))
         jobs += query.jobs
-    names = [*inputs.spine_side.schema.names, *(name for each in inputs.placed for name in each.table.names)]
+    names = [*inputs.spine_columns, *(name for each in inputs.placed for name in each.table.names)]
     return _in_order(frame, [field.name for field in fields], names, fields), decisions, jobs
 
 
