@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain, raw_values, validity, without_times
-from juncture.columnar.floats import float_codes
+from juncture.columnar.arrays import plain, validity, without_times
+from juncture.columnar.floats import float_codes, floats
 from juncture.columnar.key_encoding import first_bytes, form_of
 from juncture.columnar.types import map_entries, plain_type
 from juncture.kernels.array_types import Ints
@@ -133,7 +133,7 @@ def _is_view(data_type: pa.DataType) -> bool:
 def _whole_codes(array: pa.Array) -> Ints:
     """Return the values of a plain array as integers in their order; those under nulls are undefined."""
     if pat.is_floating(array.type):
-        return float_codes(raw_values(array.cast(pa.float64()), np.float64))
+        return float_codes(floats(array))
     form = form_of(array.type, array.type).of(array)
     values: Ints = form.values  # type: ignore[union-attr]  # "whole" types have integer forms
     return values ^ np.int64(_LEAST) if pat.is_uint64(array.type) else values

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values
-from juncture.columnar.floats import float_codes
+from juncture.columnar.floats import float_codes, floats, floats_of
 from juncture.incremental.arrangement import Arrangement, Delta, Journal
 from juncture.incremental.view.operators.accumulators import Accumulator
 from juncture.incremental.view.operators.arranged import identity_of
@@ -159,7 +159,7 @@ def _is_coded(of: pa.DataType) -> bool:
 def _codes(values: pa.Array) -> Ints:
     """Return order codes of values."""
     if pat.is_floating(values.type):
-        return float_codes(raw_values(values.cast(pa.float64()), np.float64))
+        return float_codes(floats(values))
     if pat.is_decimal128(values.type):
         return np.ascontiguousarray(raw_values(values, np.int64)[:, 0])
     if values.type.bit_width == 32 and pat.is_date(values.type):
@@ -173,8 +173,7 @@ def _codes(values: pa.Array) -> Ints:
 def _values(codes: Ints, of: pa.DataType, valid: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the values of order codes; null where not valid."""
     if pat.is_floating(of):
-        numbers = (codes ^ ((codes >> 63) & GREATEST)).view(np.float64)
-        return array_of(np.where(valid, numbers, 0.0), pa.float64(), valid).cast(of, safe=False)
+        return array_of(np.where(valid, floats_of(codes), 0.0), pa.float64(), valid).cast(of, safe=False)
     codes = np.where(valid, codes, 0)
     if pat.is_decimal128(of):
         return array_of(np.stack([codes, codes >> 63], axis=1), of, valid)
