@@ -32,7 +32,7 @@ from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import SIDES, How, Side, check_pairs, common_domain, shared_domain
+from juncture.spec.schema import SIDES, How, Side, common_domain, shared_domain
 from juncture.values import whole
 
 if TYPE_CHECKING:
@@ -306,10 +306,9 @@ class Asof(OrderedSpec):
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedAsof:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
-        on, by = columns.pairs(self.on_pairs(), "on"), columns.pairs(self.by_pairs(), "by")
         shared = self.on is not None
-        check_pairs(columns.left, columns.right, on, argument="on", shared=shared)
-        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        on = columns.pairs(self.on_pairs(), "on", shared=shared)
+        by = columns.pairs(self.by_pairs(), "by", shared=self.by is not None)
         available_at = self.available_at_pair()
         if available_at is not None and isinstance(self.available_at, str):
             available_at = on[0][0], available_at[1]

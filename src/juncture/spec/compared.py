@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 import pyarrow as pa
 
+from juncture.columnar.schemas import check_columns
 from juncture.columnar.types import is_null_type, plain_type
 from juncture.errors import JunctureError
 from juncture.spec.expression import Expr, Key
@@ -251,9 +252,16 @@ class ComparedColumns:
         except JunctureError as error:
             raise error.within(f"{argument}=, in an expression over the {side} table") from None
 
-    def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str) -> list[tuple[str, str]]:
-        """Return pairs of names; expressions are appended first."""
-        return [(self.name(left, "left", argument), self.name(right, "right", argument)) for left, right in keys]
+    def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str, *, shared: bool) -> list[tuple[str, str]]:
+        """Return the names of pairs, which must exist; expressions are appended first.
+
+        ``shared`` is whether ``argument`` names both columns of a pair.
+        """
+        pairs = [(self.name(left, "left", argument), self.name(right, "right", argument)) for left, right in keys]
+        left_argument, right_argument = (argument if shared else f"{side}_{argument}" for side in SIDES)
+        check_columns(self.left, [left for left, _ in pairs], argument=left_argument, side="left")
+        check_columns(self.right, [right for _, right in pairs], argument=right_argument, side="right")
+        return pairs
 
     def expression(self, text: str, side: Side, of: str | None = None) -> str:
         """Append an expression, and return its name. ``of`` is the value that it converts."""

@@ -18,7 +18,7 @@ from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, Side, check_pairs
+from juncture.spec.schema import How, Side
 from juncture.spec.where import ResolvedWhere, Where, resolved_where
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ class Equi(Spec):
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedEqui | ResolvedWhere:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
-        pairs = columns.pairs(self.on_pairs(), "on")
-        check_pairs(columns.left, columns.right, pairs, argument="on", shared=self.on is not None)
+        pairs = columns.pairs(self.on_pairs(), "on", shared=self.on is not None)
         fills = self.how in ("right", "full") and self.coalesce
         pairs = matched_keys(columns, pairs, fills=fills, nulls_equal=self.nulls_equal)
         return self._resolved(columns, pairs)

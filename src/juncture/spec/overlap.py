@@ -34,7 +34,7 @@ from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.nulls import first_type, typed
 from juncture.spec.output import output_columns
-from juncture.spec.schema import Closed, How, Side, check_pairs, shared_domain
+from juncture.spec.schema import Closed, How, Side, shared_domain
 
 Interval: TypeAlias = tuple[str | None, str | None]
 KeyInterval: TypeAlias = tuple[Key | None, Key | None]
@@ -215,14 +215,13 @@ class Overlap(AggregatingSpec):
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
-        by = columns.pairs(self.by_pairs(), "by")
         ends: list[tuple[Side, str]] = []
         keys_by_side: dict[Side, KeyInterval] = {"left": self.left_interval, "right": self.right_interval}
         for side, keys in keys_by_side.items():
             names = [columns.name(key, side, f"{side}_interval") for key in keys if key is not None]
             check_columns(columns.schema(side), names, argument=f"{side}_interval", side=side)
             ends += [(side, name) for name in names]
-        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        by = columns.pairs(self.by_pairs(), "by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         compared = iter(ordered(columns, ends))
         intervals = _called(self.left_interval, compared), _called(self.right_interval, compared)

@@ -29,7 +29,7 @@ from juncture.spec.distance import check_distance_column, freeze_distance, in_st
 from juncture.spec.expression import Key, Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import Closed, How, Side, check_pairs, common_domain
+from juncture.spec.schema import Closed, How, Side, common_domain
 from juncture.spec.window import Ends, Windows, freeze_windows
 
 
@@ -223,9 +223,8 @@ class Range(OrderedSpec, AggregatingSpec):
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedRange:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
-        on, by = columns.pairs([self.on_pair()], "on"), columns.pairs(self.by_pairs(), "by")
-        check_pairs(columns.left, columns.right, on, argument="on", shared=self.on is not None)
-        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        on = columns.pairs([self.on_pair()], "on", shared=self.on is not None)
+        by = columns.pairs(self.by_pairs(), "by", shared=self.by is not None)
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         left_on, right_on = ordered(columns, [("left", on[0][0]), ("right", on[0][1])])
         return self._resolved(columns, (left_on, right_on), by)

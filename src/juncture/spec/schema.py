@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from juncture.columnar.schemas import check_columns, check_order
+from juncture.columnar.schemas import check_order
 from juncture.columnar.types import is_null_type, plain_type
 from juncture.errors import SchemaError
 from juncture.ordered.domain import Domain
@@ -37,15 +37,6 @@ class OutputColumn:
     side: Side
     source: str
     filled_from: str | None = None
-
-
-def check_pairs(
-    left: pa.Schema, right: pa.Schema, pairs: Sequence[tuple[str, str]], *, argument: str, shared: bool
-) -> None:
-    """Raise SchemaError for missing columns. ``shared`` is whether ``on`` or ``by`` names both columns of a pair."""
-    prefixes = ("", "") if shared else ("left_", "right_")
-    check_columns(left, [pair[0] for pair in pairs], argument=prefixes[0] + argument, side="left")
-    check_columns(right, [pair[1] for pair in pairs], argument=prefixes[1] + argument, side="right")
 
 
 def common_domain(

@@ -19,7 +19,7 @@ from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Keys
 from juncture.spec.keys import check_keys
 from juncture.spec.output import output_columns
-from juncture.spec.schema import How, Side, check_pairs
+from juncture.spec.schema import How, Side
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
@@ -146,8 +146,7 @@ class Where(AggregatingSpec):
             If no condition has columns of both tables, and ``allow_cross`` is false.
         """
         columns = ComparedColumns(left, right)
-        by = columns.pairs(self.by_pairs(), "by")
-        check_pairs(columns.left, columns.right, by, argument="by", shared=self.by is not None)
+        by = columns.pairs(self.by_pairs(), "by", shared=self.by is not None)
         # In unmatched right rows, the left key columns are filled with the right keys.
         by = matched_keys(columns, by, fills=self.how in ("right", "full"))
         return self._resolved(columns, by)
