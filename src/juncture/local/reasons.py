@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.keys import keys_of
 from juncture.local.output.numbered import number_column
 from juncture.planner.explain.counts import ordering_columns
 from juncture.planner.report import REASONS
@@ -53,17 +53,17 @@ class RowReport:
 class CodedKeys:
     """The keys of the left rows in codes."""
 
-    keys: KeyCodes  # what assigns the codes, also to right rows
+    keys: Keys  # what assigns the codes, also to right rows
     codes: Codes  # the code of each row; `EMPTY` where a key is null
 
     @classmethod
     def of(cls, join: Resolved, left: Source, context: JoinContext) -> CodedKeys:
         """Return the keys of a join's left side, in working types."""
-        types = [
-            [schema.field(column).type for column in by]
-            for schema, by in ((join.left_schema, join.left_by), (join.right_schema, join.right_by))
-        ]
-        keys = KeyCodes(*types, nulls_equal=join.nulls_equal)
+        types = (
+            [join.left_schema.field(column).type for column in join.left_by],
+            [join.right_schema.field(column).type for column in join.right_by],
+        )
+        keys = keys_of(left, join.left_by, types, nulls_equal=join.nulls_equal)
         codes = np.zeros(left.num_rows, np.int32)
         names = list(dict.fromkeys(join.left_by))
 

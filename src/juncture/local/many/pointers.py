@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.errors import DataError
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.hash import row_of_codes
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof import join as asof
+from juncture.local.keys import Keys
 from juncture.local.kinds import Runner
 from juncture.local.many.spine import Spine
+from juncture.local.reasons import CodedKeys
 from juncture.local.row_text import row_text
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sort import order_of
+from juncture.runtime.sort import ROWS_MOST, order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.asof import ResolvedAsof
@@ -48,51 +52,61 @@ def lookup_pointers(
 ) -> Ints:
     """Return the right row whose key each row of the spine has, for an equality join without a further condition.
 
-    Takes 16 bytes for each distinct key of the spine. The right side is read once, and not buffered.
+    Takes 12 bytes for each distinct key of the spine. The right side is read once, and not buffered; again if its keys
+    repeat.
     """
     coded = spine.keys(join, left)
+    row_of = np.full(max(coded.keys.count, 1), NOWHERE, np.int32)
+    is_unique = right.num_rows <= ROWS_MOST
+    for first, codes in _codes(join, coded.keys, right, context):
+        is_unique = is_unique and row_of_codes(codes, first, row_of)
+    whole = row_of.astype(np.int64) if is_unique else _row_of_keys(join, table, coded, left, right, context)
+    # The last is for rows whose key is null, whose code is -1.
+    pointers: Ints = np.append(whole, NOWHERE)[coded.codes]
+    return pointers
+
+
+def _row_of_keys(
+    join: ResolvedEqui, table: ResolvedTable, coded: CodedKeys, left: Source, right: Source, context: JoinContext
+) -> Ints:
+    """Return the right row of each key, where keys repeat: the greatest one, or an error if the spine has the key."""
     count = max(coded.keys.count, 1)
     row_of, times = np.full(count, NOWHERE, np.int64), np.zeros(count, np.int64)
-    several = list[tuple[Ints, Ints]]()
-    for rows, codes in _known(join, spine, left, right, context):
-        row_of[codes] = rows
-        times += np.bincount(codes, minlength=count)
-    # Some codes are of no row of the spine: that of null, and those of values that only its dictionaries list.
-    spine_rows = np.bincount(coded.codes[coded.codes != EMPTY], minlength=count)
-    repeated = (times > 1) & (spine_rows > 0)
+    # Codes may be of no row of the spine: that of null, and those of values that only the right side has.
+    spine_has = np.bincount(coded.codes[coded.codes != EMPTY], minlength=count) > 0
+    found = []
+    for first, codes in _codes(join, coded.keys, right, context):
+        here = np.flatnonzero(codes != EMPTY)
+        rows, owners = here + first, codes[here].astype(np.int64)
+        row_of[owners] = rows
+        times += np.bincount(owners, minlength=count)
+        found.append((rows, owners))
+    repeated = (times > 1) & spine_has
     if repeated.any():
         if table.duplicates == "error":
             row = int(np.flatnonzero((coded.codes != EMPTY) & repeated[coded.codes])[0])
             raise _several(join, left, row, context)
-        for rows, codes in _known(join, spine, left, right, context):
-            here = repeated[codes]
-            several.append((rows[here], codes[here]))
-        rows, codes = (np.concatenate(each) for each in zip(*several, strict=True))
-        rows, codes = _greatest(rows, codes, join, right, context)
-        row_of[codes] = rows
-    # The last is for rows whose key is null, whose code is -1.
-    row_of = np.append(row_of, NOWHERE)
-    pointers: Ints = row_of[coded.codes]
-    return pointers
+        rows, owners = (np.concatenate(each) for each in zip(*found, strict=True))
+        rows, owners = _greatest(rows[repeated[owners]], owners[repeated[owners]], join, right, context)
+        row_of[owners] = rows
+    return row_of
 
 
-def _known(
-    join: ResolvedEqui, spine: Spine, left: Source, right: Source, context: JoinContext
-) -> list[tuple[Ints, Ints]]:
-    """Return the numbers and the key codes of the right rows whose key the spine has, part by part."""
-    keys, names = spine.keys(join, left).keys, list(dict.fromkeys(join.right_by))
+def _codes(join: ResolvedEqui, keys: Keys, right: Source, context: JoinContext) -> Iterator[tuple[int, Codes]]:
+    """Yield the key codes of right rows, `EMPTY` for keys that the spine lacks, with the number of the first row."""
+    names = list(dict.fromkeys(join.right_by))
 
-    def read(part: int) -> list[tuple[Ints, Ints]]:
+    def read(part: int) -> list[tuple[int, Codes]]:
         start, found = int(right.bounds[part]), []
         for batch in right.read(part, names, names):
             codes = np.empty(batch.num_rows, np.int32)
             keys.find([batch.column(name) for name in join.right_by], codes)
-            here = np.flatnonzero(codes != EMPTY)
-            found.append((here + start, codes[here].astype(np.int64)))
+            found.append((start, codes))
             start += batch.num_rows
         return found
 
-    return [each for found in context.threads.map(read, range(len(right.part_rows))) for each in found]
+    for found in context.threads.map(read, range(len(right.part_rows))):
+        yield from found
 
 
 def equal_pointers(
