@@ -141,5 +141,12 @@ def test_on_spark_every_algorithm_that_sees_all_rows_of_a_key_gives_the_same(spa
     for algorithm in ("range", "window"):
         with pytest.raises(PlanError, match="the nearest row may not satisfy it"):
             jn.plan(*frames, spec, algorithm=algorithm)
-    with pytest.raises(PlanError, match="on Spark does not support where="):
-        jn.plan(*frames, spec).match_report()
+
+
+@pytest.mark.in_turn
+@pytest.mark.parametrize("by", ["k", None])
+def test_a_report_on_spark_counts_what_one_in_process_does(spark, by):
+    left, right = tables(6, (50, 200), 3, 90)
+    frames = [spark.createDataFrame(table.to_pandas().convert_dtypes()) for table in (left, right)]
+    spec = jn.Asof(on="ts", by=by, where="r.y < l.x", how="semi", tolerance=10)
+    assert jn.plan(*frames, spec).match_report() == jn.plan(left, right, spec).match_report()

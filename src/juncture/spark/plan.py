@@ -118,7 +118,7 @@ def _replayed(join: Resolved, built: BuiltJoin, partition: int) -> pa.Table:
 @spark_errors()
 def _match_report(join: Resolved, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
     join, left_side, right_side = as_frames(join, left, right)
-    return REPORTS[type(join.spec)](join, left_side.frame, right_side.frame, _joined)
+    return REPORTS[type(join.spec)](join, left_side, right_side, _joined)
 
 
 def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:

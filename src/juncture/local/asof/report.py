@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Floats, Ints
 from juncture.local.asof.join import find
 from juncture.local.reasons import CodedKeys, Reasons, RowReport, counts_of, reasons_of
 from juncture.planner.explain.counts import explanations_of
-from juncture.planner.report import Distances, MatchReport
+from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
@@ -65,6 +66,30 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
         distances=_quantiles(join, distances_between(join, left, right, matched, rows.pointers[matched], context)),
         explanations=explanations_of(join),
         **counts_of(rows.reasons),
+    )
+
+
+def judged_rows(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> pa.Table:
+    """Return what sums up to a match report: what becomes of each left row, and how many of them tie, with distances.
+
+    ``reason`` is ``"matched"``, a reason or ``"ties"``; ``rows`` are counted; matched rows have a ``distance``.
+    """
+    join, left, right = working(join, left, right)
+    rows = RowMatches.of(join, left, right, context, count_ties=True)
+    matched = np.flatnonzero(rows.pointers >= 0)
+    distances, counts = np.full(left.num_rows + 1, np.nan), np.ones(left.num_rows + 1, np.int64)
+    known = distances_between(join, left, right, matched, rows.pointers[matched], context)
+    if known is not None:
+        distances[matched] = known
+    counts[-1] = rows.tied
+    names = pa.array(["ties", "matched", *REASONS])
+    places = np.append(rows.reasons.astype(np.int64) + 2, 0)
+    return pa.table(
+        {
+            "reason": names.take(pa.array(places)),
+            "distance": pa.array(distances, from_pandas=True),
+            "rows": pa.array(counts),
+        }
     )
 
 

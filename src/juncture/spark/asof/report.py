@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
-from juncture.errors import PlanError
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds_sql import sql_domain
 from juncture.planner.explain.counts import explanations_of
 from juncture.planner.report import REASONS, Distances, MatchReport
+from juncture.spark.asof.shuffle import asof_stages
+from juncture.spark.input.frame import FrameSide
+from juncture.spark.query import SHUFFLE_PARTITIONS
+from juncture.spark.result import task_output
+from juncture.spark.schema import spark_schema
+from juncture.spark.session.session import resources as resources_of
+from juncture.spark.tasks.asof.report import JUDGED_SCHEMA, JudgePartition
+from juncture.spark.tasks.cuts import even_cuts
+from juncture.spark.tasks.join import JoinPartition
+from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.schema import Side
 
@@ -24,7 +34,7 @@ _QUANTILE_ACCURACY = 10_000
 Joined = Callable[[Asof, DataFrame, DataFrame], DataFrame]
 
 
-def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: Joined) -> MatchReport:
+def match_report(join: ResolvedAsof, left: FrameSide, right: FrameSide, joined: Joined) -> MatchReport:
     """Count the matched and unmatched left rows of an as-of join; `joined` runs an as-of join.
 
     Costs two jobs and those of planning. Right rows are first counted by key and ``on``. The left keys are joined to
@@ -32,19 +42,49 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
     ``how`` and ``matches`` have no effect. With more than 10,000 distinct distances, quantiles are off by at most a
     ten-thousandth of the rows.
     """
-    if join.where is not None:
-        raise PlanError(
-            f"match_report() on Spark does not support where={join.spec.where!r}. Run it on Arrow tables, for example "
-            "on a sample: jn.plan(left, right, spec).match_report().",
-            name="JN-REPORT-UNSUPPORTED",
+    if join.where is not None or (join.domain.is_asof_only and join.domain.has_distances):
+        return _report_of_tasks(join, left, right)
+    return _report_of_sql(join, left.frame, right.frame, joined)
+
+
+def _report_of_tasks(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> MatchReport:
+    """Count in tasks what SQL cannot compare: all rows of a key in one task, which judges each left row."""
+    keeping = replace(join, how="left", spec=replace(join.spec, how="left", matches=1))
+    resources, partitions = resources_of(left.session), int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
+    schema = spark_schema(JUDGED_SCHEMA)
+    output = task_output(schema)
+    stages = asof_stages(keeping, Coding.of(keeping), even_cuts(partitions), output, resources)
+    assert isinstance(stages.joined, JoinPartition)
+    in_tasks = stages.joined.join
+    assert isinstance(in_tasks, ResolvedAsof)
+    judge = JudgePartition(in_tasks, output=output, memory_bytes=resources.memory_bytes)
+    [tasks] = replace(stages, joined=judge).tasks(left, right)
+    distance, rows = F.col("distance"), F.col("rows")
+    counts = (
+        tasks.rows(schema)
+        .agg(
+            *(
+                F.coalesce(F.sum(F.when(F.col("reason") == name, rows)), F.lit(0)).alias(name)
+                for name in (*_COUNTED, "ties")
+            ),
+            *_distance_aggregates(distance),
         )
-    if join.domain.is_asof_only and join.domain.has_distances:
-        on_type = join.left_schema.field(join.left_on).type
-        raise PlanError(
-            f"The left on column {join.spec.on_names()[0]!r} is of type {on_type}, but SQL "
-            "computes no exact distances of that type. Run match_report() on Arrow tables, for example on a sample.",
-            name="JN-REPORT-UNSUPPORTED",
-        )
+        .first()
+    )
+    assert counts is not None
+    found = {name: counts[name] for name in _COUNTED}
+    return MatchReport(
+        left_rows=sum(found.values()),
+        right_rows=right.frame.count(),
+        distances=_distances(join, counts, 1.0),
+        ties=counts["ties"],
+        explanations=explanations_of(join),
+        **found,
+    )
+
+
+def _report_of_sql(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: Joined) -> MatchReport:
+    """Count by a join in SQL of the left keys to the right ones."""
     candidates = _candidates(join, right)
     nearest = _with_known_keys(join, _nearest(join, left, candidates, joined), candidates)
     judged = nearest.select(
@@ -57,7 +97,7 @@ def match_report(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined: 
     return MatchReport(
         left_rows=counts["left_rows"],
         right_rows=right.count(),
-        distances=_distances(join, counts),
+        distances=_distances(join, counts, _domain(join).step_ns or 1),
         ties=counts["ties"],
         explanations=explanations_of(join),
         **{reason: counts[reason] for reason in _COUNTED},
@@ -193,16 +233,23 @@ def _aggregates() -> list[Column]:
         F.count("*").alias("left_rows"),
         *(F.count_if(F.col("reason") == reason).alias(reason) for reason in _COUNTED),
         F.count_if(matched & F.col("is_tie")).alias("ties"),
+        *_distance_aggregates(distance),
+    ]
+
+
+def _distance_aggregates(distance: Column) -> list[Column]:
+    """Return the aggregates of the distances of matched rows."""
+    return [
         F.min(distance).alias("min"),
         F.percentile_approx(distance, _QUANTILES, _QUANTILE_ACCURACY).alias("quantiles"),
         F.max(distance).alias("max"),
     ]
 
 
-def _distances(join: ResolvedAsof, counts: Row) -> Distances | None:
+def _distances(join: ResolvedAsof, counts: Row, unit: float) -> Distances | None:
+    """Return the distances of matches, given aggregates in a unit of reports."""
     if not counts["matched"] or not join.domain.has_distances:
         return None
-    unit = _domain(join).step_ns or 1
     p50, p90, p99 = (float(value) * unit for value in counts["quantiles"])
     return Distances(
         min=float(counts["min"]) * unit,
