@@ -18,10 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.predicate.evaluate.vectors import Vector, row_by_row
-from juncture.predicate.intervals.arithmetic import scale_between
 from juncture.predicate.language.nodes import CompareOperator
 from juncture.predicate.language.rounding import half_up
-from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type, Value, vector_type
+from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type, Value, scale_between, vector_type
 
 _CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}

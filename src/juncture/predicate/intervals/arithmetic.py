@@ -14,7 +14,6 @@ from fractions import Fraction
 from functools import partial, reduce
 from typing import Literal as OneOf
 
-from juncture.columnar.types import DAY_S
 from juncture.predicate.intervals import spans
 from juncture.predicate.intervals.interval import (
     Interval,
@@ -32,7 +31,7 @@ from juncture.predicate.intervals.interval import (
 )
 from juncture.predicate.intervals.spans import Span
 from juncture.predicate.language.rounding import exact, float_above, float_below, half_up, next_float
-from juncture.predicate.language.types import MAX_DIGITS, TIME_STEPS, ArithmeticOperator, Real, Type
+from juncture.predicate.language.types import MAX_DIGITS, ArithmeticOperator, Real, Type, scale_between
 
 _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
 """The range of integers and decimals, which as floats are neither infinite nor NaN."""
@@ -167,18 +166,6 @@ def rounding_of(target: Type) -> Callable[[Real], Real]:
     if target.kind == "decimal":
         return lambda value: half_up(value, target.step)
     return math.trunc if target.kind == "integer" else math.floor
-
-
-def scale_between(source: Type, target: Type) -> Fraction | int:
-    """Return the number of steps of one type in a step of another, for dates, timestamps and durations."""
-    times = ("date", "timestamp", "duration")
-    if source.kind not in times or target.kind not in times:
-        return 1
-    return Fraction(_steps_per_day(target), _steps_per_day(source))
-
-
-def _steps_per_day(data_type: Type) -> int:
-    return 1 if data_type.kind == "date" else DAY_S * TIME_STEPS[data_type.unit]
 
 
 def in_steps_of(operand: Interval, target: Type) -> Span:

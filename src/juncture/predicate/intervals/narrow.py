@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from juncture.predicate.intervals import functions, spans
 from juncture.predicate.intervals import truth as logic
-from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, scale_between, widened
+from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, widened
 from juncture.predicate.intervals.interval import (
     FALSE,
     TRUE,
@@ -33,7 +33,7 @@ from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_
 from juncture.predicate.intervals.spans import EVERYTHING, Span
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node
-from juncture.predicate.language.types import Type
+from juncture.predicate.language.types import Type, scale_between
 
 Operands = tuple[Interval, ...]
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import TIME_UNITS, key_kind, plain_type
+from juncture.columnar.types import DAY_S, TIME_UNITS, key_kind, plain_type
 from juncture.errors import SchemaError
 
 Real = int | Fraction | float
@@ -180,6 +180,18 @@ def as_vector(steps: Sequence[Value], data_type: Type) -> pa.Array:
         return pa.array(steps, vector_type(data_type))
     whole = pa.array(steps, pa.decimal128(38, 0))
     return pa.Array.from_buffers(vector_type(data_type), len(whole), whole.buffers())
+
+
+def scale_between(source: Type, target: Type) -> Fraction | int:
+    """Return the number of steps of one type in a step of another, for dates, timestamps and durations."""
+    times = ("date", "timestamp", "duration")
+    if source.kind not in times or target.kind not in times:
+        return 1
+    return Fraction(_steps_per_day(target), _steps_per_day(source))
+
+
+def _steps_per_day(data_type: Type) -> int:
+    return 1 if data_type.kind == "date" else DAY_S * TIME_STEPS[data_type.unit]
 
 
 def in_steps(value: Value, data_type: Type) -> Any:
