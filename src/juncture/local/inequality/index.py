@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.key_table import KeyCodes
 from juncture.errors import PlanError
 from juncture.kernels import band, search
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.keys import Keys
 from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
@@ -40,7 +40,7 @@ class SortedIndex:
     match.
     """
 
-    def __init__(self, slots: Slots, keys: KeyCodes, tree: MaxTree | None, total: int, context: JoinContext) -> None:
+    def __init__(self, slots: Slots, keys: Keys, tree: MaxTree | None, total: int, context: JoinContext) -> None:
         self.slots = slots
         self.keys = keys
         self.tree = tree
@@ -96,7 +96,7 @@ def read_sorted_index(
     columns: Sequence[str],
     coded: Sequence[str],
     code: Callable[[pa.RecordBatch, int], BuildKeys],
-    keys: KeyCodes,
+    keys: Keys,
     context: JoinContext,
     *,
     has_tree: bool = False,
