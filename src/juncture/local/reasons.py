@@ -14,6 +14,7 @@ import pyarrow.types as pat
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
+from juncture.local.keys import Keys, keys_of
 from juncture.local.output.numbered import number_column
 from juncture.planner.explain.counts import ordering_columns
 from juncture.planner.report import REASONS
