@@ -24,9 +24,7 @@ def held_bytes(join: Resolved, side: Side, stats: SideStats) -> int | None:
     """Return what the rows of a side take in memory; None if they are not counted."""
     if stats.rows is None:
         return None
-    if stats.row_bytes is None:
-        return stats.rows * (ASSUMED_ROW_BYTES + HELD_ROW_BYTES + _AGGREGATED_ROW_BYTES * len(join.aggregates))
-    return stats.rows * held_row_bytes(join, side, stats.row_bytes)
+    return stats.rows * held_row_bytes(join, side, ASSUMED_ROW_BYTES if stats.row_bytes is None else stats.row_bytes)
 
 
 def held_row_bytes(join: Resolved, side: Side, row_bytes: int) -> int:
@@ -40,6 +38,13 @@ def held_row_bytes(join: Resolved, side: Side, row_bytes: int) -> int:
     has_text = any(not is_fixed(each) for name, each in types.items() if name not in keys)
     copied_bytes = max(0, row_bytes - fixed_bytes) if has_text else 0
     return row_bytes + copied_bytes + HELD_ROW_BYTES + _AGGREGATED_ROW_BYTES * len(join.aggregates)
+
+
+def surely_fits(join: Resolved, stats: SideStats, room_bytes: int) -> bool:
+    """Return whether rows fit in memory even if all of their columns are text, which small tables need not look at."""
+    row_bytes = ASSUMED_ROW_BYTES if stats.row_bytes is None else stats.row_bytes
+    most_bytes = 2 * row_bytes + HELD_ROW_BYTES + _AGGREGATED_ROW_BYTES * len(join.aggregates)
+    return stats.rows is not None and stats.rows * most_bytes <= room_bytes
 
 
 def room_bytes(memory_bytes: int) -> int:

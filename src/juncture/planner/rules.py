@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.planner.memory import held_bytes, room_bytes
+from juncture.planner.memory import held_bytes, room_bytes, surely_fits
 from juncture.planner.planning_input import PlanningInput
 from juncture.spec.size import format_size
 
@@ -16,7 +16,10 @@ TABLE_FACTOR = 4
 
 def fits_in_memory(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to hold what does not fit: 100 million right rows of 32 bytes take 8 GB."""
-    held, room = held_bytes(planning.join, "right", planning.stats.right), room_bytes(planning.resources.memory_bytes)
+    room = room_bytes(planning.resources.memory_bytes)
+    if surely_fits(planning.join, planning.stats.right, room):
+        return None
+    held = held_bytes(planning.join, "right", planning.stats.right)
     if held is None or held <= room:
         return None
     return f"the right rows take about {format_size(held)}, but only {format_size(room)} is available."
