@@ -126,6 +126,12 @@ def plain(array: pa.Array) -> pa.Array:
             return array
 
 
+def plain_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return the values of a column in one array, without dictionaries, runs or views."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return pa.concat_arrays([plain(chunk) for chunk in chunks or [pa.array([], column.type)]])
+
+
 def validity(array: pa.Array) -> Mask | None:
     """Return which values are not null, or None if all are."""
     if array.null_count == 0:

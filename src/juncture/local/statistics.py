@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from juncture.columnar.arrays import array_of, plain, raw_values
+from juncture.columnar.arrays import array_of, plain_column, raw_values
 from juncture.columnar.dense_keys import counts_steps
 from juncture.columnar.key_encoding import form_of
 from juncture.columnar.types import is_fixed
@@ -161,7 +161,7 @@ class _Look:
 
     def _keys(self, rows: pa.Table) -> list[pa.Array]:
         """Return what has to be equal: columns, and what a predicate makes of them."""
-        found = [plain_column(rows, name) for name in self._by]
+        found = [plain_column(rows.column(name)) for name in self._by]
         for equality in self._equalities:
             node = equality.left if self._side == "left" else equality.right
             found += equal_columns(equality, evaluate(node, **{self._side: rows}))
@@ -169,9 +169,9 @@ class _Look:
 
     def _look_at_order(self, rows: pa.Table, name: str) -> None:
         if "on_range" not in self.figures:
-            self._learn_on_range(name, [ends_of(plain_column(rows, column)) for column in self._on])
+            self._learn_on_range(name, [ends_of(plain_column(rows.column(column))) for column in self._on])
         if len(set(self._on)) == 1 and "is_sorted" not in self.figures:
-            values = plain_column(rows, self._on[0]).drop_null()
+            values = plain_column(rows.column(self._on[0])).drop_null()
             ascends = pc.all(pc.less_equal(values[:-1], values[1:]), min_count=0).as_py()
             is_whole = rows.num_rows == self._source.num_rows
             # Of tables in memory, the algorithm that gains by order checks all rows, so that a sample suffices.
@@ -182,7 +182,7 @@ class _Look:
         """Correct the size of a row, since strings that come often take less in files than they do in memory."""
         rows = self._some(coded, min(SAMPLE_ROWS, _SAMPLE_BYTES // max(self.figures["row_bytes"], 1)))
         name = self._name(rows)
-        variable = sum(plain_column(rows, column).nbytes for column in coded)
+        variable = sum(plain_column(rows.column(column)).nbytes for column in coded)
         row_bytes = self._fixed_bytes() + variable // rows.num_rows
         if row_bytes > self.figures["row_bytes"]:
             self._learn(f"{name}, columns needed", row_bytes=row_bytes)
@@ -250,11 +250,6 @@ def on_columns(join: Resolved, side: Side) -> tuple[str, ...]:
     names = join.position(side)
     is_placed = join.domain is not None and join.domain.has_distances and None not in names
     return tuple(name for name in names if name is not None) if is_placed else ()
-
-
-def plain_column(rows: pa.Table, name: str) -> pa.Array:
-    """Return a column in one piece, whatever its encoding."""
-    return pa.concat_arrays([plain(chunk) for chunk in rows.column(name).chunks])
 
 
 def _by_chance(source: Source, part: int, columns: Sequence[str], rows: int) -> Iterator[pa.Table]:

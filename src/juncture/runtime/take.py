@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
+from juncture.columnar.conversion import converted
 from juncture.columnar.types import is_fixed
 from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints
@@ -53,7 +53,7 @@ def select(
                 first, end = np.searchsorted(wanted, [start, start + batch.num_rows])
                 some = _take_rows(batch, wanted[first:end] - start)
             # Twice as fast as reading strings without dictionaries.
-            taken.append([in_type(array, kind) for array, kind in zip(some, types, strict=True)])
+            taken.append([converted(array, kind) for array, kind in zip(some, types, strict=True)])
             start += batch.num_rows
         return taken
 
@@ -72,15 +72,10 @@ def _take_rows(batch: pa.RecordBatch, rows: Ints) -> list[pa.Array]:
     return [take(column, index) for column in batch.columns]
 
 
-def in_type(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return an array in the type of its column, from which it may differ in encoding."""
-    return array if array.type == data_type else encoded(plain(array), data_type)
-
-
 def take(array: pa.Array, index: pa.Array) -> pa.Array:
     """Select rows of an array of any type."""
     if is_awkward(array.type):
-        return encoded(rows_of(plain(array), index), array.type)
+        return converted(rows_of(plain(array), index), array.type)
     return rows_of(array, index)
 
 
@@ -97,23 +92,8 @@ def is_awkward(data_type: pa.DataType) -> bool:
 def nulls(length: int, data_type: pa.DataType) -> pa.Array:
     """Return nulls of any type."""
     if pat.is_run_end_encoded(data_type):
-        return encoded(pa.nulls(length, data_type.value_type), data_type)
+        return converted(pa.nulls(length, data_type.value_type), data_type)
     return pa.nulls(length, data_type)
-
-
-def encoded(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return plain values in an encoded type: the inverse of `plain`."""
-    if array.type == data_type:
-        return array
-    if pat.is_run_end_encoded(data_type):
-        return pc.run_end_encode(encoded(array, data_type.value_type), run_end_type=data_type.run_end_type)
-    if pat.is_dictionary(data_type):
-        coded = encoded(array, data_type.value_type).dictionary_encode()
-        indices = coded.indices.cast(data_type.index_type)
-        return pa.DictionaryArray.from_arrays(indices, coded.dictionary, ordered=data_type.ordered)
-    if isinstance(data_type, pa.BaseExtensionType):
-        return data_type.wrap_array(encoded(array, data_type.storage_type))
-    return array.cast(data_type)
 
 
 def gather(
@@ -309,7 +289,7 @@ def ordered(
     try:
         if isinstance(taken, pa.ChunkedArray):
             taken = concatenated(taken.chunks)
-        return [in_type(taken, data_type)]
+        return [converted(taken, data_type)]
     except pa.ArrowException:
         if end - first < 2:
             raise

@@ -14,14 +14,13 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain, validity
+from juncture.columnar.arrays import plain, plain_column, validity
 from juncture.kernels.array_types import Floats
 from juncture.ordered.kinds import domain_of
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.statistics import Stats
 from juncture.predicate.decompose.shape import Shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
-from juncture.predicate.evaluate.vectors import decoded
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node
 from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
@@ -154,7 +153,7 @@ def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
     pairs = []
     for table in (left, right):
         # Arrow takes rows of some encodings only.
-        plain_table = pa.table({name: decoded(table[name]) for name in table.column_names})
+        plain_table = pa.table({name: plain_column(table[name]) for name in table.column_names})
         pairs.append(plain_table.take(pa.array(generator.permutation(rows) % table.num_rows)))
     return matches(residual, *pairs).true_count, rows
 
@@ -235,7 +234,7 @@ def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Wi
 def _numbers(values: pa.Array | pa.ChunkedArray) -> tuple[Floats, float] | None:
     """Return values as numbers, times in seconds, and how far apart they are at least; None for other types."""
     if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays([plain(chunk) for chunk in values.chunks])
+        values = plain_column(values)
     array = plain(values)
     domain = domain_of(array.type)
     if domain is None or not domain.has_distances:

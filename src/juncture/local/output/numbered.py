@@ -11,11 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, in_halves, plain, raw_values
+from juncture.columnar.conversion import converted
 from juncture.kernels.array_types import Ints
 from juncture.local.output.payload import read_held
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.take import encoded, nulls
+from juncture.runtime.take import nulls
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
 from juncture.spec.schema import OutputColumn, Side
 
@@ -134,7 +135,7 @@ class NumberedJoin(Generic[Join]):
         arrays = [
             self._row_numbers(batch, numbers[field.name])
             if field.name in numbers
-            else encoded(batch.column(field.name), field.type)
+            else converted(batch.column(field.name), field.type)
             for field in self.output
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.output)

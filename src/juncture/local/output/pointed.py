@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.conversion import converted
 from juncture.columnar.types import is_fixed
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.asof import NOWHERE
@@ -14,7 +15,7 @@ from juncture.local.output.numbered import number_column
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
-from juncture.runtime.take import gather, in_type, nulls, select
+from juncture.runtime.take import gather, nulls, select
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 
@@ -130,7 +131,7 @@ def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[
             numbers = rows[start : start + batch.num_rows]
             start += batch.num_rows
             columns = [
-                nulls(batch.num_rows, field.type) if name is None else in_type(batch.column(name), field.type)
+                nulls(batch.num_rows, field.type) if name is None else converted(batch.column(name), field.type)
                 for name, field in zip(names, join.output_schema, strict=False)
             ]
             columns += [

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
+from juncture.columnar.conversion import converted
 from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.output import pairs
@@ -33,7 +34,7 @@ from juncture.local.output.payload import Payload
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.take import encoded, is_awkward, nulls, ordered
+from juncture.runtime.take import is_awkward, nulls, ordered
 from juncture.spec.resolved import Resolved
 
 Each = TypeVar("Each")
@@ -225,7 +226,7 @@ class _Stream:
                 continue
             array = batch.column(column.source)
             if every:
-                columns.append(pa.chunked_array([encoded(plain(array), field.type)], field.type))
+                columns.append(pa.chunked_array([converted(array, field.type)], field.type))
             else:
                 columns.append(_taken(array, lefts, field.type))
         columns += self._numbers(first + lefts.astype(np.int64), rights)
@@ -255,7 +256,7 @@ class _Stream:
                     columns.append(pa.chunked_array([nulls(len(taken), field.type)]))
                     continue
                 [values] = self._payload.take([name], taken)
-                chunks = [encoded(plain(chunk), field.type) for chunk in values.chunks]
+                chunks = [converted(chunk, field.type) for chunk in values.chunks]
                 columns.append(pa.chunked_array(chunks, field.type))
             columns += self._numbers(np.full(len(taken), band.NOWHERE, np.int64), taken)
             yield from pa.table(columns, schema=self._schema).to_batches()

@@ -11,11 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import plain_column
 from juncture.predicate.language.types import Type, Value, arrow_type, as_decimal, vector_type
 
 Vector: TypeAlias = "pa.Array | pa.Scalar"
@@ -26,7 +26,7 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
     """Return a column of any encoding as a vector; one of the null type may have any Arrow type."""
     if data_type.kind == "null":
         return pa.nulls(len(column))
-    array = decoded(column)
+    array = plain_column(column)
     if pat.is_date(array.type):
         # A 64-bit date may have a time of day, which Arrow does not truncate.
         array = array if pat.is_date32(array.type) else pc.floor_temporal(array, unit="day")
@@ -36,25 +36,6 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
         # Engines represent it with some other type.
         return pa.nulls(len(array))
     return array if array.type == target else array.cast(target)
-
-
-def decoded(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the values of a column in one array, without dictionaries, runs and views, at any nesting.
-
-    Arrow decodes some types only, so the positions of the values are computed first, and then the values are taken.
-    """
-    if isinstance(column, pa.ChunkedArray):
-        chunks = [decoded(chunk) for chunk in column.chunks]
-        return pa.concat_arrays(chunks) if chunks else decoded(pa.array([], column.type))
-    if pat.is_dictionary(column.type):
-        return decoded(column.dictionary).take(column.indices)
-    if pat.is_run_end_encoded(column.type):
-        places = pa.array(np.arange(len(column.values), dtype=np.int32))
-        runs = pa.RunEndEncodedArray.from_arrays(column.run_ends, places)
-        return decoded(column.values).take(pc.run_end_decode(runs.slice(column.offset, len(column))))
-    if pat.is_string_view(column.type):
-        return column.cast(pa.string())
-    return column.cast(pa.binary()) if pat.is_binary_view(column.type) else column
 
 
 def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
