@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.planner.decision import Decision
-from juncture.planner.explain.formats import explain
-from juncture.planner.explain.text import in_a_line, in_short
+from juncture.planner.explain.facts import plan_facts
+from juncture.planner.explain.html import plan_page
+from juncture.planner.explain.text import in_a_line, in_short, plan_text
 from juncture.planner.report import MatchReport
 from juncture.planner.row_explanation import RowExplanation
 from juncture.planner.run import Measured
 from juncture.runtime.progress import Report
+from juncture.spec.arguments import check_choice
 
 _log = logging.getLogger(__name__)
 
@@ -100,7 +103,7 @@ class Plan(Decision):
         >>> json.loads(plan.explain(format="json"))["stats"]["left"]["rows"]
         2
         """
-        return explain(self, format)
+        return _explained(self, format)
 
     def execute(self, *, progress: Report | None = None) -> Any:
         """Run the join.
@@ -430,7 +433,16 @@ class Analysis:
         SpecError, PlanError
             As `Plan.explain` does.
         """
-        return explain(self.plan, format, self.measured)
+        return _explained(self.plan, format, self.measured)
 
     def __repr__(self) -> str:
         return self.explain()
+
+
+def _explained(plan: Decision, form: str, run: Measured | None = None) -> str:
+    """Return what a plan says in one of three forms, with what happened if it has run."""
+    check_choice("format", form, ("text", "json", "html"))
+    if form == "json":
+        # Ends of `on_range` may be decimals.
+        return json.dumps(plan_facts(plan, run), indent=2, default=str)
+    return plan_page(plan, run) if form == "html" else plan_text(plan, run)
