@@ -214,6 +214,18 @@ def test_columns_of_other_types_than_a_join_works_in_go_to_disk_as_well(small, h
 
 
 @pytest.mark.usefixtures("small")
+def test_any_names_of_columns_go_to_disk():
+    """The columns that a spilled join adds get names that no other column has."""
+    left = pa.table({"ts": [3, 1], "left_row": [5, 6]})
+    right = pa.table({"ts": [1, 2], "place": [7, 8], "place_": [9, 10], "right_row": [11, 12]})
+    spec = jn.Asof(on="ts", how="full")
+    answer = jn.plan(left, right, spec, memory=1).execute()
+    assert answer.column_names == ["ts", "left_row", "place", "place_", "right_row"]
+    assert answer["place"].to_pylist() == [8, 7]
+    assert answer["place_"].to_pylist() == [10, 9]
+
+
+@pytest.mark.usefixtures("small")
 def test_a_limit_that_the_output_does_not_show():
     """Rows that pandas takes itself, by number, still need what decides their matches, in pieces as well."""
     left = pa.table({"t": [5, 9], "k": ["a", "b"], "limit": [1, 3]})

@@ -108,13 +108,16 @@ class _Late:
     def _fetched(self, pairs: SpilledSource) -> AscendingBatches:
         """Return the right rows of pairs, in their order."""
         types = [(name, _plain_type(self._right.schema.field(name).type)) for name in self._shown]
-        schema = pa.schema([*types, ("place", pa.int64())])
+        place = "place"
+        while place in self._shown:
+            place += "_"
+        schema = pa.schema([*types, (place, pa.int64())])
         if not self._shown and not self._keeps_right:
             return AscendingBatches(schema, iter(()))
         by_right = self._sorter("pairs by right row", _PAIRS_SHARE, _BY_RIGHT, "right_row", self._right.num_rows)
         matched = (batch.filter(pc.greater_equal(batch.column(1), 0)) for batch in _all(pairs, _BY_RIGHT))
         rows = self._read_right(AscendingBatches(_BY_RIGHT, by_right.sort(matched)), schema)
-        in_order = self._sorter("rows in order", _ROWS_SHARE, schema, "place", pairs.num_rows)
+        in_order = self._sorter("rows in order", _ROWS_SHARE, schema, place, pairs.num_rows)
         return AscendingBatches(schema, in_order.sort(rows))
 
     def _read_right(self, by_right: AscendingBatches, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
