@@ -13,12 +13,14 @@ from juncture.kernels.array_types import Floats, Ints
 from juncture.local.asof.join import find
 from juncture.local.reasons import CodedKeys, Reasons, RowReport, counts_of, reasons_of
 from juncture.planner.explain.counts import explanations_of
-from juncture.planner.report import REASONS, Distances, MatchReport
+from juncture.planner.report import Distances, MatchReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import working
 from juncture.spec.asof import ResolvedAsof
+
+FIGURES = pa.schema([("figure", pa.string()), ("distance", pa.float64()), ("rows", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -69,27 +71,26 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
     )
 
 
-def judged_rows(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> pa.Table:
-    """Return what sums up to a match report: what becomes of each left row, and how many of them tie, with distances.
+def figures_of(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> pa.Table:
+    """Return what sums up to a match report: a row for each match, with its distance, and the other counts.
 
-    ``reason`` is ``"matched"``, a reason or ``"ties"``; ``rows`` are counted; matched rows have a ``distance``.
+    The column ``figure`` is ``"matched"``, a reason or ``"ties"``, and ``rows`` are how many left rows that are.
     """
     join, left, right = working(join, left, right)
-    rows = RowMatches.of(join, left, right, context, count_ties=True)
-    matched = np.flatnonzero(rows.pointers >= 0)
-    distances, counts = np.full(left.num_rows + 1, np.nan), np.ones(left.num_rows + 1, np.int64)
-    known = distances_between(join, left, right, matched, rows.pointers[matched], context)
-    if known is not None:
-        distances[matched] = known
-    counts[-1] = rows.tied
-    names = pa.array(["ties", "matched", *REASONS])
-    places = np.append(rows.reasons.astype(np.int64) + 2, 0)
+    found = RowMatches.of(join, left, right, context, count_ties=True)
+    matched = np.flatnonzero(found.pointers >= 0)
+    distances = distances_between(join, left, right, matched, found.pointers[matched], context)
+    counts = {"ties": found.tied, **counts_of(found.reasons)}
     return pa.table(
         {
-            "reason": names.take(pa.array(places)),
-            "distance": pa.array(distances, from_pandas=True),
-            "rows": pa.array(counts),
-        }
+            "figure": ["matched"] * len(matched) + list(counts),
+            "distance": pa.array(
+                np.append(np.full(len(matched), np.nan) if distances is None else distances, [np.nan] * len(counts)),
+                from_pandas=True,
+            ),
+            "rows": [1] * len(matched) + list(counts.values()),
+        },
+        schema=FIGURES,
     )
 
 

@@ -7,6 +7,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Mask
+from juncture.local.asof.report import FIGURES
+from juncture.local.asof.report import figures_of as asof_figures
 from juncture.local.kinds import REPORTS
 from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
@@ -20,7 +22,8 @@ from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import working
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.many import LeakCheck, ResolvedTable
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.many import ResolvedTable
 from juncture.spec.resolved import Resolved
 
 
@@ -28,14 +31,11 @@ def report_of(
     table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> TableReport:
     """Count what becomes of the rows of the spine in a table; arguments as for `juncture.local.many.answers.answer`."""
-    count, check = REPORTS.get(type(table.join.spec)), table.check_available_at
+    count = REPORTS.get(type(table.join.spec))
     found = None
-    if check is not None or count is None:
-        more: tuple[Aggregate, ...] = ()
-        if check is not None and table.join.aggregates:
-            more = (Aggregate("known", check.right, "max", table.join.right_schema.field(check.right).type),)
-        found = answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
-    leaked = None if check is None or found is None else _leaked(check, found, left, context)
+    if table.check_available_at is not None or count is None:
+        found = _answer(table, algorithm, spine, left, right, context)
+    leaked = None if found is None else _leaked(table, found, left, context)
     if count is not None:
         own = context.within(MemoryBudget(context.memory.total_bytes))
         return TableReport.of(count(table.join, left, right, own), leaked)
@@ -51,6 +51,35 @@ def report_of(
     )
 
 
+def figures_of(
+    table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
+) -> pa.Table:
+    """Return what sums up to the report of a table over tasks, as `juncture.local.asof.report.figures_of` does."""
+    if isinstance(table.join, ResolvedAsof):
+        figures = asof_figures(table.join, left, right, context.within(MemoryBudget(context.memory.total_bytes)))
+        found = None
+        if table.check_available_at is not None:
+            found = _answer(table, algorithm, spine, left, right, context)
+        leaked = None if found is None else _leaked(table, found, left, context)
+        counts: dict[str, int] = {}
+    else:
+        report = report_of(table, algorithm, spine, left, right, context)
+        figures, leaked, counts = FIGURES.empty_table(), report.leaked, {"matched": report.matched, **report.reasons}
+    counts |= {} if leaked is None else {"leaked": leaked}
+    rows = [{"figure": name, "distance": None, "rows": count} for name, count in counts.items()]
+    return pa.concat_tables([figures, pa.Table.from_pylist(rows, FIGURES)])
+
+
+def _answer(
+    table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
+) -> Answer:
+    """Return what a table gives each row of the spine, with what shows whether it was available."""
+    check, more = table.check_available_at, tuple[Aggregate, ...]()
+    if check is not None and table.join.aggregates:
+        more = (Aggregate("known", check.right, "max", table.join.right_schema.field(check.right).type),)
+    return answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
+
+
 def _reasons(
     join: Resolved, matched: Mask, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> dict[str, int]:
@@ -61,8 +90,11 @@ def _reasons(
     return counts
 
 
-def _leaked(check: LeakCheck, found: Answer, left: Source, context: JoinContext) -> int:
-    """Count the rows of the spine whose match became available only after their own time."""
+def _leaked(table: ResolvedTable, found: Answer, left: Source, context: JoinContext) -> int | None:
+    """Count the rows of the spine whose match became available only after their own time, if that is checked."""
+    check = table.check_available_at
+    if check is None:
+        return None
     assert found.matched is not None
     rows = np.flatnonzero(found.matched)
     [times] = select(left, [check.left], rows, context)

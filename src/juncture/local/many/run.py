@@ -11,10 +11,9 @@ from juncture.errors import JunctureError
 from juncture.inputs import Given
 from juncture.local.kinds import fitting
 from juncture.local.many.answers import LOOKUP, answer
-from juncture.local.many.report import report_of
+from juncture.local.many.report import figures_of
 from juncture.local.many.spine import Spine
 from juncture.local.many.together import JoinedTable, kept_rows, table_of
-from juncture.planner.many_report import TableReport
 from juncture.planner.tables import is_lookup
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
@@ -34,14 +33,14 @@ def join_tables(
     return table_of(schema, left, parts, kept_rows(parts), context)
 
 
-def reports(
+def figures(
     tables: Sequence[ResolvedTable], left: Source, rights: Sequence[Source], context: JoinContext
-) -> Iterator[TableReport]:
-    """Yield what becomes of the rows of a spine in each of its tables. Errors name the table."""
+) -> Iterator[pa.Table]:
+    """Yield the figures of a report for each table. Errors name the table."""
     spine = Spine(left.num_rows, context)
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
-            yield report_of(table, _algorithm(table, left, right, context), spine, left, right, context)
+            yield figures_of(table, _algorithm(table, left, right, context), spine, left, right, context)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 
+from juncture.local.asof.report import FIGURES
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds_sql import sql_domain
 from juncture.planner.explain.counts import explanations_of
@@ -20,7 +21,7 @@ from juncture.spark.query import SHUFFLE_PARTITIONS
 from juncture.spark.result import task_output
 from juncture.spark.schema import spark_schema
 from juncture.spark.session.session import resources as resources_of
-from juncture.spark.tasks.asof.report import JUDGED_SCHEMA, JudgePartition
+from juncture.spark.tasks.asof.report import CountMatches
 from juncture.spark.tasks.cuts import even_cuts
 from juncture.spark.tasks.join import JoinPartition
 from juncture.spark.tasks.placement import Coding
@@ -48,26 +49,26 @@ def match_report(join: ResolvedAsof, left: FrameSide, right: FrameSide, joined: 
 
 
 def _report_of_tasks(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> MatchReport:
-    """Count in tasks what SQL cannot compare: all rows of a key in one task, which judges each left row."""
+    """Count in tasks what SQL cannot compare: all rows of a key in one task, which counts its left rows."""
     keeping = replace(join, how="left", spec=replace(join.spec, how="left", matches=1))
     resources, partitions = resources_of(left.session), int(left.session.conf.get(SHUFFLE_PARTITIONS) or 1)
-    schema = spark_schema(JUDGED_SCHEMA)
+    schema = spark_schema(FIGURES)
     output = task_output(schema)
     stages = asof_stages(keeping, Coding.of(keeping), even_cuts(partitions), output, resources)
     assert isinstance(stages.joined, JoinPartition)
     in_tasks = stages.joined.join
     assert isinstance(in_tasks, ResolvedAsof)
-    judge = JudgePartition(in_tasks, output=output, memory_bytes=resources.memory_bytes)
-    [tasks] = replace(stages, joined=judge).tasks(left, right)
+    count = CountMatches(in_tasks, output=output, memory_bytes=resources.memory_bytes)
+    [tasks] = replace(stages, joined=count).tasks(left, right)
     distance, rows = F.col("distance"), F.col("rows")
     counts = (
         tasks.rows(schema)
         .agg(
             *(
-                F.coalesce(F.sum(F.when(F.col("reason") == name, rows)), F.lit(0)).alias(name)
+                F.coalesce(F.sum(F.when(F.col("figure") == name, rows)), F.lit(0)).alias(name)
                 for name in (*_COUNTED, "ties")
             ),
-            *_distance_aggregates(distance),
+            *distance_aggregates(distance),
         )
         .first()
     )
@@ -76,7 +77,7 @@ def _report_of_tasks(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> M
     return MatchReport(
         left_rows=sum(found.values()),
         right_rows=right.frame.count(),
-        distances=_distances(join, counts, 1.0),
+        distances=distances_of(join, counts),
         ties=counts["ties"],
         explanations=explanations_of(join),
         **found,
@@ -97,7 +98,7 @@ def _report_of_sql(join: ResolvedAsof, left: DataFrame, right: DataFrame, joined
     return MatchReport(
         left_rows=counts["left_rows"],
         right_rows=right.count(),
-        distances=_distances(join, counts, _domain(join).step_ns or 1),
+        distances=distances_of(join, counts, _domain(join).step_ns or 1),
         ties=counts["ties"],
         explanations=explanations_of(join),
         **{reason: counts[reason] for reason in _COUNTED},
@@ -233,11 +234,11 @@ def _aggregates() -> list[Column]:
         F.count("*").alias("left_rows"),
         *(F.count_if(F.col("reason") == reason).alias(reason) for reason in _COUNTED),
         F.count_if(matched & F.col("is_tie")).alias("ties"),
-        *_distance_aggregates(distance),
+        *distance_aggregates(distance),
     ]
 
 
-def _distance_aggregates(distance: Column) -> list[Column]:
+def distance_aggregates(distance: Column) -> list[Column]:
     """Return the aggregates of the distances of matched rows."""
     return [
         F.min(distance).alias("min"),
@@ -246,9 +247,9 @@ def _distance_aggregates(distance: Column) -> list[Column]:
     ]
 
 
-def _distances(join: ResolvedAsof, counts: Row, unit: float) -> Distances | None:
-    """Return the distances of matches, given aggregates in a unit of reports."""
-    if not counts["matched"] or not join.domain.has_distances:
+def distances_of(join: ResolvedAsof, counts: Row, unit: float = 1.0) -> Distances | None:
+    """Return the distances of matches, given their aggregates in a unit of reports; None if there are none."""
+    if counts["max"] is None or not join.domain.has_distances:
         return None
     p50, p90, p99 = (float(value) * unit for value in counts["quantiles"])
     return Distances(

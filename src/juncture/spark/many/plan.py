@@ -43,13 +43,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The spine and the tables: as passed (`spine`, `rights`) and as tasks read them (`spine_side`, `placed`).
+    """The spine and the tables: as passed (`rights`) and as tasks read them (`spine_side`, `placed`).
 
     Values that tables compare in place of columns follow the `spine_columns`.
     """
 
-    session: SparkSession
-    spine: Any
     spine_columns: list[str]
     spine_side: SparkSide
     spine_stats: SideStats
@@ -82,7 +80,7 @@ def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | Non
         details=tuple(steps.words()),
         jobs=(*jobs, *built),
         _run=partial(_executed, frame),
-        _count_matches=partial(report_of, inputs.spine, inputs.rights, inputs.spine_side, steps, resources),
+        _count_matches=partial(report_of, list(rights), inputs.spine_side, steps, resources),
     )
 
 
@@ -115,7 +113,7 @@ def _opened(
     counted, jobs = _counted(sides, known)
     whole = tuple(replace(each, stats=counted[each.table.name]) for each in placed)
     columns = spine_input.schema.names
-    return _Inputs(session, spine, columns, spine_side, counted["spine"], rights, whole), jobs
+    return _Inputs(columns, spine_side, counted["spine"], rights, whole), jobs
 
 
 def _side(table: Any, name: Any, session: SparkSession, resources: Resources) -> SparkSide:

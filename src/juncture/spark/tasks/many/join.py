@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from juncture.local.many.run import join_tables, reports
+from juncture.local.asof.report import FIGURES
+from juncture.local.many.run import figures, join_tables
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.spark.tasks.broadcast_table import BroadcastTable
@@ -17,8 +18,8 @@ from juncture.spark.tasks.packets import Packet
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.many import ResolvedTable
 
-REPORT_SCHEMA = pa.schema([("table", pa.string()), ("figure", pa.string()), ("rows", pa.int64())])
-"""Counts of a table in one partition, to be summed."""
+REPORT_SCHEMA = pa.schema([("table", pa.string()), *FIGURES])
+"""The figures of a table in one partition, to be summed."""
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,16 @@ class KeyStep:
         return join_tables([each.table for each in self.tables], self.spine, left, rights, context)
 
     def counted(self, left: Source, rights: list[Source], context: JoinContext) -> pa.Table:
-        """Return the counts for a report."""
-        rows = []
-        for each, right, report in zip(
-            self.tables, rights, reports([each.table for each in self.tables], left, rights, context), strict=True
-        ):
+        """Return the figures of a report, to be summed."""
+        tables = []
+        found = figures([each.table for each in self.tables], left, rights, context)
+        for each, right, rows in zip(self.tables, rights, found, strict=True):
             # Broadcast tables are counted once, by the sender.
-            right_rows = right.num_rows if each.sent is None else 0
-            figures = {"left_rows": report.left_rows, "right_rows": right_rows, "matched": report.matched}
-            figures |= dict(report.reasons)
-            if report.leaked is not None:
-                figures["leaked"] = report.leaked
-            rows += [{"table": each.table.name, "figure": name, "rows": count} for name, count in figures.items()]
-        return pa.Table.from_pylist(rows, REPORT_SCHEMA)
+            sizes = {"left_rows": left.num_rows, "right_rows": right.num_rows if each.sent is None else 0}
+            counts = [{"figure": name, "distance": None, "rows": count} for name, count in sizes.items()]
+            whole = pa.concat_tables([rows, pa.Table.from_pylist(counts, FIGURES)])
+            tables.append(whole.add_column(0, "table", pa.repeat(each.table.name, whole.num_rows)))
+        return pa.concat_tables(tables)
 
 
 @dataclass(frozen=True)
