@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -42,7 +41,10 @@ def open_files(files: Files) -> ParquetSource | Given:
             f"union_by_name=True applies to Parquet files, but {files.paths[0]!r} has {chosen} files. Remove it.",
             name="JN-ARGUMENT-CONFLICT",
         )
-    is_data = _is_any if files.format else partial(_is_of, chosen)
+
+    def is_data(name: str) -> bool:
+        return files.format is not None or format_by_name(Path(name)) == chosen
+
     found = [file for path in files.paths for file in _files_of(path, chosen, is_data)]
     return _arrow_table(found) if chosen == "arrow" else _text_table(found, chosen)
 
@@ -89,14 +91,6 @@ def check_tasks_read(files: Files) -> None:
 
 def _has_format(name: str) -> bool:
     return format_by_name(Path(name)) is not None
-
-
-def _is_any(_: str) -> bool:
-    return True
-
-
-def _is_of(chosen: Format, name: str) -> bool:
-    return format_by_name(Path(name)) == chosen
 
 
 def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:

@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -83,14 +84,6 @@ def _separated(schema: pa.Schema, sink: Any, delimiter: str) -> Iterator[Write]:
         yield writer.write_batch
 
 
-def _comma_separated(schema: pa.Schema, sink: Any) -> Any:
-    return _separated(schema, sink, ",")
-
-
-def _tab_separated(schema: pa.Schema, sink: Any) -> Any:
-    return _separated(schema, sink, "\t")
-
-
 @contextmanager
 def _json_lines(_: pa.Schema, sink: Any) -> Iterator[Write]:
     yield lambda batch: sink.write(_lines(batch).encode())
@@ -99,8 +92,8 @@ def _json_lines(_: pa.Schema, sink: Any) -> Iterator[Write]:
 _WRITERS: dict[Format, Callable[[pa.Schema, Any], Any]] = {
     "parquet": _parquet,
     "arrow": _arrow,
-    "csv": _comma_separated,
-    "tsv": _tab_separated,
+    "csv": partial(_separated, delimiter=","),
+    "tsv": partial(_separated, delimiter="\t"),
     "json": _json_lines,
 }
 
