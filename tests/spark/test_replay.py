@@ -37,7 +37,14 @@ def test_the_partitions_together_are_the_result(spark, spec, algorithm):
         assert difference(replay(plan, partition), expected, ordered=False) is None
 
 
-def test_joins_without_tasks_have_none():
+@pytest.mark.in_turn
+def test_joins_without_tasks_have_none_and_rows_on_spark_no_numbers(spark):
     plan = jn.plan(LEFT, RIGHT, jn.Asof(on="ts", by="k"))
     with pytest.raises(PlanError, match="replay"):
         replay(plan, 0)
+    plan = jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), jn.Asof(on="ts", by="k"), algorithm="window")
+    with pytest.raises(PlanError, match="replay"):
+        replay(plan, 0)
+    for method in (plan.match, plan.row_report, lambda: plan.explain_row(0)):
+        with pytest.raises(PlanError, match="runs on Spark, where rows have no numbers"):
+            method()
