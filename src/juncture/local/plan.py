@@ -32,7 +32,8 @@ from juncture.spec.resolved import Resolved
 
 _log = logging.getLogger(__name__)
 
-_FEW_ROWS = 20_000
+_SHORT_S = 0.003
+"""The expected time of a join below which waking threads takes longer than they save."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,7 @@ class _Execution:
     answer: ArrowAnswer | FrameAnswer  # runs the join, and converts its rows
     as_arrow: ArrowAnswer  # the same for Arrow batches
     algorithm: str
+    cost_s: float | None  # the expected time, if it is estimated
     stats: Stats
     resources: Resources
 
@@ -101,10 +103,10 @@ class _Execution:
         return self.left.given.as_given(self.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
-        counts = [side.rows for side in (self.stats.left, self.stats.right) if side.rows is not None]
+        is_counted = self.left.is_counted and self.right.is_counted
+        is_short = is_counted and self.cost_s is not None and self.cost_s < _SHORT_S
         return join_context(
-            # Waking a thread takes longer than a few rows do.
-            threads=1 if len(counts) == 2 and sum(counts) < _FEW_ROWS else None,
+            threads=1 if is_short else None,
             memory_bytes=self.resources.memory_bytes,
             in_order=self.resources.in_order,
             report=report,
@@ -182,10 +184,12 @@ class ReadyJoin:
 
     def join_by(self, algorithm: str) -> Any:
         """Return the joined table, by the cheapest algorithm if it is ``"auto"``."""
-        name = cheapest(self.planning) if algorithm == "auto" else choose(self.planning, algorithm).algorithm
-        return self.execution(name).execute(None)
+        if algorithm == "auto":
+            return self.execution(*cheapest(self.planning)).execute(None)
+        chosen = choose(self.planning, algorithm).chosen
+        return self.execution(chosen.algorithm, chosen.cost_s).execute(None)
 
-    def execution(self, algorithm: str) -> _Execution:
+    def execution(self, algorithm: str, cost_s: float | None) -> _Execution:
         """Return the join as an algorithm runs it."""
         return _Execution(
             left=self.left,
@@ -193,6 +197,7 @@ class ReadyJoin:
             answer=self.answer,
             as_arrow=self.as_arrow,
             algorithm=algorithm,
+            cost_s=cost_s,
             stats=self.planning.stats,
             resources=self.planning.resources,
         )
@@ -202,7 +207,7 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
     """Plan a join of Arrow tables, streams and Parquet files, as `juncture.plan`."""
     ready = ReadyJoin.of(spec, (left, right), stats, resources, brief=False)
     choice = choose(ready.planning, algorithm)
-    execution = ready.execution(choice.algorithm)
+    execution = ready.execution(choice.algorithm, choice.chosen.cost_s)
     return Plan(
         join=ready.resolved,
         engine="local",

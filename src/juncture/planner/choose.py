@@ -77,18 +77,19 @@ def choose(planning: PlanningInput, name: str = "auto", among: tuple[Algorithm, 
     )
 
 
-def cheapest(planning: PlanningInput) -> str:
-    """Return the algorithm that `choose` would choose, without what only an explanation needs."""
+def cheapest(planning: PlanningInput) -> tuple[str, float | None]:
+    """Return the algorithm that `choose` would choose and its cost in seconds, without what an explanation needs."""
     costs = [
         (cost, algorithm)
         for algorithm in ALGORITHMS[planning.join.spec.joined_as][planning.engine]
         if algorithm.cost is not None and (cost := algorithm.cost(planning)) is not None
     ]
     # Of equal costs, the one that stands first is taken.
-    for _, algorithm in sorted(costs, key=itemgetter(0)):
+    for cost_s, algorithm in sorted(costs, key=itemgetter(0)):
         if refusal(planning, algorithm) is None:
-            return algorithm.name
-    return choose(planning).algorithm
+            return algorithm.name, cost_s
+    chosen = choose(planning).chosen
+    return chosen.algorithm, chosen.cost_s
 
 
 def serving(planning: PlanningInput, name: str) -> str:
