@@ -49,3 +49,10 @@ def test_lists_of_nested_values_in_dictionaries():
     expected = [[[False, None], [True]], []]
     assert defined_rows(spec, left, right)["v_list"].to_pylist() == expected
     assert jn.plan(left, right, spec).execute()["v_list"].to_pylist() == expected
+
+
+def test_filled_runs_of_lists_of_nulls():
+    nulls = pa.array([[None], [None, None]], pa.list_(pa.null()))
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1]), nulls.slice(0, 1))
+    answer = defined_rows(jn.Equi(on="k", how="full"), pa.table({"k": runs}), pa.table({"k": nulls}))
+    assert answer["k"].to_pylist() == [[None], [None, None]]

@@ -83,4 +83,5 @@ def encoded(value: pa.Array, data_type: pa.DataType) -> pa.Array:
         # Arrow does not cast a slice of structs in which all values of a field are null.
         parts = zip(value.flatten(), data_type, strict=True)
         return pa.StructArray.from_arrays([encoded(part, field.type) for part, field in parts], fields=list(data_type))
-    return value.cast(data_type)
+    # Arrow casts a slice of lists of nulls to its own type as an invalid array.
+    return value if value.type == data_type else value.cast(data_type)
