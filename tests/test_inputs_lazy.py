@@ -79,3 +79,23 @@ def test_a_type_that_duckdb_does_not_have():
     wide = QUOTES.append_column("wide", pa.array([1, 2, 3], pa.decimal256(60, 0)))
     with pytest.raises(jn.SchemaError, match=r"cannot be read by DuckDB.*to_arrow_table"):
         jn.join_asof(relation(TRADES), wide, on="ts", by="k")
+
+
+NANOSECONDS = {
+    "duration": pa.array([1_000, None, 1_001], pa.duration("ns")),
+    "interval": pa.array([(1, 2, 1_000), None, (0, 0, -1)], pa.month_day_nano_interval()),
+}
+
+
+@pytest.mark.parametrize("nested", [False, True], ids=["plain", "nested"])
+@pytest.mark.parametrize("waits", NANOSECONDS.values(), ids=NANOSECONDS)
+def test_durations_finer_than_those_of_duckdb_are_refused(waits, nested):
+    waits = pa.StructArray.from_arrays([waits], ["wait"]) if nested else waits
+    left = relation(pa.table({"n": [0, 1, 2]}))
+
+    def joined(values: pa.Array):
+        return jn.join(left, pa.table({"n": pa.array(range(len(values)), pa.int64()), "wait": values}), on="n")
+
+    assert len(joined(waits.slice(0, 2)).fetchall()) == 2
+    with pytest.raises(jn.DataError, match=r"'wait' .*finer than microseconds.*to_arrow_table"):
+        joined(waits)

@@ -132,6 +132,32 @@ def plain_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays([plain(chunk) for chunk in chunks or [pa.array([], column.type)]])
 
 
+def innermost(array: pa.Array) -> Iterator[pa.Array]:
+    """Yield the arrays of values within a nested or encoded array, at any depth.
+
+    Examples
+    --------
+    >>> [each.to_pylist() for each in innermost(pa.array([[{"a": 1, "b": "x"}], [], [{"a": 2, "b": "y"}]]))]
+    [[1, 2], ['x', 'y']]
+    """
+    data_type = array.type
+    if pat.is_dictionary(data_type):
+        parts = [array.dictionary]
+    elif pat.is_run_end_encoded(data_type):
+        parts = [array.values]
+    elif pat.is_map(data_type):
+        parts = [array.keys, array.items]
+    elif pat.is_union(data_type):
+        parts = [array.field(place) for place in range(data_type.num_fields)]
+    elif pat.is_nested(data_type):
+        parts = array.flatten() if pat.is_struct(data_type) else [array.flatten()]
+    else:
+        yield array
+        return
+    for part in parts:
+        yield from innermost(part)
+
+
 def validity(array: pa.Array) -> Mask | None:
     """Return which values are not null, or None if all are."""
     if array.null_count == 0:

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import innermost
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
@@ -119,7 +120,8 @@ def _as_polars(table: pa.Table, name: str) -> pl.Series:
         # Unsupported types raise for a single column, but panic for a whole table.
         pl.Series(pa.nulls(0, field.type))
         for chunk in column.chunks:
-            _check_seconds(chunk, name)
+            for part in innermost(chunk):
+                _check_seconds(part, name)
         return pl.DataFrame(pa.Table.from_arrays([column], schema=pa.schema([field])))[name]
     except (pl.exceptions.PolarsError, pa.ArrowNotImplementedError) as error:
         raise SchemaError(
@@ -132,24 +134,17 @@ def _as_polars(table: pa.Table, name: str) -> pl.Series:
 def _check_seconds(array: pa.Array, name: str) -> None:
     """Refuse times in seconds that overflow milliseconds, the coarsest unit of Polars, which would wrap around."""
     data_type = array.type
-    if pat.is_dictionary(data_type):
-        _check_seconds(array.dictionary, name)
-    elif pat.is_map(data_type):
-        for part in (array.keys, array.items):
-            _check_seconds(part, name)
-    elif pat.is_nested(data_type):
-        for part in array.flatten() if pat.is_struct(data_type) else [array.flatten()]:
-            _check_seconds(part, name)
-    elif (pat.is_timestamp(data_type) or pat.is_duration(data_type)) and data_type.unit == "s":
-        try:
-            array.cast(pa.timestamp("ms", data_type.tz) if pat.is_timestamp(data_type) else pa.duration("ms"))
-        except pa.ArrowInvalid as error:
-            raise DataError(
-                f"The column {name!r} of type {data_type} has times beyond the range of milliseconds, the coarsest "
-                "unit of Polars, the library of the left table. Drop it, or pass the left table as Arrow, with "
-                ".to_arrow().",
-                name="JN-LIBRARY-VALUE",
-            ) from error
+    if not (pat.is_timestamp(data_type) or pat.is_duration(data_type)) or data_type.unit != "s":
+        return
+    try:
+        array.cast(pa.timestamp("ms", data_type.tz) if pat.is_timestamp(data_type) else pa.duration("ms"))
+    except pa.ArrowInvalid as error:
+        raise DataError(
+            f"The column {name!r} of type {data_type} has times beyond the range of milliseconds, the coarsest "
+            "unit of Polars, the library of the left table. Drop it, or pass the left table as Arrow, with "
+            ".to_arrow().",
+            name="JN-LIBRARY-VALUE",
+        ) from error
 
 
 def _first_line(error: Exception) -> str:

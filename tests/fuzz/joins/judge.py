@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import duckdb
 import pyarrow as pa
 import pyarrow.types as pat
 from polars.exceptions import PanicException
@@ -36,7 +37,7 @@ __all__ = ["Run", "judge", "run_in_process"]
 Run = Callable[[Case, Spec, Any, Any], Any]
 """Runs the join of a case, given its spec and its two inputs."""
 
-_NO_ROOM = ("the coarsest unit of Polars", "of unmatched right rows")
+_NO_ROOM = ("the coarsest unit of Polars", "the unit of intervals in DuckDB", "of unmatched right rows")
 """What errors say where the values of an answer do not fit the types of the left table's library."""
 
 _LEFT_ROWS_ONLY = ("inner", "left", "semi", "anti")
@@ -120,7 +121,7 @@ def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]]) -> Outc
         found = problem(join, right, answer, expected)
     elif hasattr(answer, "to_arrow_table"):
         # DuckDB has types of its own for the same values.
-        found = problem(join, right, answer.to_arrow_table(), expected, type_of=lambda _: None)
+        found = problem(join, right, answer.to_arrow_table(), _as_duckdb_has_it(expected), type_of=lambda _: None)
     else:
         frame = answer.collect() if hasattr(answer, "collect") else answer
         found = _given_back(join, right, left_given, frame, expected)
@@ -148,6 +149,15 @@ def _given_back(join: Resolved, right: pa.Table, given: Any, answer: Any, expect
     others = [each.name for each in expected.schema if unlike in str(each.type) and not pat.is_date64(each.type)]
     found, expected = (plain(table.drop_columns(others)) for table in (found, expected))
     return problem(join, right, found, expected, type_of=lambda _: None)
+
+
+def _as_duckdb_has_it(table: pa.Table) -> pa.Table:
+    """Return a table with DuckDB's intervals in place of durations, also within nested values."""
+    for place, field in enumerate(table.schema):
+        if "duration" in str(field.type):
+            intervals = duckdb.from_arrow(table.select([place])).to_arrow_table()
+            table = table.set_column(place, field.name, intervals.column(0))
+    return table
 
 
 def _as_polars_has_it(table: pa.Table) -> pa.Table:
