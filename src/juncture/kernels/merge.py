@@ -23,6 +23,7 @@ from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut, 
 from juncture.kernels.asof import BEYOND, FIRST_TIED, MATCHED, NOTHING, NOWHERE, TIED, distance_between
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.hash_table import EMPTY
+from juncture.kernels.search import advance
 
 DISORDER, REPEAT = 1, 2
 """What `order_of_values` finds: values that descend, and equal ones."""
@@ -107,7 +108,7 @@ def nearest_positions(
     row, stop = np.uint64(first), np.uint64(end)
     if not forward:
         # Rows before the first left row matter only by the latest of each key.
-        position = _start(right_on, on[row], not strict)
+        position = advance(right_on, np.int64(0), len(right_on), on[row], not strict)
         for passed in range(_latest_before(right_keys, position) if single else 0, position):
             latest[right_keys[passed] + 1] = passed
         place = np.uint64(position)
@@ -123,7 +124,7 @@ def nearest_positions(
             positions[row] = latest[np.uint64(keys[row] + 1)]
             row += one
         return
-    position = _start(right_on, on[stop - one], strict)
+    position = advance(right_on, np.int64(0), len(right_on), on[stop - one], strict)
     for passed in range(_latest_after(right_keys, position) if single else len(right_on) - 1, position - 1, -1):
         latest[right_keys[passed] + 1] = passed
     # Both sides are walked backward, and the places counted from one.
@@ -165,10 +166,10 @@ def nearest_without_keys(
     stop0, stop1, stop2 = row1, row2, row3
     place0 = place1 = place2 = place3 = np.uint64(0)
     if first < end:
-        place0 = np.uint64(_start(right_on, on[row0], inclusive > 0))
-        place1 = np.uint64(_start(right_on, on[row1], inclusive > 0))
-        place2 = np.uint64(_start(right_on, on[row2], inclusive > 0))
-        place3 = np.uint64(_start(right_on, on[row3], inclusive > 0))
+        place0 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row0], forward == strict))
+        place1 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row1], forward == strict))
+        place2 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row2], forward == strict))
+        place3 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row3], forward == strict))
     # No walk is ahead of the last one, which may therefore be the only one to reach the end of the right side.
     while row0 < stop0 and row1 < stop1 and row2 < stop2 and row3 < stop and place3 < count:
         passes0 = _passes(right_on[place0], on[row0], inclusive)
@@ -230,22 +231,6 @@ def _latest_after(keys: Any, position: Any) -> Any:
     while position < len(keys) - 1 and keys[position] == EMPTY:
         position += 1
     return min(position, len(keys) - 1)
-
-
-@inlined
-def _start(on: Any, value: Any, inclusive: Any) -> Any:
-    """Return how many values are less, or not greater if inclusive, by bisection."""
-    low = np.int64(0)
-    span = np.int64(len(on))
-    while span > 0:
-        half = span >> 1
-        middle = on[low + half]
-        if middle < value or (inclusive and middle == value):
-            low += half + 1
-            span -= half + 1
-        else:
-            span = half
-    return low
 
 
 @compiled
