@@ -171,8 +171,8 @@ class SpillFile:
                 start, size = self._places[number]
                 content.seek(start)
                 with pa.ipc.open_stream(content.read(size), options=options, memory_pool=memory_pool()) as reader:
-                    batch = reader.read_next_batch()
-                yield batch if columns is None else batch.select(columns)
+                    # Without a variable, so that a batch is freed before the next one is read.
+                    yield reader.read_next_batch() if columns is None else reader.read_next_batch().select(columns)
                 self._folder.pass_by(size)
 
     def remove(self) -> None:
