@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from juncture.columnar.arrays import rows_at, validity
+from juncture.columnar.arrays import plain, rows_at, validity
 
 COLUMNS = {
     "plain": [
@@ -42,3 +42,13 @@ def test_which_values_are_there(kind, first, count):
     found = validity(column)
     wanted = column.is_valid().to_pylist()
     assert all(wanted) if found is None else found.tolist() == wanted
+
+
+def test_values_of_runs_of_any_type():
+    words = pa.array(["a", None, "b"])
+    nested = pa.StructArray.from_arrays([words.dictionary_encode()], ["word"])
+    for values in (words, words.dictionary_encode(), words.cast(pa.string_view()), nested):
+        runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int16()), values)
+        expected = [values.to_pylist()[place] for place in (1, 2, 2)]
+        assert plain(runs.slice(2, 3)).to_pylist() == expected
+        assert plain(runs.slice(2, 0)).to_pylist() == []

@@ -10,10 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import DAY_S
+from juncture.columnar.types import DAY_MS
 from juncture.kernels.array_types import Mask
 
-_DAY_MS = DAY_S * 1_000
 _FEW_ROWS = 1 << 10
 _PLAIN = {
     each.id: np.dtype(f"u{each.bit_width // 8}")
@@ -115,7 +114,10 @@ def plain(array: pa.Array) -> pa.Array:
         elif pat.is_run_end_encoded(data_type):
             import pyarrow.compute as pc
 
-            array = pc.run_end_decode(array)
+            # Arrow decodes runs of few types, but those of positions suit any.
+            places = array_of(np.arange(len(array.values), dtype=np.int32), pa.int32())
+            runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, places)
+            array = rows_of(plain(array.values), pc.run_end_decode(runs.slice(array.offset, len(array))))
         elif pat.is_string_view(data_type):
             array = array.cast(pa.large_string())
         elif pat.is_binary_view(data_type):
@@ -240,7 +242,7 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
     if pat.is_date32(array.type):
         found: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)
         return found
-    whole: npt.NDArray[np.int64] = raw_values(array, np.int64) // _DAY_MS
+    whole: npt.NDArray[np.int64] = raw_values(array, np.int64) // DAY_MS
     return whole
 
 

@@ -11,6 +11,9 @@ import pyarrow.types as pat
 DAY_S = 86_400
 """Seconds in a day."""
 
+DAY_MS = DAY_S * 1_000
+"""Milliseconds in a day."""
+
 TIME_UNITS = ("s", "ms", "us", "ns")
 """Units of Arrow timestamps and durations, each a thousand times finer than the one before."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import DAY_S, TIME_UNITS, map_entries, plain_type
+from juncture.columnar.types import DAY_MS, DAY_S, TIME_UNITS, map_entries, plain_type
 from juncture.ordered.domain import Domain
 
 
@@ -57,7 +57,7 @@ def _exact(number: int, data_type: pa.DataType) -> int:
     if pat.is_date32(data_type):
         return number
     if pat.is_date64(data_type):
-        return number // (DAY_S * 1_000)
+        return number // DAY_MS
     return int(number * 1_000 ** (3 - TIME_UNITS.index(data_type.unit)))
 
 
