@@ -11,7 +11,7 @@ from juncture.errors import SchemaError
 from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language import functions as calls
 from juncture.predicate.language.nodes import Column, Literal, Node
-from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, NULL, STRING, Type, Value, from_arrow
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, NULL, STRING, Type, Value, from_arrow
 
 SCHEMA = pa.schema(
     {
@@ -25,6 +25,7 @@ SCHEMA = pa.schema(
         "price": pa.decimal128(7, 2),
         "wide": pa.decimal128(38, 12),
         "day": pa.date32(),
+        "far_day": pa.date64(),
         "ms": pa.timestamp("ms"),
         "ns": pa.timestamp("ns"),
         "instant": pa.timestamp("us", tz="UTC"),
@@ -39,7 +40,7 @@ SCHEMA = pa.schema(
 )
 
 NUMBERS = ("tiny", "byte", "int", "big", "huge", "real", "single", "price", "wide", "void")
-TIMES = ("day", "ms", "ns", "instant", "span", "span_us", "void")
+TIMES = ("day", "far_day", "ms", "ns", "instant", "span", "span_us", "void")
 
 
 def column(name: str, side: str = "left") -> Column:
@@ -88,7 +89,7 @@ def literals(draw: st.DrawFn, data_type: Type) -> Node:
 
 LITERAL_TYPES = {
     "number": [Type("integer", bits=32), BIGINT, DOUBLE, Type("decimal", precision=3, scale=1)],
-    "time": [Type("duration", unit="us"), Type("date"), Type("timestamp", unit="us"), Type("integer", bits=32)],
+    "time": [Type("duration", unit="us"), DATE, Type("timestamp", unit="us"), Type("integer", bits=32)],
 }
 CASTS = [
     Type("integer", bits=8),
@@ -98,7 +99,7 @@ CASTS = [
     Type("float", bits=32),
     Type("decimal", precision=9, scale=3),
     Type("decimal", precision=20, scale=0),
-    Type("date"),
+    DATE,
     Type("timestamp", unit="us"),
     BOOLEAN,
 ]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from juncture.columnar.types import DAY_MS
 from juncture.errors import SpecError
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.parse import parse, parse_expression
@@ -33,8 +34,11 @@ def table(node_rows, side) -> pa.Table:
         names = [{key.name: value for key, value in row.items() if key.side == side} for row in node_rows]
         cells = [row.get(field.name) for row in names]
         values = [None if cell is None else stored(cell, field.type) for cell in cells]
-        if pa.types.is_date(field.type):
+        if pa.types.is_date32(field.type):
             arrays[field.name] = pa.array(values, pa.int32()).cast(field.type)
+        elif pa.types.is_date64(field.type):
+            starts = [None if value is None else max(value * DAY_MS, -(2**63)) for value in values]
+            arrays[field.name] = pa.array(starts, pa.int64()).cast(field.type)
         elif pa.types.is_null(field.type):
             arrays[field.name] = pa.nulls(len(values))
         elif pa.types.is_timestamp(field.type) or pa.types.is_duration(field.type):
@@ -51,6 +55,8 @@ def same(got, expected) -> bool:
 
 
 def plain(array: pa.Array, data_type: Type) -> list:
+    if pa.types.is_date64(array.type):
+        return [None if value is None else value // DAY_MS for value in array.cast(pa.int64()).to_pylist()]
     if data_type.kind == "date":
         array = array.cast(pa.int32())
     elif data_type.kind in ("timestamp", "duration"):

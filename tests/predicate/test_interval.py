@@ -24,7 +24,7 @@ from juncture.predicate.intervals.interval import (
 )
 from juncture.predicate.intervals.options import among
 from juncture.predicate.language.options import Options
-from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, Type
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, Type
 from predicate.strategies import values
 
 INT = Type("integer", bits=32)
@@ -32,7 +32,7 @@ FLOAT = Type("float", bits=32)
 GREATEST = 3.4028234663852886e38
 CENTS = Type("decimal", precision=5, scale=2)
 SQUARE_CENTS = Type("decimal", precision=11, scale=4)
-DAYS = Type("date")
+DAYS = DATE
 SECONDS = Type("timestamp", unit="s")
 MILLIS = Type("timestamp", unit="ms")
 LENGTH = Type("duration", unit="ms")

@@ -14,6 +14,7 @@ from juncture.spec.asof import Asof
 from juncture.spec.range import Range
 from support.kinds import defined_rows
 from support.streams import SIDES, Streamed, arrange, check, order_values
+from support.tables import difference
 
 LEFT = pa.schema({"k": pa.int8(), "t": pa.int64(), "far": pa.int64(), "n": pa.int64()})
 RIGHT = pa.schema({"k": pa.int8(), "t": pa.int64(), "v": pa.int64()})
@@ -180,3 +181,23 @@ def open_windows(join: Streamed, lower: int, upper: int) -> tuple[int, int]:
     waiting = [row["t"] for row in left.to_pylist() if row["k"] is not None and row["t"] + upper >= marks[1]]
     first = min([*waiting, marks[0]]) + lower
     return len(waiting), sum(row["k"] is not None and row["t"] >= first for row in right.to_pylist())
+
+
+@pytest.mark.parametrize(
+    "spec", [Asof(on="day", direction="forward"), Range(on="day", upper="-1d", how="full")], ids=["asof", "range"]
+)
+@pytest.mark.parametrize("side", SIDES)
+def test_orders_by_dates_beyond_32_bits(spec, side):
+    """A date64 counts as its day, however far that is, so nothing that may match is evicted or late."""
+    far = 106_751_991_167 * 86_400_000
+    left, right = (
+        pa.table({"day": pa.array(days, pa.int64()).cast(pa.date64())}) for days in ([-far, 0, far], [-far, far])
+    )
+    orders = {"left_order": [], "right_order": [], f"{side}_order": [jn.Order("day")]}
+    join = jn.stream(left.schema, right.schema, spec, **orders, allow_unbounded=True)
+    output = []
+    for row in range(3):
+        output += join.push(left=left.slice(row, 1), right=right.slice(row, 1))
+    output += join.close()
+    answer = pa.Table.from_batches(output, join.schema)
+    assert difference(answer, defined_rows(spec, left, right), ordered=False) is None

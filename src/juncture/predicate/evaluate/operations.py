@@ -52,7 +52,7 @@ def arithmetic(sign: ArithmeticOperator, left: Vector, right: Vector, types: tup
     except pa.ArrowInvalid:
         exact = _EXACT[sign]
         return row_by_row(lambda a, b: exact(a * factors[0], b * factors[1]), target, left, right)
-    # Dates have 32 bits, and are computed in 64.
+    # Dates have fewer days than the integers in which they are computed.
     return _in_range(result, target) if target.kind == "date" else result
 
 
@@ -161,7 +161,7 @@ def _printed(value: float, source: Type, target: Type) -> Value:
 def _to_time(operand: Vector, source: Type, target: Type) -> Vector:
     factor = scale_between(source, target)
     if factor == 1:
-        return operand
+        return operand if source.bits <= target.bits else _in_range(operand, target)
     if factor > 1:
         try:
             return pc.multiply_checked(operand, pa.scalar(int(factor), pa.int64()))

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain_column
+from juncture.columnar.arrays import array_of, days, plain_column, validity
+from juncture.columnar.types import DAY_MS
 from juncture.predicate.language.types import Type, Value, arrow_type, as_decimal, vector_type
 
 Vector: TypeAlias = "pa.Array | pa.Scalar"
@@ -28,9 +29,7 @@ def from_column(column: pa.Array | pa.ChunkedArray, data_type: Type) -> pa.Array
         return pa.nulls(len(column))
     array = plain_column(column)
     if pat.is_date(array.type):
-        # A 64-bit date may have a time of day, which Arrow does not truncate.
-        array = array if pat.is_date32(array.type) else pc.floor_temporal(array, unit="day")
-        array = array.cast(pa.date32()).cast(pa.int32())
+        return array_of(days(array), pa.int64(), validity(array))
     target = vector_type(data_type)
     if pat.is_null(target):
         # Engines represent it with some other type.
@@ -42,7 +41,11 @@ def to_column(vector: Vector, data_type: Type, rows: int) -> pa.Array:
     """Return a vector as a column of the type's Arrow type."""
     array = pa.repeat(vector, rows) if isinstance(vector, pa.Scalar) else vector
     target = arrow_type(data_type)
-    if pat.is_date(target):
+    if pat.is_date64(target):
+        # The first day begins before the least number of milliseconds.
+        first = pc.equal(array, int(data_type.least))
+        return pc.if_else(first, -(1 << 63), pc.multiply(array, DAY_MS)).cast(target)
+    if pat.is_date32(target):
         return array.cast(pa.int32()).cast(target)
     return array if array.type == target else array.cast(target)
 

@@ -110,12 +110,10 @@ def common_type(one: Type, other: Type, function: str) -> Type:
     if NULL in (one, other):
         return other if one == NULL else one
     if one.kind == other.kind:
-        if one.kind == "integer":
+        if one.kind in ("integer", "float", "date"):
             return max(one, other, key=lambda kind: kind.bits)
         if one.kind == "decimal":
             return common_decimal(one, other)
-        if one.kind == "float":
-            return max(one, other, key=lambda kind: kind.bits)
         if one.kind in ("timestamp", "duration") and one.zoned == other.zoned:
             return Type(one.kind, unit=finer(one, other), zoned=one.zoned)
         if one == other:

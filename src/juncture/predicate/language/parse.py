@@ -24,6 +24,7 @@ from juncture.predicate.language.syntax_tree import Tree, pointer
 from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,
+    DATE,
     DOUBLE,
     INT,
     NULL,
@@ -48,7 +49,7 @@ _TYPES = {
     "FLOAT": Type("float", bits=32),
     "REAL": Type("float", bits=32),
     "DOUBLE": DOUBLE,
-    "DATE": Type("date"),
+    "DATE": DATE,
     "TIMESTAMP_NTZ": Type("timestamp", unit="us"),
     "TIMESTAMP_LTZ": Type("timestamp", unit="us", zoned=True),
     "TIMESTAMP": Type("timestamp", unit="us", zoned=True),

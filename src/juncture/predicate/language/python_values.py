@@ -13,7 +13,7 @@ import numpy as np
 from juncture.errors import SpecError
 from juncture.ordered.duration import TimeLength, length_ns, numpy_ns
 from juncture.predicate.language.nodes import Literal
-from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, STRING, TIME_STEPS, Type, Value, as_decimal
+from juncture.predicate.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIME_STEPS, Type, Value, as_decimal
 from juncture.values import plain
 
 _EPOCH_DATE = date(1970, 1, 1)
@@ -45,7 +45,7 @@ def literal_of(value: object, *, argument: str) -> Literal | None:
         epoch = _EPOCH if value.tzinfo is not None else _EPOCH.replace(tzinfo=None)
         zoned = value.tzinfo is not None
         return _timed(Type("timestamp", zoned=zoned), length_ns(value - epoch, argument=argument))
-    return Literal(Type("date"), (value - _EPOCH_DATE).days) if isinstance(value, date) else None
+    return Literal(DATE, (value - _EPOCH_DATE).days) if isinstance(value, date) else None
 
 
 def _limits_nothing(argument: str, bound: str) -> SpecError:
@@ -70,7 +70,7 @@ def _numpy_moment(value: np.datetime64, argument: str) -> Literal:
     if np.isnat(value):
         raise _limits_nothing(argument, "NaT")
     if np.datetime_data(value.dtype)[0] in ("Y", "M", "W", "D"):
-        return Literal(Type("date"), int(value.astype("datetime64[D]").astype(np.int64)))
+        return Literal(DATE, int(value.astype("datetime64[D]").astype(np.int64)))
     return _timed(Type("timestamp"), numpy_ns(value, argument=argument))
 
 

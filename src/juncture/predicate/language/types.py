@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import DAY_S, TIME_UNITS, key_kind, plain_type
+from juncture.columnar.types import DAY_MS, DAY_S, TIME_UNITS, key_kind, plain_type
 from juncture.errors import SchemaError
 
 Real = int | Fraction | float
@@ -45,9 +45,10 @@ TIME_STEPS: dict[str, int] = {unit: int(1_000**power) for power, unit in enumera
 class Type:
     """The type of a value.
 
-    ``null`` is the type of a bare NULL. ``bits`` is 8 to 64 for integers, and 32 or 64 for floats. ``precision`` and
-    ``scale`` are the digits of decimals in total and after the point. ``unit`` is ``s``, ``ms``, ``us`` or ``ns``. A
-    ``zoned`` timestamp is an instant; others are readings of a clock.
+    ``null`` is the type of a bare NULL. ``bits`` is 8 to 64 for integers, and 32 or 64 for floats and dates; the latter
+    are days that 64 bits can count in milliseconds. ``precision`` and ``scale`` are the digits of decimals in total and
+    after the point. ``unit`` is ``s``, ``ms``, ``us`` or ``ns``. A ``zoned`` timestamp is an instant; others are
+    readings of a clock.
     """
 
     kind: TypeKind
@@ -84,8 +85,8 @@ class Type:
             return 1
         if self.kind == "decimal":
             return (int(10**self.precision) - 1) * self.step
-        bits = {"integer": self.bits, "date": 32}.get(self.kind, 64)
-        return (1 << (bits - 1)) - 1
+        greatest = (1 << ((self.bits or 64) - 1)) - 1
+        return greatest // DAY_MS if self.kind == "date" and self.bits == 64 else greatest
 
     @cached_property
     def least(self) -> Fraction | int:
@@ -113,6 +114,7 @@ BOOLEAN = Type("boolean")
 INT = Type("integer", bits=32)
 BIGINT = Type("integer", bits=64)
 DOUBLE = Type("float", bits=64)
+DATE = Type("date", bits=32)
 STRING = Type("string")
 
 
@@ -138,7 +140,9 @@ def from_arrow(data_type: pa.DataType) -> Type | None:
             return Type("decimal", precision=data_type.precision, scale=data_type.scale)
         case "timestamp" | "timestamp with time zone":
             return Type("timestamp", unit=data_type.unit, zoned=data_type.tz is not None)
-        case "string" | "binary" | "date" as kind:
+        case "date":
+            return Type("date", bits=data_type.bit_width)
+        case "string" | "binary" as kind:
             return Type(kind)
     if pat.is_duration(data_type):
         return Type("duration", unit=data_type.unit)
@@ -155,6 +159,8 @@ def arrow_type(data_type: Type) -> pa.DataType:
         return pa.float32() if data_type.bits == 32 else pa.float64()
     if data_type.kind == "decimal":
         return pa.decimal128(data_type.precision, data_type.scale)
+    if data_type.kind == "date":
+        return pa.date32() if data_type.bits == 32 else pa.date64()
     if data_type.kind == "timestamp":
         return pa.timestamp(data_type.unit, tz="UTC" if data_type.zoned else None)
     if data_type.kind == "duration":
@@ -164,7 +170,6 @@ def arrow_type(data_type: Type) -> pa.DataType:
         "boolean": pa.bool_(),
         "string": pa.string(),
         "binary": pa.binary(),
-        "date": pa.date32(),
     }
     return plain[data_type.kind]
 
@@ -256,7 +261,7 @@ def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Ty
         return _decimal_result(operator, left, right)
     if operator in ("+", "-"):
         if kinds == ("date", "integer") or (kinds == ("integer", "date") and operator == "+"):
-            return Type("date")
+            return left if left.kind == "date" else right
         if kinds == ("date", "date") and operator == "-":
             return Type("duration", unit="s")
         if kinds == ("timestamp", "timestamp") and operator == "-" and left.zoned == right.zoned:
