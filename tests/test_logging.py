@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
+from juncture.local import kinds
 from juncture.local.asof import probe
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -114,7 +115,7 @@ def test_tasks_on_spark_say_what_they_join(lines):
     with join_context(threads=1) as context:
         join = SPECS["asof"].resolve(TABLE.schema, TABLE.schema)
         list(engine.execute(join, TableSource(TABLE), TableSource(TABLE), context))
-    said = [line for name, line in lines("DEBUG") if name == engine.__name__]
+    said = [line for name, line in lines("DEBUG") if name == kinds.__name__]
     assert len(said) == 1
     assert said[0].startswith("Join of 3 left and 3 right rows by ")
 

@@ -148,7 +148,9 @@ class Search:
 
     def run(self, room_bytes: int) -> Found:
         """Find the matches of all left rows, piece by piece if they do not fit in `room_bytes`."""
-        pointers = pooled_array(self._left.num_rows * self._wanted, np.int64).reshape(-1, self._wanted)
+        # Where memory is short, what the allocator keeps for the next join would count.
+        allocate = np.empty if self._context.threads.is_frugal else pooled_array
+        pointers = allocate(self._left.num_rows * self._wanted, np.int64).reshape(-1, self._wanted)
         codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
         nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)
         counts: Counter[str] = Counter()

@@ -28,7 +28,7 @@ RowPairs = tuple[Ints, Ints]
 """Left row numbers, ascending, and right ones; -1 without a match."""
 
 _PAIRS_SHARE = 1 / 5
-_ROWS_SHARE = 2 / 5
+_ROWS_SHARE = 1 / 4
 _BATCH_ROWS = 1 << 16
 _SAMPLED = 1 << 10
 
