@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import juncture as jn
 from juncture.spec.asof import Asof
 from juncture.spec.range import Range
+from juncture.spec.where import Where
 from support.kinds import defined_rows
 from support.streams import SIDES, Streamed, arrange, check, order_values
 from support.tables import difference
@@ -199,5 +200,16 @@ def test_orders_by_dates_beyond_32_bits(spec, side):
     for row in range(3):
         output += join.push(left=left.slice(row, 1), right=right.slice(row, 1))
     output += join.close()
+    answer = pa.Table.from_batches(output, join.schema)
+    assert difference(answer, defined_rows(spec, left, right), ordered=False) is None
+
+
+@pytest.mark.parametrize(("first", "falling", "sign"), [(-32768, False, "<"), (32767, True, ">")])
+def test_delays_reach_beyond_the_first_value_of_a_type(first, falling, sign):
+    left, right = pa.table({"x": pa.array([first, first], pa.int16())}), pa.table({"y": pa.array([1], pa.int16())})
+    spec = Where(f"CAST(l.x AS DECIMAL(9, 3)) {sign} r.y * -1")
+    order = jn.Order("x", delay=3, descending=falling)
+    join = jn.stream(left.schema, right.schema, spec, left_order=order, right_order=[], allow_unbounded=True)
+    output = [*join.push(left=left.slice(0, 1), right=right), *join.push(left=left.slice(1, 1)), *join.close()]
     answer = pa.Table.from_batches(output, join.schema)
     assert difference(answer, defined_rows(spec, left, right), ordered=False) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import pyarrow as pa
 
@@ -71,9 +72,12 @@ def moves_on(limits: Sequence[int]) -> bool:
 
 
 def _point(order: SideOrder, code: int) -> Interval:
-    value = order.value_of(code)
-    assert not isinstance(value, bool | None)
-    return interval(order.node.type, value, value)
+    value, data_type = order.value_of(code), order.node.type
+    assert isinstance(value, int | Fraction | float)
+    if data_type.is_discrete:
+        # A delay can move a position to before all values of the type, which then may all still come.
+        value = min(value, data_type.greatest) if order.order.descending else max(value, data_type.least)
+    return interval(data_type, value, value)
 
 
 @dataclass(frozen=True)
