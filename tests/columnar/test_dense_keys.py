@@ -63,3 +63,8 @@ def test_a_wide_range_needs_a_hash_table(values, rows, is_dense):
     ends = pa.array(values, pa.int64())
     assert (DenseKeys.of(pa.int64(), pa.int64(), ends, rows) is not None) == is_dense
     assert DenseKeys.of(pa.int64(), pa.int64(), None, rows) is None
+
+
+def test_a_range_of_unsigned_keys_beyond_signed_ones_is_not_dense():
+    kind = pa.uint64()
+    assert DenseKeys.of(kind, kind, pa.array([1, 2**64 - 2], kind), 3) is None

@@ -60,7 +60,9 @@ class DenseKeys:
         if not isinstance(encoded, Integers) or encoded.valid is not None:
             return None
         least, greatest = encoded.values.tolist()
-        return cls(form, least, greatest - least + 1) if is_narrow(least, greatest, rows) else None
+        # Unsigned integers beyond signed ones are encoded as negative ones, so the order of the ends can be reversed.
+        is_dense = least <= greatest and is_narrow(least, greatest, rows)
+        return cls(form, least, greatest - least + 1) if is_dense else None
 
     def add(self, columns: list[pa.Array], codes: Codes) -> None:
         """Write the codes of rows of the side that the range is of."""
