@@ -268,7 +268,8 @@ def page(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Small and sorted tables, measured",
         "",
-        "Median of 15 calls in milliseconds, in one process, in turns. Lower is better. All tables are in memory.",
+        "Median of 15 calls in milliseconds, in one process, in turns, so that each call finds caches that others filled.",
+        "Lower is better. Tables are in memory, unless they are Parquet.",
         "",
         f"| join | {' | '.join(names)} | Juncture ÷ best peer |",
         f"| --- |{' ---: |' * (len(names) + 1)}",
