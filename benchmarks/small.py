@@ -268,7 +268,7 @@ def page(results: list[dict[str, Any]]) -> str:
     lines = [
         "# Small and sorted tables, measured",
         "",
-        "Median of 15 calls in milliseconds, in one process, in turns, so that each call finds caches that others filled.",
+        "Median of 15 calls in milliseconds, in one process, in turns, so that each finds caches that others filled.",
         "Lower is better. Tables are in memory, unless they are Parquet.",
         "",
         f"| join | {' | '.join(names)} | Juncture ÷ best peer |",

@@ -58,9 +58,13 @@ def _spilled_bytes(planning: PlanningInput) -> int:
 
 
 def _has_dense_keys(planning: PlanningInput) -> bool:
-    """Return whether the keys of the smaller side are integers that need no hash table."""
-    side = min(planning.stats.left, planning.stats.right, key=lambda each: each.rows or 0)
-    return side.key_range is not None and is_narrow(*side.key_range, side.rows or 0)
+    """Return whether the right side is not the larger one, and its keys are integers that need no hash table."""
+    right = planning.stats.right
+    return (
+        planning.right_rows <= planning.left_rows
+        and right.key_range is not None
+        and is_narrow(*right.key_range, planning.right_rows)
+    )
 
 
 def _hash_ns(planning: PlanningInput) -> float:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
+from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
 from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
@@ -18,7 +19,7 @@ from juncture.local.equi.hash_index import (
 )
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
-from juncture.local.keys import Keys, dense_keys_of, keys_of
+from juncture.local.keys import Keys, dense_keys_of
 from juncture.local.output.blockwise import blocks_of, join_blockwise
 from juncture.local.output.numbered import NumberedJoin
 from juncture.local.output.pairs import Check, Prober
@@ -100,7 +101,8 @@ def _by_right_keys(
 ) -> tuple[Prober, Payload]:
     """Make a table of the right keys, and hold all right rows."""
     ours, theirs = key_types(join)
-    keys = _empty_table(join, right, join.right_by, (theirs, ours), partitioned, context)
+    dense = dense_keys_of(right, join.right_by, (theirs, ours), nulls_equal=join.nulls_equal)
+    keys = dense or _hash_table(join, theirs, ours, partitioned, context)
     holder = Holder(right, _held_columns(join))
     groups = read_right(right, join.right_by, keys, context, holder=holder)
     payload = holder.finish()
@@ -110,8 +112,12 @@ def _by_right_keys(
 def _by_left_keys(
     join: ResolvedEqui, left: Source, right: Source, partitioned: bool, context: JoinContext
 ) -> tuple[Prober, Payload]:
-    """Make a table of the left keys, and hold the right rows that have one of them."""
-    keys = _empty_table(join, left, join.left_by, key_types(join), partitioned, context)
+    """Make a table of the left keys, and hold the right rows that have one of them.
+
+    A hash table codes keys in the order of the left rows, in which right rows are then held as they are shown. Codes by
+    the distance from the least key would lose this order.
+    """
+    keys = _hash_table(join, *key_types(join), partitioned, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)
     whole, presence = join.how in ("right", "full"), looks_for_keys_only(join)
     is_clustered = not whole and not presence and "right" not in join.numbered
@@ -133,20 +139,14 @@ def merged(join: ResolvedEqui, left: Source, right: Source, context: JoinContext
     return _prober(join, left, groups, spans_by_order(values, codes, context.alone()), payload), payload
 
 
-def _empty_table(
-    join: ResolvedEqui,
-    source: Source,
-    names: Sequence[str],
-    types: tuple[list[pa.DataType], list[pa.DataType]],
-    partitioned: bool,
-    context: JoinContext,
+def _hash_table(
+    join: ResolvedEqui, first: list[pa.DataType], second: list[pa.DataType], partitioned: bool, context: JoinContext
 ) -> Keys:
-    """Return a table for the keys of a source, whose types come first."""
+    """Return an empty table for keys of the first types, to look up those of the second."""
     if not partitioned:
-        return keys_of(source, names, types, nulls_equal=join.nulls_equal)
-    dense = dense_keys_of(source, names, types, nulls_equal=join.nulls_equal)
+        return KeyCodes(first, second, nulls_equal=join.nulls_equal)
     partitions = _PARTITIONS_PER_THREAD * context.threads.count
-    return dense or PartitionedKeys(*types, nulls_equal=join.nulls_equal, partitions=partitions)
+    return PartitionedKeys(first, second, nulls_equal=join.nulls_equal, partitions=partitions)
 
 
 def _prober(join: ResolvedEqui, left: Source, groups: HashIndex, spans: KeySpans, payload: Payload) -> Prober:
