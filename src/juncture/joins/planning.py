@@ -111,7 +111,7 @@ def prepare(
 
     Notes
     -----
-    A call takes about half as long as that of a join function with tables of 1,000 rows.
+    With tables of 1,000 rows, a call takes 0.5 to 0.65 times as long as that of a join function.
 
     Examples
     --------

@@ -35,13 +35,13 @@ class Decimals(Domain):
         """Return the domain with the digits of both."""
         return Decimals(max(self.scale, other.scale)) if isinstance(other, Decimals) else None
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the units of the last digit. Raise `TooWideError` if one does not fit in 64 bits."""
         array = plain(array)
         valid = validity(array)
         return multiplied(_unscaled(array, valid), 10 ** (self.scale - array.type.scale), valid), valid
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the highest 63 bits that a decimal of these types can have, rounded down."""
         digits = min(int(max(each.precision - each.scale for each in types) + self.scale), _DIGITS_MAX)
         dropped = max(0, int(10**digits).bit_length() - 63)

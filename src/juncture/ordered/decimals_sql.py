@@ -51,11 +51,11 @@ class SqlDecimals(SqlDomain):
     def _moved_type(self) -> str:
         return f"decimal({_MOVED_DIGITS + 1},{self._scale})"
 
-    def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - one type for all
+    def word(self, value: Column, _data_type: pa.DataType, /) -> Column:
         """Return the decimal."""
         return value.cast(self._moved_type)
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:
+    def literal(self, step: int | float, data_type: st.DataType, /, *, up: bool) -> Column | int | None:
         """Return a number of units of the last digit as a decimal of a type."""
         assert isinstance(data_type, st.DecimalType) and isinstance(step, int)
         coarser = int(10 ** (self._scale - data_type.scale))
@@ -97,7 +97,7 @@ class SqlDecimals(SqlDomain):
         step = F.lit(Decimal(steps).scaleb(-self._scale))
         return step.cast(f"decimal({max(self._scale, 1)},{self._scale})")
 
-    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:
+    def _steps(self, distance: Column, data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:
         if not pat.is_decimal(data_type) or data_type.scale <= self._scale:
             return distance.try_cast(self._moved_type), F.lit(True), distance > 0
         scale = F.lit(self._scale)
@@ -149,14 +149,14 @@ class SqlDecimals(SqlDomain):
             return F.struct(*distance) <= F.struct(*_words(F.lit(int(high)), F.lit(low), F.lit(fraction)))
         return F.lit(True) if limit >= Decimal(10) ** (self._digits + 1 - self._scale) else distance[0] <= F.lit(limit)
 
-    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002
+    def within_row(self, distance: list[Column], limit: Column, _data_type: pa.DataType, /) -> Column:
         """Return whether a distance is at most an integer or decimal."""
         words = distance if self._is_wide else _split(distance[0])
         return (limit >= 0) & (F.struct(*words) <= F.struct(*_split(limit)))
 
     # Match reports
 
-    def apart(self, left: Column, right: Column) -> Column:
+    def apart(self, left: Column, right: Column, /) -> Column:
         """Return the distance, rounded to a double."""
         rounded = F.abs(left.cast("double") - right.cast("double"))
         return F.coalesce(F.abs(F.try_subtract(left, right)).cast("double"), rounded)

@@ -134,7 +134,7 @@ class Domain(ABC):
             f"the on columns are of kind {self.kind}, which only Python tasks compare." if self.is_asof_only else None
         )
 
-    def refusal(self, on: str, what: str) -> str | None:  # noqa: ARG002 - only tuples name their columns
+    def refusal(self, _on: str, what: str, /) -> str | None:
         """Return why joins of other inputs than tables do not compare such values; None if they do.
 
         ``on`` names the columns, and ``what`` the kind of input.
@@ -149,10 +149,10 @@ class Domain(ABC):
     # Codes
 
     @abstractmethod
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one: neither null nor NaN. Raise `TooWideError` if one does not fit."""
 
-    def restores(self, data_type: pa.DataType) -> bool:  # noqa: ARG002 - for subclasses
+    def restores(self, _data_type: pa.DataType, /) -> bool:
         """Return whether codes of a type determine its values."""
         return False
 
@@ -178,7 +178,7 @@ class Domain(ABC):
         return self
 
     @abstractmethod
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the coding of `juncture.ordered.rough.RoughCoder`, for columns of some types without encoding."""
 
     # Steps
@@ -245,7 +245,7 @@ class Domain(ABC):
         """Return a distance in whole steps; the nearest float for floats."""
         return math.ceil(steps) if up else math.floor(steps)
 
-    def limit(self, tolerance: Tolerance | None) -> Words:
+    def limit(self, tolerance: Tolerance | None, /) -> Words:
         """Return the constant tolerance, in the distances of kernels."""
         constant = math.inf if tolerance is None or tolerance.constant is None else tolerance.constant
         return self.words([constant])
@@ -382,7 +382,7 @@ class RankCoder:
             distinct.update(step for step in domain.steps(plain(column).unique()) if step is not None)
         return cls(domain, sorted(distinct))
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one. A value that is not among them has the rank of the next one."""
         encoded = plain(array).dictionary_encode()
         steps = self.domain.steps(encoded.dictionary)
@@ -405,7 +405,7 @@ class RankCoder:
             ranks = [0 if limit is None else bisect_left(self.values, limit) for limit in limits]
         return np.array(ranks, np.int64), np.array([limit is not None for limit in limits], np.bool_)
 
-    def limit(self, tolerance: Tolerance | None) -> Words | list[Any]:
+    def limit(self, tolerance: Tolerance | None, /) -> Words | list[Any]:
         """Return the constant tolerance, as a number if values have distances."""
         if not self.domain.has_distances:
             return self.domain.limit(None)

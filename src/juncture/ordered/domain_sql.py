@@ -44,11 +44,11 @@ class SqlDomain:
 
     # Words
 
-    def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - for subclasses
+    def word(self, value: Column, _data_type: pa.DataType, /) -> Column:
         """Return a value of a type as a word, null for null and NaN."""
         return value.cast("long")
 
-    def number(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - for subclasses
+    def number(self, value: Column, _data_type: pa.DataType, /) -> Column:
         """Return a value of a type as a double, in seconds for times."""
         return value.cast("double")
 
@@ -56,7 +56,7 @@ class SqlDomain:
         """Return a value, null if it is NaN."""
         return value
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+    def literal(self, _step: int | float, _data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
         """Return a step as a literal of a column's type, rounded up or down.
 
         Returns 1 or -1 if it is above or below all values of the type, and None if the type has no such literal.
@@ -72,12 +72,12 @@ class SqlDomain:
         """Return a bound that no word exceeds."""
         return F.lit(GREATEST if upper else LEAST).cast("long")
 
-    def end(self, word: Column, offset: int | float | Fraction, end: LimitEnd) -> Column:
+    def end(self, word: Column, offset: int | float | Fraction, end: LimitEnd, /) -> Column:
         """Return the last word within an end at a constant distance (for floats the end itself), null if none is."""
         inward = (-1 if end.upper else 1) if end.strict else 0
         return self._moved(word, int(offset) + inward, upper=end.upper)
 
-    def row_end(self, word: Column, distance: Column, data_type: pa.DataType, end: LimitEnd) -> Column:
+    def row_end(self, word: Column, distance: Column, data_type: pa.DataType, end: LimitEnd, /) -> Column:
         """Return the last word within an end at a distance in a column of a type, as `end`."""
         upper = end.upper
         steps, is_exact, is_forward = self._steps(distance, data_type, upper=upper)
@@ -112,7 +112,7 @@ class SqlDomain:
         """Return a step as a column to add."""
         return F.lit(steps).cast("long")
 
-    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
         """Return a distance in steps, whether it is exact and not rounded inward, and whether it is positive.
 
         Steps are null if the distance exceeds the range of words.
@@ -136,13 +136,13 @@ class SqlDomain:
         """Return whether a distance is at most a number of steps."""
         return F.lit(True) if constant >= Decimal(10) ** 21 else distance[0] <= F.lit(Decimal(constant))
 
-    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002
+    def within_row(self, distance: list[Column], limit: Column, _data_type: pa.DataType, /) -> Column:
         """Return whether a distance is at most the limit in a column of any supported type."""
         return (limit >= 0) & (distance[0] <= limit.cast("decimal(20,0)"))
 
     # Match reports
 
-    def apart(self, left: Column, right: Column) -> Column:  # noqa: ARG002 - for subclasses
+    def apart(self, _left: Column, _right: Column, /) -> Column:
         """Return the distance between two values as a number, rounded if necessary: in days or microseconds of times.
 
         It is null if values have no distances.

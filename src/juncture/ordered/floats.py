@@ -63,7 +63,7 @@ class Floats(Domain):
             return "the on columns are integers and floats, and SQL would round the integers."
         return None
 
-    def refusal(self, on: str, what: str) -> str | None:  # noqa: ARG002 - only tuples name their columns
+    def refusal(self, _on: str, what: str, /) -> str | None:
         """Return why joins of other inputs than tables do not compare such values; None if they do."""
         if not self.has_integers:
             return None
@@ -72,7 +72,7 @@ class Floats(Domain):
             "of the other."
         )
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the bits in the order of floats. Raise `TooWideError` for an integer that no float represents."""
         array = plain(array)
         valid = validity(array)
@@ -95,7 +95,7 @@ class Floats(Domain):
         """Return the float of a code."""
         return float(floats_of(np.array([code], np.int64))[0])
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:  # noqa: ARG002 - all floats have one coding
+    def rough(self, _types: Sequence[pa.DataType], /) -> Rough:
         """Return the codes of floats. Integers have the code of the nearest float, which keeps the order."""
         return Rough(_codes_of)
 
@@ -155,7 +155,7 @@ class Floats(Domain):
             low, high = own - far, own + far
         return np.where(np.isnan(low), LEAST, float_codes(low)), float_codes(high)
 
-    def mirrored(self, codes: Ints, others: Ints, *, later: bool) -> Ints:  # noqa: ARG002 - includes equal distances
+    def mirrored(self, codes: Ints, others: Ints, *, later: bool) -> Ints:  # noqa: ARG002 - both directions include equal distances
         """Return the farthest codes on the opposite side that may be as near as others."""
         own, other = floats_of(codes), floats_of(others)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -28,11 +28,11 @@ class SqlFloats(SqlDomain):
         """Return a value, null if it is NaN."""
         return F.when(~F.isnan(value), value)
 
-    def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - doubles represent all floats
+    def word(self, value: Column, _data_type: pa.DataType, /) -> Column:
         """Return the double, with one zero."""
         return self.present(value.cast("double") + F.lit(0.0))
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+    def literal(self, step: int | float, _data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
         """Return the double."""
         return F.lit(float(step))
 
@@ -40,11 +40,11 @@ class SqlFloats(SqlDomain):
         """Return infinity."""
         return F.lit(float("inf") if upper else float("-inf"))
 
-    def end(self, word: Column, offset: int | float | Fraction, end: LimitEnd) -> Column:  # noqa: ARG002 - open ends stay open
+    def end(self, word: Column, offset: int | float | Fraction, _end: LimitEnd, /) -> Column:
         """Return the end, null for NaN."""
         return self.present(word + F.lit(float(offset))) if offset else word
 
-    def row_end(self, word: Column, distance: Column, data_type: pa.DataType, end: LimitEnd) -> Column:  # noqa: ARG002
+    def row_end(self, word: Column, distance: Column, _data_type: pa.DataType, _end: LimitEnd, /) -> Column:
         """Return the end, null for NaN."""
         return self.present(word + distance.cast("double"))
 
@@ -56,7 +56,7 @@ class SqlFloats(SqlDomain):
         """Return whether a distance is at most a float."""
         return distance[0] <= F.lit(float(constant))
 
-    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:
+    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType, /) -> Column:
         """Return whether a distance is at most a float or an integer."""
         near = limit.cast("double")
         if pat.is_floating(data_type):
@@ -65,7 +65,7 @@ class SqlFloats(SqlDomain):
         exceeds = near.cast("decimal(20,0)") > limit.cast("decimal(20,0)")
         return (limit >= 0) & ((distance[0] < near) | ((distance[0] == near) & ~exceeds))
 
-    def apart(self, left: Column, right: Column) -> Column:
+    def apart(self, left: Column, right: Column, /) -> Column:
         """Return the difference; 0 between equal infinities."""
         return F.when(left == right, 0.0).otherwise(F.abs(left.cast("double") - right.cast("double")))
 

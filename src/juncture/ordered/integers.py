@@ -35,7 +35,7 @@ class Integers(Domain):
             return Integers(self.unsigned and other.unsigned)
         return other.common(self) if other.floating else None
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the integers, shifted if they are unsigned."""
         array = plain(array)
         valid = validity(array)
@@ -44,7 +44,7 @@ class Integers(Domain):
             return (wide ^ np.uint64(_SHIFT)).view(np.int64), valid
         return signed_integers(array, valid), valid
 
-    def restores(self, data_type: pa.DataType) -> bool:
+    def restores(self, data_type: pa.DataType, /) -> bool:
         """Return whether codes of a type determine its values."""
         return bool(pat.is_integer(data_type))
 
@@ -65,7 +65,7 @@ class Integers(Domain):
         """The same domain with codes that are steps."""
         return Integers()
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the integers, halved if any column is of unsigned 64-bit integers, so that both signs fit."""
         if any(map(pat.is_uint64, types)):
             return Rough(lambda array: (_half(array), validity(array)), steps=2)

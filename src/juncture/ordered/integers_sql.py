@@ -20,10 +20,10 @@ _BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.Inte
 class SqlIntegers(SqlDomain):
     """Integers as 64-bit integers."""
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+    def literal(self, step: int | float, data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
         """Return the integer."""
         return literal_sign(step, _BITS.get(type(data_type), 64)) or F.lit(step)
 
-    def apart(self, left: Column, right: Column) -> Column:
+    def apart(self, left: Column, right: Column, /) -> Column:
         """Return the exact distance."""
         return F.abs(left.cast("decimal(20,0)") - right.cast("decimal(20,0)"))

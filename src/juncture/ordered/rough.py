@@ -24,7 +24,7 @@ class RoughCoder:
 
     types: tuple[pa.DataType, ...]
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one (neither null nor NaN); None if all have."""
         array = plain(array)
         if pat.is_null(array.type):

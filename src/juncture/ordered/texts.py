@@ -23,11 +23,11 @@ class Texts(Domain):
     phrase: ClassVar[str] = "text"
     has_distances: ClassVar[bool] = False
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:  # noqa: ARG002 - no text fits
+    def encode(self, _array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Raise `TooWideError`, as codes are ranks."""
         raise TooWideError
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:  # noqa: ARG002 - bytes have one order
+    def rough(self, _types: Sequence[pa.DataType], /) -> Rough:
         """Return the first bytes as integers in their order, halved, so that the sign bit stays free."""
         # Specs import this module, and must not take the time to import the encoding of keys.
         from juncture.columnar.key_encoding import first_bytes

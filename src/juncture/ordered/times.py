@@ -89,12 +89,12 @@ class Dates(Times):
         """Nanoseconds in a day."""
         return DAY_S * 10**9
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the days."""
         array = plain(array)
         return days(array), validity(array)
 
-    def restores(self, data_type: pa.DataType) -> bool:
+    def restores(self, data_type: pa.DataType, /) -> bool:
         """Return whether days determine the values of a type."""
         return bool(pat.is_date32(data_type))
 
@@ -102,7 +102,7 @@ class Dates(Times):
         """Return the dates of days, without a time of day."""
         return super().restore(codes, valid, pa.date32()).cast(data_type)
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the days."""
         return Rough(self.encode, bits=32 if all(map(pat.is_date32, types)) else 64)
 
@@ -133,7 +133,7 @@ class _Clock(Times):
         """Nanoseconds in the unit."""
         return int(1_000 ** (3 - TIME_UNITS.index(self.unit)))
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the values in the unit. Raise `TooWideError` if one does not fit in 64 bits."""
         array = plain(array)
         valid = validity(array)
@@ -142,7 +142,7 @@ class _Clock(Times):
     def _units_in(self, data_type: pa.DataType) -> int:
         return int(1_000 ** (TIME_UNITS.index(self.unit) - TIME_UNITS.index(data_type.unit)))
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the values in the coarser unit, rounded down: some of them may overflow the finer one."""
         units = [TIME_UNITS.index(each.unit) for each in types]
 
@@ -165,7 +165,7 @@ class Timestamps(_Clock):
     kind: ClassVar[str] = "timestamp"
     has_regular_steps: ClassVar[bool] = True
 
-    def restores(self, data_type: pa.DataType) -> bool:
+    def restores(self, data_type: pa.DataType, /) -> bool:
         """Return whether codes of a type determine its values."""
         return bool(pat.is_timestamp(data_type) and data_type.unit == self.unit)
 
@@ -201,7 +201,7 @@ class TimesOfDay(_Lengths):
 
     kind: ClassVar[str] = "time"
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the values in the coarser unit, which need few bits."""
         coarser = min(TIME_UNITS.index(each.unit) for each in types)
         return replace(super().rough(types), bits=int(DAY_S * 1_000**coarser).bit_length() + 1)

@@ -24,11 +24,11 @@ _EPOCH = datetime(1970, 1, 1)
 class _SqlTimes(SqlDomain):
     """Times as integers."""
 
-    def number(self, value: Column, data_type: pa.DataType) -> Column:
+    def number(self, value: Column, data_type: pa.DataType, /) -> Column:
         """Return a time in seconds."""
         return self.word(value, data_type).cast("double") * F.lit(self.step_ns / 1e9)
 
-    def within_row(self, distance: list[Column], limit: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002
+    def within_row(self, distance: list[Column], limit: Column, _data_type: pa.DataType, /) -> Column:
         """Return whether a distance is at most a duration."""
         length = micros(limit)
         return (length >= 0) & (self._micros(distance[0]) <= length)
@@ -43,11 +43,11 @@ class SqlDates(_SqlTimes):
 
     step_ns: ClassVar[int] = DAY_S * 10**9
 
-    def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - all dates count days
+    def word(self, value: Column, _data_type: pa.DataType, /) -> Column:
         """Return the days."""
         return F.unix_date(value).cast("long")
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+    def literal(self, step: int | float, _data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
         """Return a day as a date."""
         return literal_sign(step, 32) or F.expr(f"date_add(DATE '1970-01-01', {step})")
 
@@ -55,7 +55,7 @@ class SqlDates(_SqlTimes):
         """Return the days between dates."""
         return [more[0] - less[0]]
 
-    def apart(self, left: Column, right: Column) -> Column:
+    def apart(self, left: Column, right: Column, /) -> Column:
         """Return the days between dates."""
         return F.abs(F.date_diff(left, right))
 
@@ -66,7 +66,7 @@ class SqlDates(_SqlTimes):
     def _micros(self, steps: Column) -> Column:
         return steps * F.lit(DAY_MICROS)
 
-    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:
         whole, day = _whole_micros(distance), F.lit(DAY_MICROS)
         days, rest = F.call_function("div", whole, day), whole % day
         rounded = days - (rest < 0).cast("long") if upper else days + (rest > 0).cast("long")
@@ -79,13 +79,13 @@ class SqlTimestamps(_SqlTimes):
 
     step_ns: ClassVar[int] = 1_000
 
-    def word(self, value: Column, data_type: pa.DataType) -> Column:
+    def word(self, value: Column, data_type: pa.DataType, /) -> Column:
         """Return the microseconds."""
         if data_type.tz is not None:
             return F.unix_micros(value)
         return _whole_micros(value - F.expr(f"TIMESTAMP_NTZ '{_EPOCH}'"))
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+    def literal(self, step: int | float, data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
         """Return microseconds as a timestamp."""
         sign = literal_sign(step, 64)
         if sign is not None:
@@ -97,7 +97,7 @@ class SqlTimestamps(_SqlTimes):
         except OverflowError:
             return None
 
-    def apart(self, left: Column, right: Column) -> Column:
+    def apart(self, left: Column, right: Column, /) -> Column:
         """Return the microseconds between timestamps."""
         if self.types[0].tz is not None:
             return F.abs(F.unix_micros(left) - F.unix_micros(right))
@@ -107,7 +107,7 @@ class SqlTimestamps(_SqlTimes):
         """Return durations in microseconds."""
         return _whole_micros(limit)
 
-    def _steps(self, distance: Column, data_type: pa.DataType, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
+    def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
         length = micros(distance)
         return length.cast("long"), F.lit(True), length > 0
 
@@ -116,11 +116,11 @@ class SqlTimestamps(_SqlTimes):
 class SqlDurations(SqlTimestamps):
     """Durations as microseconds. Only the conditions of predicates compare them in SQL."""
 
-    def word(self, value: Column, data_type: pa.DataType) -> Column:  # noqa: ARG002 - intervals count microseconds
+    def word(self, value: Column, _data_type: pa.DataType, /) -> Column:
         """Return the microseconds."""
         return _whole_micros(value)
 
-    def literal(self, step: int | float, data_type: st.DataType, *, up: bool) -> Column | int | None:  # noqa: ARG002
+    def literal(self, _step: int | float, _data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
         """Return None: durations have no literals of 64 bits."""
         return None
 

@@ -40,14 +40,14 @@ class Tuples(Domain):
         """The domain of each column, the most significant first."""
         return self.columns
 
-    def refusal(self, on: str, what: str) -> str:
+    def refusal(self, on: str, what: str, /) -> str:
         """Return why only joins of tables compare tuples."""
         return (
             f"on={on} names several columns, which {what} cannot order by. Add one column to both tables that orders "
             "the rows in the same way."
         )
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:  # noqa: ARG002 - codes depend on all values
+    def encode(self, _array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Raise `TooWideError`, as codes depend on all values."""
         raise TooWideError
 
@@ -60,7 +60,7 @@ class Tuples(Domain):
         parts = [part.steps(plain(column)) for part, column in zip(self.parts, array.flatten(), strict=True)]
         return [None if None in row else row for row in zip(*parts, strict=True)]
 
-    def rough(self, types: Sequence[pa.DataType]) -> Rough:
+    def rough(self, types: Sequence[pa.DataType], /) -> Rough:
         """Return the leading bits of the codes of as many parts as fit."""
         fields = zip(*types, strict=True)
         part_types = [[plain_type(field.type) for field in each] for each in fields]
@@ -157,7 +157,7 @@ class TupleCoder:
             coder, room = cls(domain, (*coder.parts, _Part(part_coder, ranks, before))), room // ranks.count
         return coder
 
-    def limit(self, tolerance: Tolerance | None) -> Words:  # noqa: ARG002 - tuples have no distances
+    def limit(self, _tolerance: Tolerance | None, /) -> Words:
         """Return the tolerance without a limit."""
         return self.domain.limit(None)
 
@@ -165,7 +165,7 @@ class TupleCoder:
         """Raise `NotImplementedError`, as tuples have no distances."""
         return self.domain.limits(array)
 
-    def encode(self, array: pa.Array) -> tuple[Ints, Mask | None]:
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
         """Return the codes, and which rows have one (no part is null or NaN); None if all have."""
         codes, valid = np.zeros(len(array), np.int64), None
         for part, column in zip(self.parts, plain(array).flatten(), strict=False):

@@ -112,8 +112,8 @@ def _piecewise(
     _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room_bytes // row_bytes):,}")
     left = in_small_parts(left, join.needed("left"), max(1, room_bytes // row_bytes), context.spill)
     for piece in pieces(left, row_bytes, room_bytes):
-        ours, first = SomeParts(left, piece), int(left.bounds[piece.start])
-        search = Search(join, ours, right, context, merges=merges, first_row=first)
+        piece_rows, first = SomeParts(left, piece), int(left.bounds[piece.start])
+        search = Search(join, piece_rows, right, context, merges=merges, first_row=first)
         left_rows, right_rows = row_pairs(join, search.run(room_bytes).pointers)
         yield left_rows + first, right_rows
     # What fetches right rows reserves memory of its own.

@@ -328,7 +328,7 @@ class Search:
 
     def _tie_error(self, row: int) -> DataError:
         spec = self._join.spec
-        keys = (ours for ours, _ in (*spec.by_pairs(), *spec.on_pairs()))
+        keys = (name for name, _ in (*spec.by_pairs(), *spec.on_pairs()))
         cells = row_text(self._left, self._join, keys, row, self._context)
         return DataError(
             f"Several right rows with the same {spec.on_names()[1]!r} tie for the left row with {cells} "

@@ -100,9 +100,9 @@ def _by_right_keys(
     join: ResolvedEqui, left: Source, right: Source, partitioned: bool, context: JoinContext
 ) -> tuple[Prober, Payload]:
     """Make a table of the right keys, and hold all right rows."""
-    ours, theirs = key_types(join)
-    dense = dense_keys_of(right, join.right_by, (theirs, ours), nulls_equal=join.nulls_equal)
-    keys = dense or _hash_table(join, theirs, ours, partitioned, context)
+    left_types, right_types = key_types(join)
+    dense = dense_keys_of(right, join.right_by, (right_types, left_types), nulls_equal=join.nulls_equal)
+    keys = dense or _hash_table(join, right_types, left_types, partitioned, context)
     holder = Holder(right, _held_columns(join))
     groups = read_right(right, join.right_by, keys, context, holder=holder)
     payload = holder.finish()

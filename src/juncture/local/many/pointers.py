@@ -122,16 +122,16 @@ def equal_pointers(
     """Return the right row that matches each row of the spine, in an equality join that has a further condition."""
     pairs = replace(join, how="inner").row_pairs()
     rows = pa.Table.from_batches(list(run(pairs, left, right, context)), pairs.output_schema)
-    ours, theirs = rows.column(0).to_numpy(), rows.column(1).to_numpy()
-    times = np.bincount(ours, minlength=left.num_rows)
+    left_rows, right_rows = rows.column(0).to_numpy(), rows.column(1).to_numpy()
+    times = np.bincount(left_rows, minlength=left.num_rows)
     repeated = times > 1
     pointers = np.full(left.num_rows, NOWHERE, np.int64)
-    pointers[ours] = theirs
+    pointers[left_rows] = right_rows
     if repeated.any():
         if table.duplicates == "error":
             raise _several(join, left, int(np.flatnonzero(repeated)[0]), context)
-        here = repeated[ours]
-        greatest, owners = _greatest(theirs[here], ours[here], join, right, context)
+        here = repeated[left_rows]
+        greatest, owners = _greatest(right_rows[here], left_rows[here], join, right, context)
         pointers[owners] = greatest
     return pointers
 
@@ -145,7 +145,7 @@ def _greatest(rows: Ints, owners: Ints, join: ResolvedEqui, right: Source, conte
 
 
 def _several(join: ResolvedEqui, left: Source, row: int, context: JoinContext) -> DataError:
-    cells = row_text(left, join, (ours for ours, _ in join.spec.on_pairs()), row, context)
+    cells = row_text(left, join, (name for name, _ in join.spec.on_pairs()), row, context)
     return DataError(
         f"Several rows match the row of the spine with {cells} (row {row:,}), but at most one is allowed. Remove the "
         "duplicates, or pass duplicates='greatest' for the row that is greatest by its columns in schema order.",

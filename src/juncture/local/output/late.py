@@ -72,32 +72,32 @@ class _Late:
         for part in range(len(self._left.part_rows)):
             first = int(self._left.bounds[part])
             for batch in self._left.read(part, names):
-                ours = dict(zip(names, map(plain, batch.columns), strict=True))
+                left_columns = dict(zip(names, map(plain, batch.columns), strict=True))
                 for some in by_left.through(first + batch.num_rows - 1):
-                    yield self._row_batch(ours, first, some, fetched)
+                    yield self._row_batch(left_columns, first, some, fetched)
                 first += batch.num_rows
         # All right rows are read to the end, for those without a match.
         for _ in fetched.rest():
             raise AssertionError("a row was fetched for no pair")
 
     def _row_batch(
-        self, ours: dict[str, pa.Array], first: int, pairs: pa.RecordBatch, fetched: AscendingBatches
+        self, left_columns: dict[str, pa.Array], first: int, pairs: pa.RecordBatch, fetched: AscendingBatches
     ) -> pa.RecordBatch:
         """Return the output rows of some pairs, given the columns of left rows from the first of them on."""
         places, right_rows, left_rows = (raw_values(column, np.int64) for column in pairs.columns)
         rows = list(fetched.through(int(places[-1])))
         here = right_rows >= 0
-        theirs = dict[str, pa.Array]()
+        right_columns = dict[str, pa.Array]()
         if rows:
             whole, index = joined_batches(rows), array_of(np.cumsum(here) - 1, pa.int64(), here)
-            theirs = {name: take(whole.column(name), index) for name in self._shown}
+            right_columns = {name: take(whole.column(name), index) for name in self._shown}
         index = array_of(left_rows - first, pa.int64())
         columns = []
         for column, field in zip(self._join.output, self._schema, strict=False):
             if column.side == "left":
-                columns.append(take(ours[column.source], index))
+                columns.append(take(left_columns[column.source], index))
             else:
-                columns.append(theirs.get(column.source, nulls(len(here), field.type)))
+                columns.append(right_columns.get(column.source, nulls(len(here), field.type)))
         columns += self._numbers(left_rows, right_rows)
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
 
