@@ -15,8 +15,8 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, StateError
-from juncture.incremental import population, state
-from juncture.incremental.store import merging
+from juncture.incremental import placement, population
+from juncture.incremental.state import merging
 
 SALES = pa.schema({"sale": pa.int64(), "customer": pa.int64(), "price": pa.float64()})
 CUSTOMERS = pa.schema({"customer": pa.int64(), "region": pa.int64()})
@@ -33,7 +33,7 @@ def of_little_memory(monkeypatch):
 
 def have_little(patch):
     for module, names in (
-        (state, ("_IN_MEMORY", "_WHEN_PAGED", "_AT_FIRST", "_CACHED", "_CHANGED", "_SORTED")),
+        (placement, ("_IN_MEMORY", "_WHEN_PAGED", "_AT_FIRST", "_CACHED", "_CHANGED", "_SORTED")),
         (population, ("_AT_ONCE",)),
     ):
         for name in names:

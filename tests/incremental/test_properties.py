@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError
-from juncture.incremental.store.merging import Merge
+from juncture.incremental.state.merging import Merge
 from strategies import examples
 from support.changing import Changing, check
 from support.small import SMALL_STATE

@@ -21,10 +21,11 @@ from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.follow import Follower
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.join import store_in as join_store
+from juncture.incremental.state.store import Store
 from juncture.incremental.view.source import Source
 from juncture.incremental.view.view import View, ViewSetup
 from juncture.incremental.view.view import store_in as view_store
-from juncture.pipeline.kept import KeptPipeline, PipelineStore
+from juncture.pipeline.kept import KeptPipeline
 from juncture.pipeline.model import JoinStep
 from juncture.planner.statistics import Resources
 from support.faults import Failing, Faults, counted, summed
@@ -204,7 +205,7 @@ def piped(followed: Followed, spec: Any = EQUI) -> KeptPipeline:
         schemas,
         list(SCHEMAS),
         lambda name: pytest.fail(f"{name} changes"),
-        followed.store(lambda *given: PipelineStore(followed.folder / "state", *given)),
+        followed.store(lambda *given: Store(followed.folder / "state", "pipeline", *given)),
         followed.folder,
         Resources(cores=1, memory_bytes=1 << 26),
     )
@@ -244,7 +245,7 @@ PLACES = [("join", False), ("join", True), ("view", False), ("view", True), ("pi
 def test_retries_in_place_at_every_stage(follow, kind, has_folder, sink):
     stages = stages_of(follow(kind, sink, has_folder))
     assert {"source.next", "kept.apply", "sink.write", "kept.last", "on_epoch"} <= set(stages)
-    assert ("store.commit" in stages and "store.checkpoint" in stages) == has_folder
+    assert ("store.commit" in stages and bool({"store.checkpoint", "store.replace"} & set(stages))) == has_folder
     check_retries(stages, partial(follow, kind, sink, has_folder))
 
 

@@ -8,12 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
+import rocksdict
 
 import juncture as jn
 from juncture.errors import PlanError, StateError
-from juncture.incremental.store import rocksdb
+from juncture.incremental.state import store
+from juncture.incremental.state.records import Position
+from juncture.incremental.state.store import Store, loose_rows
 
 CUSTOMERS = pa.schema({"id": pa.int64(), "name": pa.string()})
 SALES = pa.schema({"id": pa.int64(), "book": pa.string()})
@@ -59,9 +63,9 @@ def test_a_folder_that_is_open(tmp_path):
 
 def test_a_folder_of_another_join(tmp_path):
     filled(tmp_path / "state")
-    with pytest.raises(StateError, match=r"another join: its spec is .*left.*, but this join has .*equi"):
+    with pytest.raises(StateError, match=r"another join: its spec is\n.*left.*\nExpected\n.*equi"):
         opened(tmp_path / "state", jn.Equi(on="id", how="inner"))
-    with pytest.raises(StateError, match=r"its right_schema is id: int64, book: string, but this join has .*date32"):
+    with pytest.raises(StateError, match=r"its right_schema is\nid: int64, book: string\nExpected\n.*date32"):
         jn.changes(CUSTOMERS, SALES.append(pa.field("at", pa.date32())), SPEC, state=tmp_path / "state")
     with opened(tmp_path / "state") as join:
         assert join.epoch == 3
@@ -78,8 +82,8 @@ def test_a_folder_of_other_things(tmp_path):
 
 def test_a_folder_of_another_version(tmp_path, monkeypatch):
     filled(tmp_path / "state")
-    monkeypatch.setattr(rocksdb, "_VERSION", 4)
-    with pytest.raises(StateError, match="version 3, but this Juncture reads version 4"):
+    monkeypatch.setattr(store, "_VERSION", 5)
+    with pytest.raises(StateError, match="version 4, but this Juncture reads version 5"):
         opened(tmp_path / "state")
 
 
@@ -108,19 +112,112 @@ def test_an_epoch_that_was_written_half(tmp_path):
             join.apply(right=pa.table({"id": [0], "book": [f"b{epoch}"]}, schema=SALES))
             states.append(rows(join))
         copy = shutil.copytree(tmp_path / "state", tmp_path / "copy")
-    log = max(copy.glob("*.log"), key=lambda path: path.stat().st_size)
-    content, seen = log.read_bytes(), set()
-    for kept in range(0, len(content), len(content) // 20):
-        again = shutil.copytree(copy, tmp_path / f"copy{kept}")
-        (again / log.name).write_bytes(content[:kept])
+    log = largest_log(copy)
+    content, epochs = log.read_bytes(), set()
+    for size in range(0, len(content), len(content) // 20):
+        again = shutil.copytree(copy, tmp_path / f"copy{size}")
+        (again / log.name).write_bytes(content[:size])
+        # The process died before it recorded an epoch.
+        (again / "epoch").write_text("0")
         with opened(again) as join:
-            seen.add(join.epoch)
+            epochs.add(join.epoch)
             assert rows(join) == (states[join.epoch - 1] if join.epoch else [])
-    assert len(seen) >= 4
+    assert len(epochs) >= 4
+
+
+def largest_log(folder: Path) -> Path:
+    return max(folder.glob("*.log"), key=lambda path: path.stat().st_size)
+
+
+def opened_view(folder: Path) -> jn.View:
+    sql = "SELECT customers.id, book FROM customers LEFT JOIN sales ON customers.id = sales.id"
+    return jn.view(folder, sql, sources={"customers": CUSTOMERS, "sales": SALES})
+
+
+@pytest.mark.parametrize("kind", ["join", "view"])
+@pytest.mark.parametrize("how", ["removed", "shortened", "flipped", "zeroed"])
+def test_a_damaged_write_ahead_log(tmp_path, kind, how):
+    """Committed epochs are never lost silently, and the folder stays as it is, so that it can be restored."""
+    open_query, names = (opened, ("left", "right")) if kind == "join" else (opened_view, ("customers", "sales"))
+    with open_query(tmp_path / "state") as query:
+        query.apply(**{names[0]: pa.table({"id": [0], "name": ["Adam"]}, schema=CUSTOMERS)})
+        for epoch in range(40):
+            query.apply(**{names[1]: pa.table({"id": [0], "book": [f"b{epoch}"]}, schema=SALES)})
+        expected = rows(query)
+        copy = shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    log = largest_log(copy)
+    content = log.read_bytes()
+    for place in [0] if how == "removed" else range(7, len(content), len(content) // 9):
+        if how == "removed":
+            log.unlink()
+        else:
+            middle = {"shortened": b"", "flipped": bytes([content[place] ^ 0xFF]), "zeroed": bytes(400)}[how]
+            log.write_bytes(content[:place] + middle + (b"" if how == "shortened" else content[place + len(middle) :]))
+        before = {path.name for path in copy.glob("[0-9]*")}
+        for _ in range(2):
+            with pytest.raises(StateError, match=r"damaged: .*Nothing in it was changed") as error:
+                open_query(copy)
+            assert error.value.name == "JN-STATE-DAMAGED"
+        assert {path.name for path in copy.glob("[0-9]*")} == before
+        log.write_bytes(content)
+    with open_query(copy) as query:
+        assert (query.epoch, rows(query)) == (41, expected)
+
+
+@pytest.mark.parametrize(("content", "problem"), [(None, "is missing"), (b"x", "is not a number")])
+def test_a_damaged_epoch_file(tmp_path, content, problem):
+    filled(tmp_path / "state")
+    path = tmp_path / "state" / "epoch"
+    path.unlink() if content is None else path.write_bytes(content)
+    with pytest.raises(StateError, match=f"the file 'epoch' {problem}"):
+        opened(tmp_path / "state")
+
+
+def test_a_folder_of_an_earlier_version(tmp_path):
+    database = rocksdict.Rdict(str(tmp_path / "state"), rocksdict.Options(raw_mode=True))
+    database[b"join"] = b'{"version": 3}'
+    database.close()
+    with pytest.raises(StateError, match="version 3 or earlier, but this Juncture reads version 4"):
+        opened(tmp_path / "state")
+
+
+def one_table(folder: Path) -> Store:
+    return Store(folder, "view", {}, {"sales": SALES})
+
+
+def some_sales(first: int, count: int = 30) -> tuple[pa.RecordBatch, np.ndarray]:
+    numbers = range(first, first + count)
+    batch = pa.record_batch([pa.array(numbers), pa.array([f"b{number}" for number in numbers])], schema=SALES)
+    return batch, np.ones(count, np.int64)
+
+
+def test_changes_in_several_batches(tmp_path):
+    store = one_table(tmp_path / "state")
+    store.replace(Position(1, None, {}), {"sales": [some_sales(0)]}, [])
+    store.commit(Position(2, None, {}), {"sales": [some_sales(30), some_sales(60, 0), some_sales(60)]}, [])
+    store.close()
+    store = one_table(tmp_path / "state")
+    assert [number for batch, _ in store.rows("sales") for number in batch["id"].to_pylist()] == list(range(90))
+    store.close()
+
+
+def test_runs_are_not_compacted(tmp_path):
+    """Each run has its own range of keys, so RocksDB stores it at the last level and never writes it again."""
+    store = one_table(tmp_path / "state")
+    for epoch in range(1, 10):
+        store.write([loose_rows(*some_sales(epoch))], is_sorted=False)
+        store.commit(Position(epoch, None, {}), {"sales": [some_sales(epoch)]}, [])
+    assert store._database.property_value("rocksdb.num-files-at-level6") == "9"
+    store.close()
+    store = one_table(tmp_path / "state")
+    assert not list((tmp_path / "state").glob("run-*"))
+    # Uncommitted runs are removed.
+    assert store._stored_runs() == set()
+    store.close()
 
 
 def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(rocksdb, "_LOG_ROWS_LEAST", 3)
+    monkeypatch.setattr(store, "_LOG_ROWS_LEAST", 3)
     filled(tmp_path / "state", epochs=12)
     with opened(tmp_path / "state") as join:
         assert join.epoch == 12

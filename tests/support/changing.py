@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -61,6 +62,7 @@ class Changing:
             copy = self.folder.with_name(f"{self.folder.name}+")
             # A plain copy would lack files that are compacted meanwhile.
             rocksdict.Checkpoint(self.join._state.store._database).create_checkpoint(str(copy))
+            shutil.copy(self.folder / "epoch", copy)
             self.folder = copy
         epoch, offset = self.join.epoch, self.join.offset
         self.join.close()

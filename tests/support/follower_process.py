@@ -23,7 +23,7 @@ import juncture as jn
 from juncture.incremental.join import ChangeJoin
 from juncture.incremental.sinks.postgres import PostgresSink
 from juncture.incremental.sources.postgres import PostgresSource
-from juncture.incremental.store.rocksdb import RocksStore
+from juncture.incremental.state.store import Store
 from support.shop import SPEC, Database, following
 
 STAGES: dict[str, tuple[type, str, bool]] = {
@@ -32,8 +32,8 @@ STAGES: dict[str, tuple[type, str, bool]] = {
     "the sink is about to commit": (PostgresSink, "_apply", True),
     "the slot is had": (PostgresSource, "_take_slot", True),
     "changes are read": (ChangeJoin, "apply", False),
-    "the state is about to be written": (RocksStore, "commit", False),
-    "the state is written": (RocksStore, "commit", True),
+    "the state is about to be written": (Store, "commit", False),
+    "the state is written": (Store, "commit", True),
     "the sink has committed": (PostgresSink, "write", True),
     "the slot is told": (PostgresSource, "acknowledge", True),
 }

@@ -39,15 +39,15 @@ SMALL = {
 """The sizes that decide when a join is done in pieces, each as small as it goes."""
 
 SMALL_STATE = {
-    "juncture.incremental.state._IN_MEMORY": 0,
-    "juncture.incremental.state._WHEN_PAGED": 0,
-    "juncture.incremental.state._AT_FIRST": 0,
-    "juncture.incremental.state._CACHED": 1e-9,
+    "juncture.incremental.placement._IN_MEMORY": 0,
+    "juncture.incremental.placement._WHEN_PAGED": 0,
+    "juncture.incremental.placement._AT_FIRST": 0,
+    "juncture.incremental.placement._CACHED": 1e-9,
     "juncture.incremental.population._AT_ONCE": 1e-9,
-    "juncture.incremental.store.merging._OF_ONE_SIZE": 2,
-    "juncture.incremental.store.pages._PIECE_ROWS": 6,
-    "juncture.incremental.store.blocks.BLOCK_ROWS": 2,
-    "juncture.incremental.store.run_writer.BLOCK_ROWS": 2,
+    "juncture.incremental.state.merging._OF_ONE_SIZE": 2,
+    "juncture.incremental.state.pages._PIECE_ROWS": 6,
+    "juncture.incremental.state.blocks.BLOCK_ROWS": 2,
+    "juncture.incremental.state.run_writer.BLOCK_ROWS": 2,
 }
 """The sizes that decide when the rows of changing tables are on disk, each as small as it goes."""
 

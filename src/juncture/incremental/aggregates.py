@@ -13,8 +13,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
-from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
-from juncture.incremental.run import Run
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.run import Run
 from juncture.local.inequality.join import execute
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
-from juncture.incremental.run import Run, key_order
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.run import Run, key_order
 from juncture.kernels.array_types import Codes, Ints
 from juncture.spec.schema import Side
 

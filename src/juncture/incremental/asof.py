@@ -18,8 +18,8 @@ from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.floats import float_codes, floats_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
-from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
-from juncture.incremental.run import Run
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
 from juncture.ordered.arithmetic import moved

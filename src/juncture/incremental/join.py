@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,13 @@ from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.conversion import converted
 from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Delta, Journal
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
 from juncture.incremental.operator import Deltas, identity_of, kept_join
+from juncture.incremental.placement import StoredState
 from juncture.incremental.population import Weighted, gathered, in_parts
-from juncture.incremental.run import RunConcatenator
-from juncture.incremental.state import StoredState
-from juncture.incremental.store.saved import Position, Store
+from juncture.incremental.state.arrangement import Delta, Journal
+from juncture.incremental.state.records import Position
+from juncture.incremental.state.run import RunConcatenator
 from juncture.kernels.array_types import Ints
 from juncture.local.plan import plan as plan_local
 from juncture.planner.statistics import Resources
@@ -36,6 +36,9 @@ from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.output import Output, streaming_join, to_streaming
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.store import Store
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class ChangeJoin:
         self,
         setup: ChangeSetup,
         resources: Resources,
-        store: Callable[[Mapping[Side, pa.Schema]], Store] | None = None,
+        store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
         given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
@@ -290,7 +293,7 @@ class ChangeJoin:
         self._is_whole = True
         return answer
 
-    def _load_part(self, found: Mapping[Side, Delta], unmatched: dict[Side, int]) -> list[pa.RecordBatch]:
+    def _load_part(self, found: Mapping[Side, Delta], unmatched: dict[str, int]) -> list[pa.RecordBatch]:
         """Load some of the initial rows, whose keys no other part has, and return their result."""
         deltas, missing = self._located(found)
         unmatched.update({side: unmatched[side] + missing[side] for side in SIDES})
@@ -320,7 +323,7 @@ class ChangeJoin:
             deltas, missing = self._located({side: self._delta(side, changes[side]) for side in SIDES})
             self._kept.operator.apply(deltas, journal, given)
             answer = self._formatted(given.consolidated(self._identity))
-            unmatched = {side: self._position.missing[side] + missing[side] for side in SIDES}
+            unmatched: dict[str, int] = {side: self._position.missing[side] + missing[side] for side in SIDES}
             position = Position(self.epoch + 1, self.offset if offset is None else offset, unmatched)
             if self._state is not None:
                 self._state.keep(position, deltas, answer)
@@ -489,17 +492,17 @@ def _one_piece(side: Side) -> Iterator[None]:
         ) from error
 
 
-def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[Side, pa.Schema]], Store]:
+def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[str, pa.Schema]], Store]:
     """Return a function that opens the state of a join in a folder, given the stored columns of both sides."""
     try:
-        rocksdb = import_module("juncture.incremental.store.rocksdb")
+        store = import_module("juncture.incremental.state.store")
     except ImportError as error:
         raise PlanError(
             f"state={str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip install "
             "'juncture[changes]', or pass state=None.",
             name="JN-PACKAGE-MISSING",
         ) from error
-    return partial(rocksdb.RocksStore, folder, described(setup))
+    return partial(store.Store, folder, "join", described(setup))
 
 
 def described(setup: ChangeSetup) -> dict[str, Any]:

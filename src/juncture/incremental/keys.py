@@ -15,7 +15,7 @@ from juncture.spec.schema import Side
 from juncture.streams.state.keys import KeyedRows, StateKeys
 
 if TYPE_CHECKING:
-    from juncture.incremental.arrangement import Arrangement
+    from juncture.incremental.state.arrangement import Arrangement
 
 BYTES_A_KEY = 56
 """Approximate memory of a key: its entry in a hash table, its value, and its hash."""

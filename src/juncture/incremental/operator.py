@@ -14,11 +14,11 @@ from juncture.columnar.arrays import joined_batches
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.incremental.aggregates import AggregateOperator
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.asof import AsofOperator, interval_codes
 from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.keys import HashedKeys
 from juncture.incremental.pairs import PairOperator, counted
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.ordered.arithmetic import TooWideError

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
-from juncture.incremental.run import Run, weights_of
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns

@@ -12,20 +12,24 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.incremental.arrangement import Delta
 from juncture.incremental.operator import KeptJoin
-from juncture.incremental.store.pages import sorted_pieces
-from juncture.incremental.store.saved import Writer, weighted_schema
+from juncture.incremental.state.arrangement import Delta
+from juncture.incremental.state.pages import sorted_pieces
+from juncture.incremental.state.records import weighted_schema
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash import order_by_code
 from juncture.runtime.progress import Report
 from juncture.spec.schema import SIDES, Side
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.run_writer import RunWriter
 
 Weighted = tuple[pa.RecordBatch, Ints]
 """Rows with weights."""
@@ -99,7 +103,7 @@ class Parted:
         self,
         changes: Mapping[Side, Iterable[Weighted]],
         take: Callable[[Mapping[Side, Delta]], list[pa.RecordBatch]],
-        writers: Mapping[Side, Writer],
+        writers: Mapping[Side, RunWriter],
     ) -> list[pa.RecordBatch]:
         """Load rows, and return the result, backed by a temporary file. ``take`` joins the rows of a part."""
         parts = self._folder / "parts"
@@ -145,7 +149,7 @@ class Parted:
         parts: Path,
         sizes: Ints,
         take: Callable[[Mapping[Side, Delta]], list[pa.RecordBatch]],
-        writers: Mapping[Side, Writer],
+        writers: Mapping[Side, RunWriter],
     ) -> list[pa.RecordBatch]:
         """Join the rows part by part."""
         path = parts / "answer.arrow"
@@ -177,7 +181,7 @@ class Parted:
         names = self._kept.arrangements[side].schema.names
         return self._kept.summed_delta(side, [batch.select(names) for batch in batches], weights)
 
-    def _write(self, writers: Mapping[Side, Writer]) -> None:
+    def _write(self, writers: Mapping[Side, RunWriter]) -> None:
         """Write the rows in memory, and release them."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:

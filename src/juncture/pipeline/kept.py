@@ -14,8 +14,9 @@ from juncture.errors import PlanError, StateError
 from juncture.incremental.change_batch import WEIGHT, read_changes, write_changes, written_schema
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.operator import identity_of
+from juncture.incremental.state.records import Position
+from juncture.incremental.state.store import Store
 from juncture.incremental.view.operators.operator import Change, Flow, table_of
-from juncture.incremental.view.store import ViewPosition, ViewStore
 from juncture.kernels.array_types import Ints
 from juncture.pipeline.changing import with_marks
 from juncture.pipeline.expressions import derived_batches
@@ -26,12 +27,6 @@ _log = logging.getLogger(__name__)
 
 Batches = list[pa.RecordBatch]
 """Change batches with a weight column."""
-
-
-class PipelineStore(ViewStore):
-    """The rows of a pipeline's sources that change, and the output of the last epoch."""
-
-    kind = "pipeline"
 
 
 class KeptPipeline:
@@ -60,7 +55,7 @@ class KeptPipeline:
         schemas: Mapping[str, pa.Schema],
         sources: Sequence[str],
         table: Callable[[str], pa.Table],
-        store: Callable[[Mapping[str, Any], Mapping[str, pa.Schema]], PipelineStore],
+        store: Callable[[Mapping[str, Any], Mapping[str, pa.Schema]], Store],
         work: Path,
         resources: Resources,
     ) -> None:
@@ -129,16 +124,16 @@ class KeptPipeline:
         # Until the epoch is written, only some joins may have applied it.
         self._joined_epochs = None
         answer = self._follow(flows)
-        position = ViewPosition(self.epoch + 1, offset, {})
-        (self._store.commit if self.epoch else self._store.checkpoint)(position, flows, answer)
+        position = Position(self.epoch + 1, offset, {})
+        (self._store.commit if self.epoch else self._store.replace)(position, flows, answer)
         self._joined_epochs = position.epoch
         if self._store.wants_checkpoint:
             self._checkpoint(position, answer)
         return answer
 
-    def _checkpoint(self, position: ViewPosition, answer: Batches) -> None:
+    def _checkpoint(self, position: Position, answer: Batches) -> None:
         try:
-            self._store.checkpoint(position, {name: [self._rows(name)] for name in self.sources}, answer)
+            self._store.replace(position, {name: [self._rows(name)] for name in self.sources}, answer)
         except StateError as error:
             # The epoch is in the folder, and the next one retries the checkpoint.
             _log.warning("Checkpoint failed: %s", error)

@@ -12,12 +12,13 @@ from typing import Any
 from juncture.incremental.follow import Follower
 from juncture.incremental.sinks.files import FilesSink
 from juncture.incremental.sources.files import FilesSource
+from juncture.incremental.state.store import Store
 from juncture.joins.following import follow
 from juncture.local.resources import resources_here
 from juncture.pipeline.changing import changing
 from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
-from juncture.pipeline.kept import KeptPipeline, PipelineStore
+from juncture.pipeline.kept import KeptPipeline
 from juncture.pipeline.local import LocalEngine
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
 from juncture.pipeline.postgres import follow_tables, table_sink
@@ -80,7 +81,7 @@ def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEn
         {name: schema for name, schema in schemas.items() if schema is not None},
         [name for name in file.sources if name in needed & live],
         table,
-        partial(PipelineStore, folder / file.pipeline.state / "kept" / sink),
+        partial(Store, folder / file.pipeline.state / "kept" / sink, "pipeline"),
         engine.work,
         resources_here(None),
     )

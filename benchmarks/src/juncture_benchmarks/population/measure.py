@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 import juncture as jn
-from juncture.incremental.store import blocks, run_writer
+from juncture.incremental.state import blocks, run_writer
 from juncture.runtime.memory import peak_memory_bytes
 from juncture_benchmarks.machine import load_average
 from juncture_benchmarks.population.ways import all_ways, quarter_bytes, tables

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from juncture.incremental.join import ChangeJoin
 from juncture.incremental.population import Weighted
-from juncture.incremental.run import Run
-from juncture.incremental.store.saved import Position
+from juncture.incremental.state.records import Position
+from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Ints
 from juncture.spec.schema import Side
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from juncture.columnar.conversion import converted
 from juncture.errors import SpecError
 from juncture.incremental.sources.ranges import RangedSource
-from juncture.incremental.store.saved import weighted
+from juncture.incremental.state.records import weighted
 from juncture.spark.schema import spark_schema, wire_schema
 
 NAME = "juncture.postgres"

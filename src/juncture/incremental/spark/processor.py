@@ -15,7 +15,7 @@ from juncture.incremental.join import ChangeSetup, described
 from juncture.incremental.population import Weighted
 from juncture.incremental.spark.bucket import BucketChanges
 from juncture.incremental.spark.stored_runs import StoredRuns
-from juncture.incremental.store.saved import Position, unweighted
+from juncture.incremental.state.records import Position, unweighted
 from juncture.planner.statistics import Resources
 from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
 from juncture.spark.tasks.worker import settle

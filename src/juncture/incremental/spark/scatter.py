@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.incremental.change_batch import read_changes
 from juncture.incremental.operator import identity_of
-from juncture.incremental.store.saved import weighted
+from juncture.incremental.state.records import weighted
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks.feed import Feed

@@ -18,7 +18,7 @@ from juncture.errors import PlanError
 from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
 from juncture.incremental.spark.output import formatted
 from juncture.incremental.spark.side import ChangeSide
-from juncture.incremental.store.saved import weighted
+from juncture.incremental.state.records import weighted
 from juncture.planner.plan import Plan
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange.exchange import finish

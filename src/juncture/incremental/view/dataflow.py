@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from juncture.errors import DataError
-from juncture.incremental.arrangement import Delta
+from juncture.incremental.state.arrangement import Delta
 from juncture.incremental.view.operators.operator import Change, Flow, table_of
 from juncture.incremental.view.paging import SpillableRows
 from juncture.incremental.view.physical import operators_of

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from juncture.errors import StateError
-from juncture.incremental.arrangement import Arrangement
-from juncture.incremental.store.merging import Merge, mergeable
-from juncture.incremental.store.pages import PageKeys, Pages, sorted_pieces
-from juncture.incremental.store.stored_run import BlockCache, StoredRun
+from juncture.incremental.state.arrangement import Arrangement
+from juncture.incremental.state.merging import Merge, mergeable
+from juncture.incremental.state.pages import PageKeys, Pages, sorted_pieces
+from juncture.incremental.state.stored_run import BlockCache, StoredRun
 from juncture.kernels.array_types import Codes, Mask
 
 if TYPE_CHECKING:
-    from juncture.incremental.store.blocks import Index
-    from juncture.incremental.view.store import ViewStore
+    from juncture.incremental.state.blocks import Index
+    from juncture.incremental.state.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class SpillableRows:
         """Bytes of the rows in memory."""
         return sum(run.nbytes for run in self.arrangement.memory)
 
-    def stored(self, written: tuple[Index, Mask] | None, files: ViewStore, cache: BlockCache) -> list[StoredRun]:
+    def stored(self, written: tuple[Index, Mask] | None, files: Store, cache: BlockCache) -> list[StoredRun]:
         """Return a written run as a list, which is empty without rows."""
         if written is None:
             return []
@@ -78,7 +78,7 @@ class Paging:
     """Keeps a view within its memory. ``others_bytes`` returns the bytes that cannot be spilled."""
 
     def __init__(
-        self, files: ViewStore, memory_bytes: int, spillable: Sequence[SpillableRows], others_bytes: Callable[[], int]
+        self, files: Store, memory_bytes: int, spillable: Sequence[SpillableRows], others_bytes: Callable[[], int]
     ) -> None:
         self._files = files
         self._memory_bytes = memory_bytes

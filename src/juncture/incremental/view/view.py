@@ -18,6 +18,7 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.state.records import Position
 from juncture.incremental.view.build import build
 from juncture.incremental.view.dataflow import Dataflow
 from juncture.incremental.view.explain import explained, watched
@@ -33,7 +34,7 @@ from juncture.runtime.working_types import working_type
 from juncture.spec.arguments import check_choice
 
 if TYPE_CHECKING:
-    from juncture.incremental.view.store import ViewPosition, ViewStore
+    from juncture.incremental.state.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class View:
         self,
         setup: ViewSetup,
         memory_bytes: int,
-        store: Callable[[Mapping[str, pa.Schema]], ViewStore] | None = None,
+        store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
         self._memory_bytes = memory_bytes
@@ -112,7 +113,7 @@ class View:
         self._closed = False
         self._is_whole = True
         self._last: list[pa.RecordBatch] = []
-        self._store: ViewStore | None = None
+        self._store: Store | None = None
         self._paging: Paging | None = None
         if store is not None:
             self._store = store({source: operator.schema for source, operator in self._flow.built.inputs.items()})
@@ -123,10 +124,10 @@ class View:
                 self.close()
                 raise
 
-    def _paged(self, store: ViewStore) -> Paging:
+    def _paged(self, store: Store) -> Paging:
         return Paging(store, self._memory_bytes, self._flow.spillable, lambda: self._flow.others_bytes)
 
-    def _restore(self, store: ViewStore) -> None:
+    def _restore(self, store: Store) -> None:
         """Load the committed rows of a store."""
         position = store.position()
         if position is None:
@@ -142,7 +143,7 @@ class View:
                 )
             return [(delta.batch, delta.weights)]
 
-        smallest = sorted(self._flow.built.inputs, key=store.blocks_of)
+        smallest = sorted(self._flow.built.inputs, key=store.stored_rows)
         self._fill({source: store.rows(source) for source in smallest}, located)
         self._set_position(position)
 
@@ -165,7 +166,7 @@ class View:
         if self._paging is not None:
             self._paging.after_epoch()
 
-    def _set_position(self, position: ViewPosition) -> None:
+    def _set_position(self, position: Position) -> None:
         self._epoch, self._offset, self._missing = position.epoch, position.offset, dict(position.missing)
 
     @property
@@ -372,8 +373,8 @@ class View:
         is_first, epoch = not self._epoch, self._epoch + 1
         offset = self._offset if offset is None else offset
         if self._store is not None:
-            position = import_module("juncture.incremental.view.store").ViewPosition(epoch, offset, missing)
-            (self._store.checkpoint if is_first else self._store.commit)(position, flows, answer)
+            position = Position(epoch, offset, missing)
+            (self._store.replace if is_first else self._store.commit)(position, flows, answer)
         self._epoch, self._offset, self._missing = epoch, offset, missing
 
     def _checkpoint(self) -> None:
@@ -384,7 +385,7 @@ class View:
             position, answer = self._store.position(), self._store.last()
             assert position is not None
             rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
-            self._store.checkpoint(position, rows, answer)
+            self._store.replace(position, rows, answer)
         except StateError as error:
             # The epoch is committed. The next one tries again.
             _log.warning("No checkpoint was made: %s", error)
@@ -479,14 +480,14 @@ class View:
 def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema]], Any]:
     """Return a function that opens the state in a folder, from the schemas of the stored columns per source."""
     try:
-        store = import_module("juncture.incremental.view.store")
+        store = import_module("juncture.incremental.state.store")
     except ImportError as error:
         raise PlanError(
             f"state={str(folder)!r} needs the package 'rocksdict', which is not installed ({error}). Install it: "
             "pip install 'juncture[changes]', or pass state=None.",
             name="JN-PACKAGE-MISSING",
         ) from error
-    return partial(store.ViewStore, folder, _described(setup))
+    return partial(store.Store, folder, "view", _described(setup))
 
 
 def _described(setup: ViewSetup) -> dict[str, Any]:

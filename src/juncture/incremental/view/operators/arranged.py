@@ -10,9 +10,9 @@ import pyarrow as pa
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.errors import SchemaError
-from juncture.incremental.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.keys import BYTES_A_KEY, KnownHashes
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
 from juncture.incremental.view.paging import SpillableRows

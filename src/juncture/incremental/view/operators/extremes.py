@@ -10,7 +10,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values
 from juncture.columnar.floats import float_codes, floats, floats_of
-from juncture.incremental.arrangement import Arrangement, Delta, Journal
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal
 from juncture.incremental.view.operators.accumulators import Accumulator
 from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.operator import batch_of, schema_of

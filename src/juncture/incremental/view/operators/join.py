@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
-from juncture.incremental.arrangement import Delta, Positions
-from juncture.incremental.run import Run
+from juncture.incremental.state.arrangement import Delta, Positions
+from juncture.incremental.state.run import Run
 from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate, shifted
 from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
 from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows

@@ -16,8 +16,8 @@ import pyarrow as pa
 from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import KeptJoin, kept_join
+from juncture.incremental.state.arrangement import Delta, Journal, Place
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.view.paging import SpillableRows

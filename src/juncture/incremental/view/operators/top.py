@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import joined_batches
-from juncture.incremental.arrangement import Delta
+from juncture.incremental.state.arrangement import Delta
 from juncture.incremental.view.operators.arranged import ArrangedOperator
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, some_rows
 from juncture.incremental.view.plan import SortKey

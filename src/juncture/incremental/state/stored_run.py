@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_pieces
-from juncture.incremental.store.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
+from juncture.incremental.state.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.stored_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.incremental.run import Run, row_order
-from juncture.incremental.store.blocks import BLOCK_ROWS, BlockRows
-from juncture.incremental.store.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
+from juncture.incremental.state.blocks import BLOCK_ROWS, BlockRows
+from juncture.incremental.state.run import Run, row_order
+from juncture.incremental.state.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.neighbours import nth_neighbours
 from juncture.kernels.stored_rows import blocks_before, mark_rows

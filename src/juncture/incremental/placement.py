@@ -10,24 +10,29 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.errors import StateError
 from juncture.incremental.answer import Changes
-from juncture.incremental.arrangement import Delta, Journal, Place
 from juncture.incremental.operator import Deltas, KeptJoin
 from juncture.incremental.population import Parted
-from juncture.incremental.run import Run
-from juncture.incremental.store.blocks import BlockRows, Index
-from juncture.incremental.store.merging import Merge, mergeable
-from juncture.incremental.store.pages import Pages, loose_pieces, run_of, sorted_pieces
-from juncture.incremental.store.saved import Position, Store, Writer
-from juncture.incremental.store.stored_run import BlockCache, StoredRun
+from juncture.incremental.state.arrangement import Delta, Journal, Place
+from juncture.incremental.state.blocks import BlockRows, Index
+from juncture.incremental.state.merging import Merge, mergeable
+from juncture.incremental.state.pages import Pages, loose_pieces, run_of, sorted_pieces
+from juncture.incremental.state.records import Position
+from juncture.incremental.state.run import Run
+from juncture.incremental.state.stored_run import BlockCache, StoredRun
 from juncture.kernels.array_types import Mask
 from juncture.runtime.progress import Report
 from juncture.spec.schema import SIDES, Side
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.run_writer import RunWriter
+    from juncture.incremental.state.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -82,14 +87,14 @@ class StoredState:
                 self._runs[side] = runs
                 self._kept.arrangements[side].memory = list(self._in_memory(side, runs))
 
-    def write(self, writers: Mapping[Side, Writer]) -> None:
+    def write(self, writers: Mapping[Side, RunWriter]) -> None:
         """Write the rows in memory, unsorted."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
                 for rows in loose_pieces(run):
                     writers[side].add(rows)
 
-    def begin(self, position: Position, writers: Mapping[Side, Writer]) -> None:
+    def begin(self, position: Position, writers: Mapping[Side, RunWriter]) -> None:
         """Commit the initial rows, which were written and are in memory."""
         found = {side: self.store.take_in(writers[side]) for side in SIDES}
         self._checkpoint(position, {side: self._taken_in(side, each) for side, each in found.items()})
@@ -109,11 +114,11 @@ class StoredState:
         """Return what loads the initial rows in parts."""
         return Parted(self._kept, self.store.folder, self._memory_bytes, report)
 
-    def writers(self, *, is_sorted: bool) -> dict[Side, Writer]:
+    def writers(self, *, is_sorted: bool) -> dict[Side, RunWriter]:
         """Begin to write a run of each side."""
         return {side: self.store.writer(is_sorted=is_sorted) for side in SIDES}
 
-    def take_in(self, position: Position, writers: Mapping[Side, Writer]) -> None:
+    def take_in(self, position: Position, writers: Mapping[Side, RunWriter]) -> None:
         """Commit the initial rows, which were written and are not in memory."""
         found = {side: self.store.take_in(writers[side]) for side in SIDES}
         runs = {side: self._taken_in(side, each) for side, each in found.items()}

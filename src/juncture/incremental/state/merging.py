@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from juncture.errors import StateError
-from juncture.incremental.store.blocks import BlockRows
-from juncture.incremental.store.stored_run import StoredRun
+from juncture.incremental.state.blocks import BlockRows
+from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
 _OF_ONE_SIZE = 4

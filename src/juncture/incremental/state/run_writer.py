@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import rocksdict
 
-from juncture.incremental.store.blocks import (
+from juncture.incremental.state.blocks import (
     BLOCK_ROWS,
     LOOSE_ROWS,
     BlockRows,
@@ -18,8 +18,9 @@ from juncture.incremental.store.blocks import (
 )
 from juncture.kernels.array_types import Mask
 
+RUN = b"r"
 BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
-"""Prefixes of the keys of a run's entries, ascending."""
+"""Kinds of the entries of a run, ascending."""
 
 
 class RunWriter:
@@ -44,7 +45,7 @@ class RunWriter:
         self._parts.append(Index.of(self._number, rows, size, is_sorted=self._is_sorted))
         for place, needed in enumerate(states_needed(rows, size).tolist()):
             first = place * size
-            self._writer[block_key(BLOCK, self._number, self._blocks)] = pack_block(rows, first, size)
+            self._writer[run_key(self._number, BLOCK, self._blocks)] = pack_block(rows, first, size)
             if needed:
                 self._states[self._blocks] = pack_state(rows.state[:, first : first + size])
             self._blocks += 1
@@ -57,22 +58,17 @@ class RunWriter:
         index = Index.joined(self._parts)
         has_state = np.zeros(self._blocks, np.bool_)
         has_state[list(self._states)] = True
-        self._writer[run_key(HAS_STATE, self._number)] = np.packbits(has_state).tobytes()
-        self._writer[run_key(INDEX, self._number)] = index.packed()
+        self._writer[run_key(self._number, HAS_STATE)] = np.packbits(has_state).tobytes()
+        self._writer[run_key(self._number, INDEX)] = index.packed()
         for block, state in self._states.items():
-            self._writer[block_key(STATE, self._number, block)] = state
+            self._writer[run_key(self._number, STATE, block)] = state
         self._writer.finish()
         return index, has_state
 
 
-def run_key(kind: bytes, number: int) -> bytes:
-    """Return the key of an entry of a run."""
-    return kind + number.to_bytes(8, "big")
-
-
-def block_key(kind: bytes, number: int, block: int) -> bytes:
-    """Return the key of an entry of a block."""
-    return kind + number.to_bytes(8, "big") + block.to_bytes(4, "big")
+def run_key(number: int, kind: bytes = b"", block: int | None = None) -> bytes:
+    """Return the key of an entry of a run, or of one of its blocks; without a kind, the least key of the run."""
+    return RUN + number.to_bytes(8, "big") + kind + (b"" if block is None else block.to_bytes(4, "big"))
 
 
 def options() -> rocksdict.Options:
@@ -80,4 +76,6 @@ def options() -> rocksdict.Options:
     chosen = rocksdict.Options(raw_mode=True)
     chosen.create_if_missing(True)
     chosen.set_compression_type(rocksdict.DBCompressionType.lz4())
+    # Damage in the write-ahead log is an error. Only a record at its end may be incomplete, after a crash.
+    chosen.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
     return chosen

@@ -13,8 +13,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.row_memory import RowMemory
 from juncture.incremental.identity import RowIdentity
-from juncture.incremental.run import Run, merged, row_order, weights_of
-from juncture.incremental.store.pages import Pages
+from juncture.incremental.state.pages import Pages
+from juncture.incremental.state.run import Run, merged, row_order, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import share_equal
 from juncture.kernels.hash_table import EMPTY

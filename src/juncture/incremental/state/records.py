@@ -1,0 +1,69 @@
+"""Values that are stored: the position of a maintained query, and rows with weights as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from juncture.columnar.arrays import array_of
+from juncture.kernels.array_types import Ints
+
+_WEIGHT = " weight"
+
+Changed = Iterable[tuple[pa.RecordBatch, Ints]]
+"""Rows with weights."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """The epoch of a maintained query, the offset of its sources, and the unmatched deletes of each table."""
+
+    epoch: int
+    offset: Any
+    missing: Mapping[str, int]
+
+
+def weighted_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns of rows with weights."""
+    return schema.append(pa.field(_WEIGHT, pa.int64()))
+
+
+def weighted(batch: pa.RecordBatch, weights: Ints) -> pa.RecordBatch:
+    """Return rows with weights as one batch."""
+    columns = [*batch.columns, array_of(weights, pa.int64())]
+    return pa.RecordBatch.from_arrays(columns, schema=weighted_schema(batch.schema))
+
+
+def unweighted(combined: pa.RecordBatch) -> tuple[pa.RecordBatch, Ints]:
+    """Return the rows and weights that `weighted` was given."""
+    weights = np.asarray(combined.column(combined.num_columns - 1))
+    return combined.select(combined.schema.names[:-1]), weights
+
+
+def packed(batch: pa.RecordBatch, weights: Ints) -> bytes:
+    """Return rows with weights as bytes."""
+    content: bytes = weighted(batch, weights).serialize().to_pybytes()
+    return content
+
+
+def unpacked(content: bytes, schema: pa.Schema) -> tuple[pa.RecordBatch, Ints]:
+    """Return the rows and weights that `packed` was given."""
+    combined = pa.ipc.read_record_batch(pa.py_buffer(content), weighted_schema(schema))
+    combined.validate()
+    return unweighted(combined)
+
+
+def stream(batches: Sequence[pa.RecordBatch]) -> bytes:
+    """Return record batches of one schema as bytes; no bytes for no batches."""
+    if not batches:
+        return b""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content

@@ -1,0 +1,507 @@
+"""The state of a maintained query in RocksDB: the rows of its tables as of a checkpoint, and the changes since.
+
+=========================  ===========================================================================================
+key                        value
+=========================  ===========================================================================================
+``identity``               what is maintained: version, kind, definition
+``manifest``               position, committed runs of each table, and the first epoch whose changes are not in them
+``e`` epoch table part     changes of a table in an epoch
+``last``                   changes of the result in the last epoch
+``r`` run ``b`` block      a block of rows
+``r`` run ``s`` block      its mutable state: weights and counts; none if each weight is 1 and each count 0
+``r`` run ``i``            the index of a run
+``r`` run ``h``            which of its blocks have a state
+=========================  ===========================================================================================
+
+Numbers in keys are big-endian, so that blocks are in the order of their rows. The entries of a run are consecutive, so
+that RocksDB has no reason to compact it with other runs: runs are merged by `merging`. A run is written as a sorted
+file and ingested as a whole. It is committed when the manifest names it. Runs that the manifest does not name belong to
+this process, and are removed when the state is opened.
+
+An epoch is one synced write batch of its changes, its result and the manifest. After it, the epoch number is written to
+the file ``epoch``. RocksDB cannot notice a removed or shortened write-ahead log, but then it is behind this file.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import rocksdict
+
+from juncture.errors import StateError
+from juncture.incremental.state.blocks import BlockRows, Index
+from juncture.incremental.state.records import Changed, Position, packed, stream, unpacked
+from juncture.incremental.state.run_writer import BLOCK, HAS_STATE, INDEX, RUN, STATE, RunWriter, options, run_key
+from juncture.incremental.state.stored_run import BlockCache, StoredRun
+from juncture.kernels.array_types import Ints, Mask
+
+_log = logging.getLogger(__name__)
+
+_VERSION = 4
+_IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last", b"e"
+_EARLIER_IDENTITIES = b"join", b"view"
+"""Keys of the identity in versions up to 3."""
+
+_LOG_ROWS_LEAST = 1 << 16
+"""Up to this many changes are replayed when the state is opened, before rows are written again."""
+
+_NEW_RUN = "run-"
+_EPOCH_FILE = "epoch"
+_OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0", _EPOCH_FILE)
+"""Prefixes of files that exist if the process ends while it creates a database."""
+
+_CORRUPTION = "Corruption"
+"""Prefix of RocksDB's errors about damage."""
+
+
+Table = TypeVar("Table", bound=str)
+"""The name of a table."""
+
+
+class Store:
+    """The state of one maintained query in a folder, which is created if it does not exist.
+
+    Parameters
+    ----------
+    folder
+        The folder. `StateError` is raised if it is damaged, in use, or has other contents.
+    kind
+        What is maintained, for messages: ``"join"``, ``"view"`` or ``"pipeline"``.
+    identity
+        Its definition as JSON data.
+    schemas
+        The stored columns of each table.
+    """
+
+    def __init__(self, folder: Path, kind: str, identity: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> None:
+        self.folder = folder
+        self._kind = kind
+        self._epoch_file = -1
+        self._schemas = schemas
+        self._tables = {table: number for number, table in enumerate(sorted(schemas))}
+        self._sync = rocksdict.WriteOptions()
+        self._sync.sync = True
+        self._check_folder()
+        described = {"version": _VERSION, "kind": kind, **identity}
+        self._check_content(described)
+        self._database = self._opened()
+        try:
+            self._manifest = self._read_manifest(described)
+        except BaseException:
+            self._close_epoch_file()
+            self._database.close()
+            raise
+        self._record_epoch(self._manifest.get("epoch", 0), sync=True)
+
+    # Opening
+
+    def _check_folder(self) -> None:
+        """Raise an error if the folder has other files, or parts of a database."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise StateError(
+                f"state={str(self.folder)!r} is not a folder. Pass an empty folder, a new one, or one of the same "
+                f"{self._kind}.",
+                name="JN-STATE-FOREIGN",
+            )
+        if not self.folder.exists() or (self.folder / "CURRENT").exists():
+            return
+        paths = list(self.folder.iterdir())
+        if any(path.suffix == ".sst" or (path.suffix == ".log" and path.stat().st_size) for path in paths):
+            raise self._damaged("the file CURRENT is missing")
+        if any(not path.name.startswith(_OF_NEW) for path in paths):
+            raise StateError(
+                f"Folder {self.folder} has other files and no state of a {self._kind}. Pass an empty folder, a new "
+                f"one, or one of the same {self._kind}.",
+                name="JN-STATE-FOREIGN",
+            )
+        if self._recorded_epoch():
+            raise self._damaged("its database is missing")
+
+    def _check_content(self, expected: Mapping[str, Any]) -> None:
+        """Raise an error if the folder has other contents, or lacks committed epochs, without changing a file."""
+        if not (self.folder / "CURRENT").exists():
+            return
+        # Read first, because another process may commit epochs meanwhile.
+        recorded = self._recorded_epoch()
+        try:
+            access = rocksdict.AccessType.read_only(False)
+            database = rocksdict.Rdict(str(self.folder), options(), access_type=access)
+        except Exception:
+            # Opening it for writing raises the error, or finds that another process was changing the files.
+            return
+        try:
+            with self._damage():
+                stored, content = database.get(_IDENTITY), database.get(_MANIFEST)
+                is_earlier = any(database.get(key) is not None for key in _EARLIER_IDENTITIES)
+        finally:
+            database.close()
+        if stored is not None or is_earlier:
+            self._check_same({"version": "3 or earlier"} if stored is None else json.loads(stored), expected)
+        epoch = 0 if content is None else json.loads(content).get("epoch", 0)
+        if recorded is None and stored is not None:
+            raise self._damaged(f"the file {_EPOCH_FILE!r} is missing")
+        if recorded is not None and epoch < recorded:
+            raise self._damaged(f"its write-ahead log ends with epoch {epoch:,}, but epoch {recorded:,} was committed")
+
+    def _check_same(self, stored: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+        if stored["version"] != expected["version"]:
+            raise StateError(
+                f"Folder {self.folder} has state of version {stored['version']}, but this Juncture reads version "
+                f"{expected['version']}. Populate a new folder, or open it with the version of Juncture that wrote it.",
+                name="JN-STATE-VERSION",
+            )
+        for name, value in expected.items():
+            if stored.get(name) != value:
+                raise StateError(
+                    f"Folder {self.folder} belongs to another {self._kind}: its {name} is\n{stored.get(name)}\n"
+                    f"Expected\n{value}\nPass another folder.",
+                    name="JN-STATE-FOREIGN",
+                )
+
+    def _opened(self) -> Any:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # It exists before the database does, and RocksDB syncs the folder.
+            self._epoch_file = os.open(self.folder / _EPOCH_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            return rocksdict.Rdict(str(self.folder), options())
+        except Exception as error:
+            self._close_epoch_file()
+            if "lock" in str(error).lower():
+                raise StateError(
+                    f"State folder {self.folder} is open in another process, or twice in this one. Close the other "
+                    f"{self._kind} first.",
+                    name="JN-STATE-IN-USE",
+                ) from error
+            raise self._damaged(error) from error
+
+    def _read_manifest(self, identity: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the committed manifest, and remove what is not committed."""
+        with self._damage():
+            content = self._database.get(_MANIFEST)
+            manifest: dict[str, Any] = {"runs": {}, "rows": 0, "since": 1, "log": {}}
+            manifest |= {} if content is None else json.loads(content)
+            self._runs = self._stored_runs()
+            self._next = max(self._runs, default=0) + 1
+            batch = rocksdict.WriteBatch(raw_mode=True)
+            if self._database.get(_IDENTITY) is None:
+                batch.put(_IDENTITY, json.dumps(identity).encode())
+            removed = self._runs - _numbers(manifest)
+            _remove(batch, removed)
+            self._database.write(batch, self._sync)
+            self._runs -= removed
+            for left_over in self.folder.glob(f"{_NEW_RUN}*.sst"):
+                left_over.unlink()
+            shutil.rmtree(self.folder / "parts", ignore_errors=True)
+            return manifest
+
+    def _stored_runs(self) -> set[int]:
+        """Return the numbers of all runs in the database."""
+        numbers: set[int] = set()
+        entries = self._database.iter()
+        entries.seek(RUN)
+        while entries.valid() and entries.key().startswith(RUN):
+            number = int.from_bytes(entries.key()[1:9], "big")
+            numbers.add(number)
+            entries.seek(run_key(number + 1))
+        return numbers
+
+    # The number of the last epoch, outside of the database
+
+    def _recorded_epoch(self) -> int | None:
+        """Return the epoch that was certainly committed; None if the file does not exist."""
+        path = self.folder / _EPOCH_FILE
+        try:
+            return int(path.read_bytes() or b"0")
+        except FileNotFoundError:
+            return None
+        except ValueError as error:
+            raise self._damaged(f"the file {_EPOCH_FILE!r} is not a number") from error
+
+    def _record_epoch(self, epoch: int, *, sync: bool = False) -> None:
+        """Write the number of a committed epoch.
+
+        It is only a lower bound, so it need not be synced with each epoch, and an error does not matter.
+        """
+        with suppress(OSError):
+            os.pwrite(self._epoch_file, b"%020d\n" % epoch, 0)
+            if sync:
+                os.fsync(self._epoch_file)
+
+    def _close_epoch_file(self) -> None:
+        if self._epoch_file >= 0:
+            os.close(self._epoch_file)
+            self._epoch_file = -1
+
+    # Reading
+
+    def position(self) -> Position | None:
+        """Return the position of the query; None before the first epoch."""
+        manifest = self._manifest
+        return Position(manifest["epoch"], manifest["offset"], manifest["missing"]) if "epoch" in manifest else None
+
+    def runs(self, table: str) -> list[tuple[Index, Mask, int]]:
+        """Return the runs of a table as of the last checkpoint: index, blocks with a state, number of living rows."""
+        runs = []
+        with self._damage():
+            for number, living in self._manifest["runs"].get(table, []):
+                index = Index.unpacked(self._content(run_key(number, INDEX)))
+                bits = np.frombuffer(self._content(run_key(number, HAS_STATE)), np.uint8)
+                runs.append((index, np.unpackbits(bits, count=len(index)).astype(np.bool_), living))
+        return runs
+
+    def log(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the changes of a table since the last checkpoint."""
+        rows = 0
+        with self._damage():
+            for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
+                part = 0
+                while (content := self._database.get(self._epoch_key(epoch, table, part))) is not None:
+                    batch, weights = unpacked(content, self._schemas[table])
+                    rows, part = rows + len(weights), part + 1
+                    yield batch, weights
+            expected = self._manifest["log"].get(table, 0)
+            if rows != expected:
+                raise ValueError(f"it has {rows:,} instead of {expected:,} changes of {table!r} since the checkpoint")
+
+    def rows(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        """Yield the unsorted rows of a table as of the last checkpoint, and then all changes since, in order."""
+        for index, has_state, living in self.runs(table):
+            run = StoredRun(index, self._schemas[table], (0, 0), has_state, self, BlockCache(0), living)
+            with self._damage():
+                for rows, _ in run.pieces():
+                    yield rows.batch, rows.weights
+        yield from self.log(table)
+
+    def stored_rows(self, table: str) -> int:
+        """Return the number of rows of a table as of the last checkpoint."""
+        return sum(living for _, living in self._manifest["runs"].get(table, []))
+
+    def last(self) -> list[pa.RecordBatch]:
+        """Return the changes of the result in the last epoch."""
+        with self._damage():
+            content = self._database.get(_LAST)
+            return list(pa.ipc.open_stream(content)) if content else []
+
+    def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
+        """Return some blocks of a run."""
+        return self._get_many([run_key(run, BLOCK, block) for block in blocks])
+
+    def states(self, run: int, blocks: Sequence[int]) -> list[bytes]:
+        """Return the states of some blocks that have one."""
+        return self._get_many([run_key(run, STATE, block) for block in blocks])
+
+    def _get_many(self, keys: list[bytes]) -> list[bytes]:
+        if not keys:
+            return []
+        with self._damage():
+            contents: list[bytes] = self._database.get(keys)
+            if any(content is None for content in contents):
+                raise ValueError("a block is missing")
+            return contents
+
+    def _content(self, key: bytes) -> bytes:
+        content: bytes | None = self._database.get(key)
+        if content is None:
+            raise ValueError(f"the entry {key!r} is missing")
+        return content
+
+    # Writing runs
+
+    def writer(self, *, is_sorted: bool) -> RunWriter:
+        """Begin to write a run for `take_in`."""
+        number = self._next
+        self._next += 1
+        with self._writing():
+            return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, is_sorted=is_sorted)
+
+    def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
+        """Ingest a run; return its index, and which of its blocks have a state; None without rows."""
+        with self._writing():
+            written = writer.finish()
+            if written is not None:
+                moved = rocksdict.IngestExternalFileOptions()
+                moved.set_move_files(True)
+                self._database.ingest_external_file([str(writer.path)], moved)
+                self._runs.add(written[0].number)
+            return written
+
+    def write(self, pieces: Iterable[BlockRows], *, is_sorted: bool) -> tuple[Index, Mask] | None:
+        """Write rows as a run, and ingest it."""
+        writer = self.writer(is_sorted=is_sorted)
+        for rows in pieces:
+            with self._writing():
+                writer.add(rows)
+        return self.take_in(writer)
+
+    # Committing
+
+    def commit(self, position: Position, changes: Mapping[Table, Changed], answer: list[pa.RecordBatch]) -> None:
+        """Commit an epoch: its position, changes and result."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        log = dict(self._manifest["log"])
+        for table, table_changes in changes.items():
+            parts = ((rows, weights) for rows, weights in table_changes if len(weights))
+            for part, (rows, weights) in enumerate(parts):
+                batch.put(self._epoch_key(position.epoch, table, part), packed(rows, weights))
+                log[table] = log.get(table, 0) + len(weights)
+        batch.put(_LAST, stream(answer))
+        self._commit(batch, self._manifest | _position_fields(position) | {"log": log})
+
+    def checkpoint(self, position: Position, runs: Mapping[Table, Sequence[StoredRun]]) -> None:
+        """Commit runs with their changed states, in place of all earlier runs and the changes since."""
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        for run in (run for each in runs.values() for run in each):
+            _put_states(batch, run)
+        numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
+        rows = sum(len(run) for each in runs.values() for run in each)
+        self._checkpoint(batch, position, numbers, rows, self._runs)
+
+    def replace(self, position: Position, rows: Mapping[Table, Changed], answer: list[pa.RecordBatch]) -> None:
+        """Commit all rows of all tables as unsorted runs, in place of the last checkpoint and the changes since."""
+        numbers: dict[str, list[tuple[int, int]]] = {}
+        for table, changes in rows.items():
+            written = self.write((loose_rows(batch, weights) for batch, weights in changes), is_sorted=False)
+            numbers[table] = [] if written is None else [(written[0].number, written[0].rows)]
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        batch.put(_LAST, stream(answer))
+        count = sum(living for each in numbers.values() for _, living in each)
+        self._checkpoint(batch, position, numbers, count, _numbers(self._manifest))
+
+    def _checkpoint(
+        self, batch: Any, position: Position, runs: Mapping[Table, list[tuple[int, int]]], rows: int, earlier: set[int]
+    ) -> None:
+        """Commit runs and their number of rows, in place of ``earlier`` runs and the changes since."""
+        fields = {"runs": runs, "rows": rows, "since": position.epoch + 1, "log": {}}
+        manifest = {**_position_fields(position), **fields}
+        removed = earlier - _numbers(manifest)
+        _remove(batch, removed)
+        batch.delete_range(_EPOCH, _EPOCH + (position.epoch + 1).to_bytes(8, "big"))
+        self._commit(batch, manifest)
+        self._runs -= removed
+
+    def keep_only(self, runs: Sequence[StoredRun]) -> None:
+        """Write the changed states of uncommitted runs, and remove other uncommitted runs.
+
+        The write is not synced, because uncommitted runs serve this process only.
+        """
+        batch = rocksdict.WriteBatch(raw_mode=True)
+        for run in runs:
+            _put_states(batch, run)
+        removed = self._runs - _numbers(self._manifest) - {run.index.number for run in runs}
+        _remove(batch, removed)
+        with self._writing():
+            self._database.write(batch)
+        self._runs -= removed
+        for run in runs:
+            run.saved()
+
+    def _commit(self, batch: Any, manifest: dict[str, Any]) -> None:
+        """Write a batch and the manifest atomically."""
+        batch.put(_MANIFEST, json.dumps(manifest).encode())
+        try:
+            with self._writing():
+                self._database.write(batch, self._sync)
+            self._manifest = manifest
+        except BaseException:
+            # The write may have succeeded before the interrupt.
+            with self._damage():
+                content = self._database.get(_MANIFEST)
+                self._manifest |= {} if content is None else json.loads(content)
+            raise
+        self._record_epoch(manifest["epoch"])
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether replaying the changes since the last checkpoint would take long."""
+        return bool(sum(self._manifest["log"].values()) > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
+
+    def close(self) -> None:
+        """Close the database, so that another process can open it.
+
+        All committed data is on disk before, so an error of a background task is only logged. Reading damaged data
+        raises it again.
+        """
+        self._record_epoch(self._manifest.get("epoch", 0), sync=True)
+        self._close_epoch_file()
+        try:
+            self._database.close()
+        except Exception as error:
+            _log.warning("%s", self._damaged(error))
+
+    def _epoch_key(self, epoch: int, table: str, part: int) -> bytes:
+        number = self._tables[table]
+        return _EPOCH + epoch.to_bytes(8, "big") + number.to_bytes(2, "big") + part.to_bytes(4, "big")
+
+    # Errors
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        """Raise a `StateError` for any error in reading."""
+        try:
+            yield
+        except StateError:
+            raise
+        except Exception as error:
+            # The Python binding raises plain exceptions.
+            raise self._damaged(error) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            # A background task has found damage, which RocksDB then reports for each write.
+            if str(error).startswith(_CORRUPTION):
+                raise self._damaged(error) from error
+            raise StateError(
+                f"The {self._kind} cannot be written to {self.folder}: {error}. Check the permissions and the free "
+                "disk space.",
+                name="JN-STATE-WRITE",
+            ) from error
+
+    def _damaged(self, problem: object) -> StateError:
+        return StateError(
+            f"The {self._kind} in {self.folder} is damaged: {problem}. Nothing in it was changed. Restore the folder "
+            "from a copy, or populate a new one.",
+            name="JN-STATE-DAMAGED",
+        )
+
+
+def _position_fields(position: Position) -> dict[str, Any]:
+    return {"epoch": position.epoch, "offset": position.offset, "missing": dict(position.missing)}
+
+
+def _numbers(manifest: Mapping[str, Any]) -> set[int]:
+    """Return the numbers of the committed runs."""
+    return {number for runs in manifest["runs"].values() for number, _ in runs}
+
+
+def _remove(batch: Any, numbers: set[int]) -> None:
+    """Let a write batch remove runs."""
+    for number in numbers:
+        batch.delete_range(run_key(number), run_key(number + 1))
+
+
+def _put_states(batch: Any, run: StoredRun) -> None:
+    """Let a write batch write the changed states of a run."""
+    if not run.changed:
+        return
+    for block, state in run.changed.items():
+        batch.put(run_key(run.index.number, STATE, block), state)
+    has_state = run.has_state.copy()
+    has_state[list(run.changed)] = True
+    batch.put(run_key(run.index.number, HAS_STATE), np.packbits(has_state).tobytes())
+
+
+def loose_rows(batch: pa.RecordBatch, weights: Ints) -> BlockRows:
+    """Return rows with weights that are only read sequentially."""
+    return BlockRows(batch, np.zeros((0, batch.num_rows), np.int64), weights[None])
