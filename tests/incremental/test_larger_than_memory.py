@@ -15,29 +15,12 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, StateError
-from juncture.incremental import placement, population
-from juncture.incremental.state import merging
+from juncture.incremental.state.policy import MemoryPolicy
+from support.state import changes_in
 
 SALES = pa.schema({"sale": pa.int64(), "customer": pa.int64(), "price": pa.float64()})
 CUSTOMERS = pa.schema({"customer": pa.int64(), "region": pa.int64()})
 MEMORY = 400_000
-LEAST = 64_000_000
-"""The least that a join takes for ``memory=``."""
-
-
-@pytest.fixture(autouse=True)
-def of_little_memory(monkeypatch):
-    """Have rows take so much as if memory were little."""
-    have_little(monkeypatch.setattr)
-
-
-def have_little(patch):
-    for module, names in (
-        (placement, ("_IN_MEMORY", "_WHEN_PAGED", "_AT_FIRST", "_CACHED", "_CHANGED", "_SORTED")),
-        (population, ("_AT_ONCE",)),
-    ):
-        for name in names:
-            patch(module, name, getattr(module, name) * MEMORY / LEAST)
 
 
 def sales(first: int, count: int) -> pa.Table:
@@ -53,8 +36,9 @@ def weighted(rows: pa.Table, weight: int) -> pa.Table:
     return rows.append_column("_weight", pa.array([weight] * rows.num_rows))
 
 
-def opened(folder: Path, memory: int = LEAST, how: str = "left") -> jn.ChangeJoin:
-    return jn.changes(SALES, CUSTOMERS, jn.Equi(on="customer", how=how), state=folder, memory=memory)
+def opened(folder: Path, memory: int = MEMORY, how: str = "left") -> jn.ChangeJoin:
+    policy = MemoryPolicy.of(memory)
+    return changes_in(SALES, CUSTOMERS, jn.Equi(on="customer", how=how), state=folder, policy=policy)
 
 
 def is_on_disk(join: jn.ChangeJoin) -> bool:
@@ -95,7 +79,7 @@ def test_many_epochs_in_little_memory(tmp_path, is_read):
             assert join.left.bytes + join.right.bytes < MEMORY / 2
             assert join.left.rows >= len(there)
         assert rows_of(join.result()) == answer
-    with opened(tmp_path / "state", 1_000 * LEAST) as join:
+    with opened(tmp_path / "state", 1_000 * MEMORY) as join:
         assert not is_on_disk(join)
         assert join.left.rows == len(there)
         assert rows_of(join.result()) == answer
@@ -134,7 +118,7 @@ def test_runs_on_disk_become_few(tmp_path):
             if join._state._merge is not None:
                 join._state._merge[1].result()
         runs = join._kept.arrangements["left"].pages.stored
-        assert len(runs) < 3 * merging._OF_ONE_SIZE
+        assert len(runs) < 3 * MemoryPolicy.of(MEMORY).merged_runs
         assert max(len(run) for run in runs) > 6_000
         join.apply(left=weighted(sales(20_000, 46_000), -1))
         join.apply(left=sales(90_000, 4_000))
@@ -177,12 +161,11 @@ def test_a_block_that_is_damaged(tmp_path):
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[2])
-from incremental.test_larger_than_memory import have_little, customers, opened, sales
+from incremental.test_larger_than_memory import customers, opened, sales
 from pathlib import Path
 def killed(phase, done, total):
     if phase == "output" and done > 20:
         os.kill(os.getpid(), signal.SIGKILL)
-have_little(setattr)
 opened(Path(sys.argv[1])).populate(left=sales(0, 12_000), right=customers(700), progress=killed)
 """
 

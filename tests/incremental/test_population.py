@@ -13,6 +13,7 @@ import juncture as jn
 from juncture.errors import DataError
 from juncture.incremental import population
 from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.planner.statistics import Resources
 
 KIND = pa.dictionary(pa.int8(), pa.string())
@@ -99,7 +100,7 @@ def test_parts_that_have_a_dictionary_each(tmp_path, name):
     """With little memory, parts are joined one after the other."""
     left, right = tables()
     setup = ChangeSetup(SPECS[name], LEFT, RIGHT)
-    store = store_in(tmp_path / "state", setup)
+    store = store_in(tmp_path / "state", setup, MemoryPolicy.of(1 << 15))
     with ChangeJoin(setup, Resources(cores=1, memory_bytes=1 << 15), store) as join:
         given = rows_of(join.populate(left=left, right=right))
     assert given == rows_of(jn.plan(left, right, SPECS[name]).execute().to_batches())

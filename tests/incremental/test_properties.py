@@ -18,7 +18,7 @@ from juncture.errors import DataError, SchemaError
 from juncture.incremental.state.merging import Merge
 from strategies import examples
 from support.changing import Changing, check
-from support.small import SMALL_STATE
+from support.state import SMALL_STATE
 
 WAYS = ["in memory", "in memory and kept", "on disk"]
 HOWS = ["inner", "left", "right", "full", "semi", "anti"]
@@ -35,11 +35,9 @@ EXAMPLES = {
 
 
 @contextmanager
-def small_blocks() -> Iterator[None]:
-    """Have rows on disk in small blocks whenever an epoch is done."""
+def merges_at_once() -> Iterator[None]:
+    """Wait for merges of runs on disk after each epoch."""
     with pytest.MonkeyPatch.context() as patched:
-        for name, value in SMALL_STATE.items():
-            patched.setattr(name, value)
         patched.setattr(Merge, "is_done", property(lambda merge: merge.result() is not None))
         yield
 
@@ -47,7 +45,7 @@ def small_blocks() -> Iterator[None]:
 @pytest.fixture(scope="module", params=["in memory", "on disk"])
 def most_in_memory(request):
     """Have rows in memory, or on disk."""
-    with small_blocks() if request.param == "on disk" else nullcontext():
+    with merges_at_once() if request.param == "on disk" else nullcontext():
         yield request.param
 
 
@@ -58,8 +56,13 @@ def most_in_memory(request):
 def test_any_types(kind, data, seed, tmp_path_factory, most_in_memory):
     example = data.draw(EXAMPLES[kind])
     folder = tmp_path_factory.mktemp("state") if seed % 3 == 0 or most_in_memory == "on disk" else None
+    policy = SMALL_STATE if most_in_memory == "on disk" else None
     try:
-        check(Changing(example.spec, example.left, example.right, random.Random(seed), epochs=4, folder=folder))
+        check(
+            Changing(
+                example.spec, example.left, example.right, random.Random(seed), epochs=4, folder=folder, policy=policy
+            )
+        )
     except (DataError, SchemaError) as error:
         # Rows are compared by 64 bits, and have to be equal to themselves.
         assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "cannot be compared")))
@@ -129,8 +132,9 @@ def test_many_epochs(spec, how, kept, tmp_path):
     spread, rows = chance.choice([4, 12, 40]), chance.choice([6, 20])
     tables = [pool(schema, chance, rows, spread) for schema in (LEFT, RIGHT)]
     folder = None if kept == "in memory" else tmp_path / "state"
-    with small_blocks() if kept == "on disk" else nullcontext():
-        check(Changing(replace(spec, how=how), *tables, chance, 6, chance.choice([1, 3, 8]), folder))
+    policy = SMALL_STATE if kept == "on disk" else None
+    with merges_at_once() if kept == "on disk" else nullcontext():
+        check(Changing(replace(spec, how=how), *tables, chance, 6, chance.choice([1, 3, 8]), folder, policy=policy))
 
 
 @pytest.mark.parametrize("how", ["left", "inner"])
@@ -141,4 +145,5 @@ def test_aggregates_over_many_epochs(how, tmp_path, most_in_memory):
             chance = random.Random(seed)
             tables = [pool(schema, chance, 20, 12) for schema in (LEFT, RIGHT)]
             folder = tmp_path / f"{spec.kind} {seed}" if most_in_memory == "on disk" else None
-            check(Changing(replace(spec, how=how, agg=agg), *tables, chance, epochs=10, folder=folder))
+            policy = None if folder is None else SMALL_STATE
+            check(Changing(replace(spec, how=how, agg=agg), *tables, chance, epochs=10, folder=folder, policy=policy))

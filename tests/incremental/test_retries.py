@@ -21,6 +21,7 @@ from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.follow import Follower
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.join import store_in as join_store
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
 from juncture.incremental.view.source import Source
 from juncture.incremental.view.view import View, ViewSetup
@@ -182,13 +183,14 @@ def joined(followed: Followed, spec: Any = EQUI, memory_bytes: int = 1 << 26) ->
     return ChangeJoin(
         setup,
         Resources(cores=1, memory_bytes=memory_bytes),
-        followed.store(join_store(followed.folder / "state", setup)),
+        followed.store(join_store(followed.folder / "state", setup, MemoryPolicy.of(memory_bytes))),
     )
 
 
 def viewed(followed: Followed, sql: str = SQL, memory_bytes: int = 1 << 26) -> View:
     setup = ViewSetup(sql, {name: Source(schema) for name, schema in SCHEMAS.items()})
-    return View(setup, memory_bytes, followed.store(view_store(followed.folder / "state", setup)))
+    policy = MemoryPolicy.of(memory_bytes)
+    return View(setup, followed.store(view_store(followed.folder / "state", setup, policy)))
 
 
 def piped(followed: Followed, spec: Any = EQUI) -> KeptPipeline:
@@ -205,7 +207,7 @@ def piped(followed: Followed, spec: Any = EQUI) -> KeptPipeline:
         schemas,
         list(SCHEMAS),
         lambda name: pytest.fail(f"{name} changes"),
-        followed.store(lambda *given: Store(followed.folder / "state", "pipeline", *given)),
+        followed.store(lambda *given: Store(followed.folder / "state", "pipeline", MemoryPolicy.of(1 << 26), *given)),
         followed.folder,
         Resources(cores=1, memory_bytes=1 << 26),
     )

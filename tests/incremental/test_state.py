@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,21 +17,24 @@ import rocksdict
 import juncture as jn
 from juncture.errors import PlanError, StateError
 from juncture.incremental.state import store
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.store import Store, loose_rows
+from support.state import changes_in
 
 CUSTOMERS = pa.schema({"id": pa.int64(), "name": pa.string()})
 SALES = pa.schema({"id": pa.int64(), "book": pa.string()})
 SPEC = jn.Equi(on="id", how="left")
+POLICY = MemoryPolicy.of(1 << 26)
 
 
 def opened(folder: Path, spec: jn.Equi = SPEC) -> jn.ChangeJoin:
     return jn.changes(CUSTOMERS, SALES, spec, state=folder)
 
 
-def filled(folder: Path, epochs: int = 3) -> None:
+def filled(folder: Path, epochs: int = 3, policy: MemoryPolicy = POLICY) -> None:
     """Leave a state of some epochs in a folder."""
-    with opened(folder) as join:
+    with changes_in(CUSTOMERS, SALES, SPEC, state=folder, policy=policy) as join:
         join.populate(left=pa.table({"id": [0, 1], "name": ["Adam", "Eve"]}, schema=CUSTOMERS))
         for epoch in range(1, epochs):
             join.apply(right=pa.table({"id": [epoch % 2], "book": [f"b{epoch}"]}, schema=SALES))
@@ -182,7 +186,7 @@ def test_a_folder_of_an_earlier_version(tmp_path):
 
 
 def one_table(folder: Path) -> Store:
-    return Store(folder, "view", {}, {"sales": SALES})
+    return Store(folder, "view", MemoryPolicy.of(1 << 26), {}, {"sales": SALES})
 
 
 def some_sales(first: int, count: int = 30) -> tuple[pa.RecordBatch, np.ndarray]:
@@ -216,9 +220,8 @@ def test_runs_are_not_compacted(tmp_path):
     store.close()
 
 
-def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_LOG_ROWS_LEAST", 3)
-    filled(tmp_path / "state", epochs=12)
+def test_a_checkpoint_takes_the_place_of_changes(tmp_path):
+    filled(tmp_path / "state", epochs=12, policy=replace(POLICY, log_rows=3))
     with opened(tmp_path / "state") as join:
         assert join.epoch == 12
         assert join.left.rows == 2

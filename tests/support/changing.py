@@ -15,7 +15,9 @@ import rocksdict
 
 import juncture as jn
 from juncture.errors import DataError
+from juncture.incremental.state.policy import MemoryPolicy
 from support.kinds import Spec, defined_rows
+from support.state import changes_in
 from support.tables import canonical_rows, shown_type
 
 __all__ = ["Changing", "check", "signed_rows"]
@@ -35,6 +37,8 @@ class Changing:
         Decides on what changes.
     folder
         Where the state is, which is closed and opened again now and then; None for state in memory.
+    policy
+        The memory policy of a state in a folder, if it is not the usual one.
     """
 
     spec: Spec
@@ -45,6 +49,7 @@ class Changing:
     most: int = 6
     folder: Path | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
+    policy: MemoryPolicy | None = None
 
     def __post_init__(self) -> None:
         self.there: dict[str, list[int]] = {side: [] for side in SIDES}
@@ -52,6 +57,9 @@ class Changing:
         self.join = self.opened()
 
     def opened(self) -> jn.ChangeJoin:
+        if self.policy is not None and self.folder is not None:
+            schemas = self.left.schema, self.right.schema
+            return changes_in(*schemas, self.spec, state=self.folder, policy=self.policy, **self.arguments)
         arguments = self.arguments | {"state": self.folder}
         return jn.changes(self.left.schema, self.right.schema, self.spec, **arguments)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
-__all__ = ["SMALL", "SMALL_STATE", "small_pieces"]
+__all__ = ["SMALL", "small_pieces"]
 
 SMALL = {
     "juncture.local.resources.LEAST_MEMORY_BYTES": 0,
@@ -37,19 +37,6 @@ SMALL = {
     "juncture.local.equi.grace._PIECES_MOST": 2,
 }
 """The sizes that decide when a join is done in pieces, each as small as it goes."""
-
-SMALL_STATE = {
-    "juncture.incremental.placement._IN_MEMORY": 0,
-    "juncture.incremental.placement._WHEN_PAGED": 0,
-    "juncture.incremental.placement._AT_FIRST": 0,
-    "juncture.incremental.placement._CACHED": 1e-9,
-    "juncture.incremental.population._AT_ONCE": 1e-9,
-    "juncture.incremental.state.merging._OF_ONE_SIZE": 2,
-    "juncture.incremental.state.pages._PIECE_ROWS": 6,
-    "juncture.incremental.state.blocks.BLOCK_ROWS": 2,
-    "juncture.incremental.state.run_writer.BLOCK_ROWS": 2,
-}
-"""The sizes that decide when the rows of changing tables are on disk, each as small as it goes."""
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from juncture.incremental.operator import Deltas, identity_of, kept_join
 from juncture.incremental.placement import StoredState
 from juncture.incremental.population import Weighted, gathered, in_parts
 from juncture.incremental.state.arrangement import Delta, Journal
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.run import RunConcatenator
 from juncture.kernels.array_types import Ints
@@ -125,7 +126,7 @@ class ChangeJoin:
         self._state: StoredState | None = None
         if store is not None:
             opened = store({side: held.schema for side, held in self._kept.arrangements.items()})
-            self._state = StoredState(self._kept, opened, resources.memory_bytes)
+            self._state = StoredState(self._kept, opened)
             try:
                 self._position = self._state.load() or self._position
             except BaseException:
@@ -492,7 +493,7 @@ def _one_piece(side: Side) -> Iterator[None]:
         ) from error
 
 
-def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[str, pa.Schema]], Store]:
+def store_in(folder: Path, setup: ChangeSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Store]:
     """Return a function that opens the state of a join in a folder, given the stored columns of both sides."""
     try:
         store = import_module("juncture.incremental.state.store")
@@ -502,7 +503,7 @@ def store_in(folder: Path, setup: ChangeSetup) -> Callable[[Mapping[str, pa.Sche
             "'juncture[changes]', or pass state=None.",
             name="JN-PACKAGE-MISSING",
         ) from error
-    return partial(store.Store, folder, "join", described(setup))
+    return partial(store.Store, folder, "join", policy, described(setup))
 
 
 def described(setup: ChangeSetup) -> dict[str, Any]:

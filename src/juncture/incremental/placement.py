@@ -23,6 +23,7 @@ from juncture.incremental.state.arrangement import Delta, Journal, Place
 from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.merging import Merge, mergeable
 from juncture.incremental.state.pages import Pages, loose_pieces, run_of, sorted_pieces
+from juncture.incremental.state.policy import ROW_BYTES
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.stored_run import BlockCache, StoredRun
@@ -36,30 +37,15 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_IN_MEMORY = 1 / 2
-"""Share of memory for runs. While some are merged, they exist twice."""
-
-_WHEN_PAGED = 1 / 4
-"""Share of memory for runs if a side is on disk, because the blocks of an epoch have to fit too."""
-
-_AT_FIRST = 1 / 4
-"""Share of memory for initial rows that are loaded at once, which are copied several times."""
-
-_CACHED = 1 / 8
-_CHANGED = 1 / 8
-_SORTED = 1 / 8
-_ROW_BYTES = 60
-"""Approximate memory of a row besides its columns."""
-
 
 class StoredState:
     """The rows of both sides, and where they are stored."""
 
-    def __init__(self, kept: KeptJoin, store: Store, memory_bytes: int) -> None:
+    def __init__(self, kept: KeptJoin, store: Store) -> None:
         self.store = store
         self._kept = kept
-        self._memory_bytes = memory_bytes
-        self._cache = BlockCache(int(memory_bytes * _CACHED))
+        self._policy = store.policy
+        self._cache = BlockCache(self._policy.cached)
         self._runs: dict[Side, list[StoredRun]] = {side: [] for side in SIDES}
         self._changed: dict[Side, bool] = dict.fromkeys(SIDES, False)
         self._merge: tuple[Side, Merge] | None = None
@@ -91,7 +77,7 @@ class StoredState:
         """Write the rows in memory, unsorted."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
-                for rows in loose_pieces(run):
+                for rows in loose_pieces(run, self._policy.batch_rows):
                     writers[side].add(rows)
 
     def begin(self, position: Position, writers: Mapping[Side, RunWriter]) -> None:
@@ -108,11 +94,11 @@ class StoredState:
     @property
     def first_bytes(self) -> float:
         """Up to this size, initial rows are loaded at once. Rows without a key cannot be partitioned."""
-        return self._memory_bytes * _AT_FIRST if self._kept.keys.are_any else math.inf
+        return self._policy.at_first if self._kept.keys.are_any else math.inf
 
     def parted(self, report: Report | None) -> Parted:
         """Return what loads the initial rows in parts."""
-        return Parted(self._kept, self.store.folder, self._memory_bytes, report)
+        return Parted(self._kept, self.store.folder, self._policy, report)
 
     def writers(self, *, is_sorted: bool) -> dict[Side, RunWriter]:
         """Begin to write a run of each side."""
@@ -173,7 +159,7 @@ class StoredState:
     # Merging
 
     def _begin_merge(self, side: Side) -> None:
-        found = mergeable(self._runs[side])
+        found = mergeable(self._runs[side], self._policy.merged_runs)
         if found:
             self._merge = side, Merge(found, self.store.writer(is_sorted=True))
 
@@ -206,18 +192,18 @@ class StoredState:
         arrangements = self._kept.arrangements.values()
         pages = [arrangement.pages for arrangement in arrangements if arrangement.pages is not None]
         held = sum(run.nbytes for arrangement in arrangements for run in arrangement.memory)
-        share = _WHEN_PAGED if pages else _IN_MEMORY
-        return held + self._kept.keys.nbytes > self._memory_bytes * share or (
-            sum(each.changed_bytes for each in pages) > self._memory_bytes * _CHANGED
+        most = self._policy.beside_disk if pages else self._policy.in_memory
+        return held + self._kept.keys.nbytes > most or (
+            sum(each.changed_bytes for each in pages) > self._policy.changed
         )
 
     def _paged(self, sizes: Mapping[Side, int]) -> set[Side]:
         """Return the sides that do not fit in memory: the larger one, or both."""
-        if sum(sizes.values()) <= self._memory_bytes * _IN_MEMORY:
+        if sum(sizes.values()) <= self._policy.in_memory:
             return set()
         larger = max(SIDES, key=lambda side: sizes[side])
         rest = sum(size for side, size in sizes.items() if side != larger)
-        return {larger} if rest <= self._memory_bytes * _WHEN_PAGED / 2 else set(SIDES)
+        return {larger} if rest <= self._policy.beside_disk / 2 else set(SIDES)
 
     def _page(self, side: Side, runs: list[StoredRun]) -> None:
         arrangement = self._kept.arrangements[side]
@@ -239,7 +225,7 @@ class StoredState:
     def _size(run: StoredRun) -> int:
         """Return the approximate memory of the rows of a run, from its first block."""
         rows, _ = run.read(np.zeros(1, np.int64))
-        return int(len(run) * (rows.batch.nbytes / len(rows) + _ROW_BYTES + rows.state.nbytes / len(rows)))
+        return int(len(run) * (rows.batch.nbytes / len(rows) + ROW_BYTES + rows.state.nbytes / len(rows)))
 
     def _in_memory(self, side: Side, runs: list[StoredRun]) -> Iterator[Run]:
         for run in runs:
@@ -253,7 +239,10 @@ class StoredState:
         """Write the rows of a side that are in memory; unsorted if they stay there."""
         written = [
             self.store.write(
-                sorted_pieces(run, self._kept.keys) if is_sorted else loose_pieces(run), is_sorted=is_sorted
+                sorted_pieces(run, self._kept.keys, self._policy.batch_rows)
+                if is_sorted
+                else loose_pieces(run, self._policy.batch_rows),
+                is_sorted=is_sorted,
             )
             for run in self._kept.arrangements[side].memory
         ]
@@ -266,8 +255,8 @@ class StoredState:
         size = 0
         for rows in (rows.living() for run in runs if not run.index.is_sorted for rows, _ in run.pieces()):
             parts.append(rows)
-            size += rows.batch.nbytes + _ROW_BYTES * len(rows) + rows.state.nbytes
-            if size > self._memory_bytes * _SORTED:
+            size += rows.batch.nbytes + ROW_BYTES * len(rows) + rows.state.nbytes
+            if size > self._policy.sorting:
                 found += self._sorted_run(side, parts)
                 parts, size = [], 0
         return [*found, *self._sorted_run(side, parts)]

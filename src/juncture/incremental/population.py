@@ -22,6 +22,7 @@ from juncture.errors import StateError
 from juncture.incremental.operator import KeptJoin
 from juncture.incremental.state.arrangement import Delta
 from juncture.incremental.state.pages import sorted_pieces
+from juncture.incremental.state.policy import ROW_BYTES, MemoryPolicy
 from juncture.incremental.state.records import weighted_schema
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash import order_by_code
@@ -41,11 +42,6 @@ _PART_ROWS = 1 << 18
 """Approximate number of rows of a part in memory."""
 
 _SCATTERED_ROWS = 1 << 17
-_ROW_BYTES = 60
-"""Approximate memory of a row besides its columns."""
-
-_AT_ONCE = 1 / 16
-"""Share of memory for rows that are joined at once, which are copied several times."""
 
 
 def gathered(changes: Iterator[Weighted], most_bytes: float) -> tuple[list[Weighted], float]:
@@ -53,7 +49,7 @@ def gathered(changes: Iterator[Weighted], most_bytes: float) -> tuple[list[Weigh
     found = []
     for batch, weights in changes:
         found.append((batch, weights))
-        most_bytes -= batch.nbytes + _ROW_BYTES * batch.num_rows
+        most_bytes -= batch.nbytes + ROW_BYTES * batch.num_rows
         if most_bytes <= 0:
             break
     return found, most_bytes
@@ -93,10 +89,10 @@ def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tu
 class Parted:
     """Loads initial rows that exceed memory in parts. The join has keys and no rows."""
 
-    def __init__(self, kept: KeptJoin, folder: Path, memory_bytes: int, report: Report | None) -> None:
+    def __init__(self, kept: KeptJoin, folder: Path, policy: MemoryPolicy, report: Report | None) -> None:
         self._kept = kept
         self._folder = folder
-        self._memory_bytes = memory_bytes
+        self._policy = policy
         self._report = report
 
     def run(
@@ -131,7 +127,7 @@ class Parted:
             paths = [str(_path(parts, side, part)) for part in range(_PARTS)]
             writers = [files.enter_context(pa.ipc.new_stream(path, schema)) for path in paths]
             for batch, weights in _slices(changes):
-                row_bytes = batch.nbytes // max(1, batch.num_rows) + _ROW_BYTES
+                row_bytes = batch.nbytes // max(1, batch.num_rows) + ROW_BYTES
                 order, ends = _by_part(self._kept, side, batch, _BITS)
                 whole = pa.RecordBatch.from_arrays([*batch.columns, array_of(weights, pa.int64())], schema=schema)
                 scattered = rows_of(whole, array_of(order, pa.int32()))
@@ -155,7 +151,7 @@ class Parted:
         path = parts / "answer.arrow"
         with ExitStack() as files:
             sink: pa.ipc.RecordBatchStreamWriter | None = None
-            for some in _grouped(sizes, int(self._memory_bytes * _AT_ONCE)):
+            for some in _grouped(sizes, self._policy.piece):
                 for batch in take({side: self._read(parts, side, some) for side in SIDES}):
                     if sink is None:
                         # Each part has its own dictionary, which a stream may replace and a file may not.
@@ -185,7 +181,7 @@ class Parted:
         """Write the rows in memory, and release them."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
-                for rows in sorted_pieces(run, self._kept.keys):
+                for rows in sorted_pieces(run, self._kept.keys, self._policy.batch_rows):
                     writers[side].add(rows)
             arrangement.memory = []
         self._kept.keys.forget()

@@ -112,11 +112,14 @@ def changes(
         frame: DataFrame = plan.execute()
         return frame
     from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+    from juncture.incremental.state.policy import MemoryPolicy
     from juncture.local.resources import resources_here
 
     check_spec(spec)
     setup = ChangeSetup(spec, left, right, output, unmatched_deletes)
-    return ChangeJoin(setup, resources_here(memory), None if state is None else store_in(Path(state), setup))
+    resources = resources_here(memory)
+    store = None if state is None else store_in(Path(state), setup, MemoryPolicy.of(resources.memory_bytes))
+    return ChangeJoin(setup, resources, store)
 
 
 def plan_changes(

@@ -76,6 +76,7 @@ def view(
     >>> [batch.to_pylist() for batch in view.apply(sales=first)]
     [[{'book': 'Emma', 'total': Decimal('12.00'), '_weight': 1}]]
     """
+    from juncture.incremental.state.policy import MemoryPolicy
     from juncture.incremental.view.source import Source
     from juncture.incremental.view.view import View, ViewSetup, store_in
     from juncture.local.resources import resources_here
@@ -101,5 +102,5 @@ def view(
         name: each if isinstance(each, Source) else Source(each) for name, each in sources.items()
     }
     setup = ViewSetup(sql, tables, output, unmatched_deletes)
-    memory_bytes = resources_here(memory).memory_bytes
-    return View(setup, memory_bytes, None if state is None else store_in(Path(state), setup))
+    policy = MemoryPolicy.of(resources_here(memory).memory_bytes)
+    return View(setup, None if state is None else store_in(Path(state), setup, policy))

@@ -12,6 +12,7 @@ from typing import Any
 from juncture.incremental.follow import Follower
 from juncture.incremental.sinks.files import FilesSink
 from juncture.incremental.sources.files import FilesSource
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
 from juncture.joins.following import follow
 from juncture.local.resources import resources_here
@@ -76,14 +77,16 @@ def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEn
                 made.add(each)
         return engine.rows_of(name)
 
+    resources = resources_here(None)
+    policy = MemoryPolicy.of(resources.memory_bytes)
     return KeptPipeline(
         steps,
         {name: schema for name, schema in schemas.items() if schema is not None},
         [name for name in file.sources if name in needed & live],
         table,
-        partial(Store, folder / file.pipeline.state / "kept" / sink, "pipeline"),
+        partial(Store, folder / file.pipeline.state / "kept" / sink, "pipeline", policy),
         engine.work,
-        resources_here(None),
+        resources,
     )
 
 

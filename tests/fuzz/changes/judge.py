@@ -9,7 +9,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from juncture.errors import DataError
 from juncture.planner.decision import Engine
 from juncture.spec.resolved import Resolved
 from support.kinds import defined_rows
-from support.small import SMALL_STATE
+from support.state import SMALL_STATE, changes_in
 from support.tables import shown_type
 
 __all__ = ["judge"]
@@ -40,8 +39,6 @@ def judged(case: ChangeCase, folder: Path) -> Outcome:
     state = None if case.reopened is None else folder / "state"
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, folder / "state", ignore_errors=True)
-        for name, value in SMALL_STATE.items() if case.is_small else ():
-            stack.enter_context(mock.patch(name, value))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("error")
         try:
@@ -72,6 +69,8 @@ class Followed:
 
     def _opened(self) -> jn.ChangeJoin:
         left, right = (table.pool.schema for table in self._tables.values())
+        if self._case.is_small and self._state is not None:
+            return changes_in(left, right, self._case.spec(), state=self._state, policy=SMALL_STATE)
         return jn.changes(left, right, self._case.spec(), state=self._state)
 
     def step(self, epoch: int) -> Outcome | None:

@@ -9,7 +9,7 @@ from fuzz.compare import rows_of, shown
 from fuzz.kind import Outcome
 from fuzz.text import changing_text
 from support.kinds import DEFINITIONS, SPECS
-from support.small import SMALL_STATE
+from support.state import SMALL_STATE, changes_in
 
 __all__ = ["script"]
 
@@ -20,12 +20,15 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 
 import juncture as jn
 from juncture import testing as reference
+from juncture.incremental import join as joins
+from juncture.incremental.state.policy import MemoryPolicy
+from juncture.local.resources import resources_here
+from juncture.spec.base import Spec
 from juncture.testing.rows import values
 
 nan, inf = float("nan"), float("inf")
@@ -37,7 +40,7 @@ def picked(pool, rows):
 
 
 def opened():
-    return jn.changes(pools["left"].schema, pools["right"].schema, spec, state=state)
+    return {opened}
 
 
 state = {state}
@@ -72,7 +75,12 @@ def script(case: ChangeCase, outcome: Outcome | None = None) -> str:
     """Return the text of a script that runs a case, and asserts that its rows are those of the reference."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in case.join.arguments.items())
     apply = "join.apply(**changes)"
+    is_small = case.is_small and case.reopened is not None
+    schemas = 'pools["left"].schema, pools["right"].schema'
     follow = _FOLLOW.format(
+        opened=f"changes_in({schemas}, spec, state=state, policy={SMALL_STATE!r})"
+        if is_small
+        else f"jn.changes({schemas}, spec, state=state)",
         state="None" if case.reopened is None else 'Path(tempfile.mkdtemp()) / "state"',
         epochs=len(case.left),
         apply="join.apply(**changes) if epoch else join.populate(**changes)" if case.populates else apply,
@@ -84,7 +92,7 @@ def script(case: ChangeCase, outcome: Outcome | None = None) -> str:
         changing_text(case.tables()),
         f"spec = jn.{SPECS[case.join.kind].__name__}({arguments})",
         f"definition = reference.{DEFINITIONS[SPECS[case.join.kind]].__name__}",
-        *(f"mock.patch({name!r}, {value}).start()" for name, value in SMALL_STATE.items() if case.is_small),
+        *([inspect.getsource(changes_in)] if is_small else []),
         follow,
     ]
     return "\n".join(parts)

@@ -17,6 +17,7 @@ import pytest
 import juncture as jn
 from juncture.errors import DataError, SpecError, StateError
 from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.local.resources import resources_here
 from support.faults import Failing, Faults, counted, summed
 from support.shop import (
@@ -259,7 +260,7 @@ class Shop:
     def open(self) -> None:
         source = self._stack.enter_context(source_of(self.database, slot=self.name))
         setup = ChangeSetup(SPEC, source.tables["customers"], source.tables["sales"])
-        made = store_in(self.folder / "state", setup)
+        made = store_in(self.folder / "state", setup, MemoryPolicy.of(1 << 26))
         store = (lambda schemas: Failing("store", made(schemas), self.faults)) if self.has_folder else None
         join = self._stack.enter_context(ChangeJoin(setup, resources_here(None), store))
         sinks = {

@@ -11,25 +11,18 @@ import pytest
 import juncture as jn
 from incremental.view.test_queries import QUERIES
 from juncture.errors import DataError, StateError
-from juncture.incremental.view import paging
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.view.operators import arranged
-from support.viewing import Viewed, check
-
-LEAST = 64_000_000
-"""The least that a view takes for ``memory=``."""
-
-
-def have_little(patch, memory_bytes):
-    """Have rows take so much as if memory were little."""
-    for name in ("_IN_MEMORY", "_KEPT", "_AT_ONCE", "_CACHED", "_CHANGED"):
-        patch(paging, name, getattr(paging, name) * memory_bytes / LEAST)
+from support.state import ON_DISK, view_in
+from support.viewing import SCHEMAS, Viewed, check
 
 
 class OnDisk(Viewed):
     """A view of which no row stays in memory after an epoch."""
 
     def opened(self):
-        view = super().opened()
+        sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
+        view = view_in(self.folder, self.query, sources=sources, policy=ON_DISK)
         assert not any(rows.arrangement.memory for rows in view._flow.spillable)
         return view
 
@@ -48,13 +41,11 @@ OFTEN = (
     "query", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.nightly) for name in QUERIES]
 )
 def test_a_query_of_rows_on_disk(query, tmp_path, monkeypatch):
-    have_little(monkeypatch.setattr, 0)
     monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
     check(OnDisk(QUERIES[query], 2, tmp_path / "state"))
 
 
-def test_an_asof_join_of_rows_on_disk(tmp_path, monkeypatch):
-    have_little(monkeypatch.setattr, 0)
+def test_an_asof_join_of_rows_on_disk(tmp_path):
     query = "SELECT a.x, b.y, a.t FROM a ASOF LEFT JOIN b ON a.k = b.k AND a.x >= b.y"
     check(OnDisk(query, 4, tmp_path / "state"))
 
@@ -77,8 +68,9 @@ def customers(count):
     return pa.table({"customer": np.arange(count), "region": np.arange(count) % 7}, schema=CUSTOMERS)
 
 
-def opened(folder, sql=SQL):
-    return jn.view(folder, sql, sources={"sales": SALES, "customers": CUSTOMERS}, memory=LEAST)
+def opened(folder, sql=SQL, policy=None):
+    sources = {"sales": SALES, "customers": CUSTOMERS}
+    return view_in(folder, sql, sources=sources, policy=policy or MemoryPolicy.of(MEMORY))
 
 
 def regions(numbers, count):
@@ -96,12 +88,6 @@ def answered(view):
     return {row["region"]: (row["n"], row["total"]) for row in view.result().to_pylist()}
 
 
-@pytest.fixture
-def _of_little_memory(monkeypatch):
-    have_little(monkeypatch.setattr, MEMORY)
-
-
-@pytest.mark.usefixtures("_of_little_memory")
 def test_many_epochs_in_little_memory(tmp_path):
     chance, there = random.Random(3), list(range(20_000))
     with opened(tmp_path / "state") as view:
@@ -130,12 +116,11 @@ def test_many_epochs_in_little_memory(tmp_path):
         assert view.nbytes < MEMORY
 
 
-def test_the_least_and_the_greatest_that_there_can_be(tmp_path, monkeypatch):
-    have_little(monkeypatch.setattr, 0)
+def test_the_least_and_the_greatest_that_there_can_be(tmp_path):
     sql = "SELECT region, min(customer) AS low, max(customer) AS high FROM customers GROUP BY region"
     least, most = -(2**63), 2**63 - 1
     rows = pa.table({"customer": [least, most, least, most, None], "region": [0, 0, 1, 2, 3]}, schema=CUSTOMERS)
-    with opened(tmp_path / "state", sql) as view:
+    with opened(tmp_path / "state", sql, ON_DISK) as view:
         view.populate(customers=rows)
         found = {tuple(row.values()) for row in view.result().to_pylist()}
         assert found == {(0, least, most), (1, least, least), (2, most, most), (3, None, None)}
@@ -148,7 +133,6 @@ def test_the_least_and_the_greatest_that_there_can_be(tmp_path, monkeypatch):
         }
 
 
-@pytest.mark.usefixtures("_of_little_memory")
 def test_the_greatest_of_many(tmp_path):
     with opened(tmp_path / "state", "SELECT customer % 5 AS part, max(sale) AS last FROM sales GROUP BY part") as view:
         view.populate(sales=sales(range(20_000)).to_reader(max_chunksize=1_000))
@@ -161,7 +145,6 @@ def test_the_greatest_of_many(tmp_path):
         assert view.result().num_rows == 0
 
 
-@pytest.mark.usefixtures("_of_little_memory")
 def test_deletes_among_the_first_rows(tmp_path):
     table = pa.concat_tables([sales(range(100), -1), sales(range(9_000))])
     with opened(tmp_path / "state") as view:
@@ -169,7 +152,6 @@ def test_deletes_among_the_first_rows(tmp_path):
         assert answered(view) == regions(range(100, 9_000), 997)
 
 
-@pytest.mark.usefixtures("_of_little_memory")
 def test_first_rows_that_cannot_be_taken(tmp_path):
     with opened(tmp_path / "state") as view:
         with pytest.raises(DataError, match="deletes rows that do not exist"):
@@ -179,7 +161,6 @@ def test_first_rows_that_cannot_be_taken(tmp_path):
         assert answered(view) == regions(range(5), 997)
 
 
-@pytest.mark.usefixtures("_of_little_memory")
 def test_the_first_rows_of_many(tmp_path):
     """The best rows go, and others are looked for among those on disk."""
     with opened(tmp_path / "state", "SELECT sale, price FROM sales ORDER BY sale LIMIT 5 OFFSET 2") as view:
@@ -189,7 +170,6 @@ def test_the_first_rows_of_many(tmp_path):
             assert view.result()["sale"].to_pylist() == list(range(first + 1_502, first + 1_507))
 
 
-@pytest.mark.usefixtures("_of_little_memory")
 def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
     with opened(tmp_path / "state") as view:
         view.populate(sales=sales(range(9_000)), customers=customers(997))
@@ -209,12 +189,11 @@ def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
 
 
 def test_groups_that_do_not_fit(tmp_path, monkeypatch):
-    have_little(monkeypatch.setattr, MEMORY)
     with opened(tmp_path / "state", "SELECT sale, count(*) AS n FROM sales GROUP BY sale") as view:
         view.apply(sales=sales(range(100)))
-        monkeypatch.setattr(view._paging, "_memory_bytes", 1_000)
+        monkeypatch.setattr(view._paging, "_policy", MemoryPolicy.of(1_000))
         with pytest.raises(StateError, match=r"memory=.* groups and keys take [\d,]+ .*with more memory"):
             view.apply(sales=sales(range(100)))
-        monkeypatch.setattr(view._paging, "_memory_bytes", LEAST)
+        monkeypatch.setattr(view._paging, "_policy", MemoryPolicy.of(MEMORY))
         view.apply(sales=sales(range(100, 120)))
         assert view.result().num_rows == 120

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -10,12 +11,16 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, StateError
-from juncture.incremental.state import run_writer, store
+from juncture.incremental.state import store
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.view.source import Source
 from juncture.incremental.view.view import View, ViewSetup, store_in
+from support.state import view_in
 
 SALES = pa.schema({"book": pa.string(), "price": pa.decimal128(7, 2)})
 SQL = "SELECT book, sum(price) AS total FROM sales GROUP BY book"
+
+POLICY = MemoryPolicy.of(1 << 26)
 
 
 def opened(folder, sql=SQL, sources=None, **arguments):
@@ -32,9 +37,9 @@ def totals(view):
     return {row["book"]: float(row["total"]) for row in view.result().to_pylist()}
 
 
-def filled(folder, epochs=3):
+def filled(folder, epochs=3, policy=POLICY):
     """Leave a view of some epochs in a folder."""
-    with opened(folder) as view:
+    with view_in(folder, SQL, sources={"sales": SALES}, policy=policy) as view:
         for epoch in range(epochs):
             view.apply(sales=sold(("Emma", epoch)), offset=epoch)
 
@@ -105,10 +110,8 @@ def test_an_epoch_that_was_written_half(tmp_path):
     assert len(seen) >= 4
 
 
-def test_a_checkpoint_takes_the_place_of_changes(tmp_path, monkeypatch):
-    monkeypatch.setattr(store, "_LOG_ROWS_LEAST", 3)
-    monkeypatch.setattr(run_writer, "LOOSE_ROWS", 2)
-    filled(tmp_path / "state", epochs=12)
+def test_a_checkpoint_takes_the_place_of_changes(tmp_path):
+    filled(tmp_path / "state", epochs=12, policy=replace(POLICY, log_rows=3, loose_rows=2))
     with opened(tmp_path / "state") as view:
         assert (view.epoch, totals(view)) == (12, {"Emma": 66.0})
         assert view.table("sales").num_rows == 12
@@ -148,8 +151,8 @@ class WithoutCheckpoints(store.Store):
 
 def test_an_epoch_whose_checkpoint_cannot_be_written_is_taken_once(tmp_path, caplog):
     setup = ViewSetup(SQL, {"sales": Source(SALES)})
-    plain = store_in(tmp_path / "state", setup)
-    with View(setup, 1 << 26, partial(WithoutCheckpoints, *plain.args)) as view:
+    plain = store_in(tmp_path / "state", setup, POLICY)
+    with View(setup, partial(WithoutCheckpoints, *plain.args)) as view:
         for epoch in range(1, 4):
             view.apply(sales=sold(("Emma", 1)))
             assert (view.epoch, totals(view)) == (epoch, {"Emma": epoch})

@@ -18,15 +18,13 @@ import numpy as np
 import pyarrow as pa
 
 import juncture as jn
-from juncture.incremental.state import blocks, run_writer
 from juncture.runtime.memory import peak_memory_bytes
 from juncture_benchmarks.machine import load_average
-from juncture_benchmarks.population.ways import all_ways, quarter_bytes, tables
+from juncture_benchmarks.population.ways import all_ways, maintained, quarter_bytes, tables
 
 __all__ = ["STEADY", "measured", "of_block_rows", "steady"]
 
 _FEW = 10_000
-_BLOCK_ROWS = "BLOCK_ROWS"
 
 SPECS: dict[str, Any] = {
     "equality": jn.Equi(on="customer"),
@@ -43,7 +41,7 @@ def measured(name: str, sales: int) -> dict[str, Any]:
         return result
 
 
-def _measured(name: str, sales: int) -> dict[str, Any]:
+def _measured(name: str, sales: int, **more: Any) -> dict[str, Any]:
     ours, theirs = tables(sales)
     with _folder() as folder:
         # Compilation and imports happen before the measurement.
@@ -53,7 +51,7 @@ def _measured(name: str, sales: int) -> dict[str, Any]:
         start, cpu = time.perf_counter(), _cpu_s()
         way = all_ways(sales)[name]
         (folder / "second").mkdir()
-        pairs = way.run(ours, theirs, folder / "second")
+        pairs = way.run(ours, theirs, folder / "second", **more)
         return {
             "pairs": pairs,
             "cpu_s": _cpu_s() - cpu,
@@ -70,12 +68,12 @@ def steady(name: str, sales: int, *, memory: int | None = None) -> dict[str, Any
         return result
 
 
-def _steady(name: str, sales: int, memory: int | None) -> dict[str, Any]:
+def _steady(name: str, sales: int, memory: int | None, block_rows: int | None = None) -> dict[str, Any]:
     ours, theirs = tables(sales)
     spec = SPECS[name]
     with _folder() as folder:
         before = peak_memory_bytes()
-        with jn.changes(ours.schema, theirs.schema, spec, state=folder / "state", memory=memory) as join:
+        with maintained(ours, theirs, spec, folder, memory, block_rows) as join:
             join.populate(left=ours, right=theirs)
             many = [_epoch_s(join, changes) for changes in _changes(ours, theirs, epochs=20, size=10_000)]
             one, syncs = [], []
@@ -101,15 +99,10 @@ def _steady(name: str, sales: int, memory: int | None) -> dict[str, Any]:
 
 def of_block_rows(rows: int, sales: int) -> dict[str, Any]:
     """Return the cost of a join with blocks of a number of rows, in a quarter of the memory."""
-    with multiprocessing.get_context("spawn").Pool(1, _have_blocks_of, (rows,)) as pool:
-        populated = pool.apply(_measured, ("larger-populate", sales))
-        found = pool.apply(_steady, ("equality", sales, quarter_bytes(sales)))
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        populated = pool.apply(_measured, ("larger-populate", sales), {"block_rows": rows})
+        found = pool.apply(_steady, ("equality", sales, quarter_bytes(sales), rows))
         return {**populated, **{key: value for key, value in found.items() if key != "memory_bytes"}}
-
-
-def _have_blocks_of(rows: int) -> None:
-    for module in (blocks, run_writer):
-        setattr(module, _BLOCK_ROWS, rows)
 
 
 def _epoch_s(join: jn.ChangeJoin, changes: dict[str, pa.Table]) -> tuple[float, float, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import juncture as jn
+from juncture.incremental.join import ChangeJoin, ChangeSetup, store_in
+from juncture.incremental.state.policy import MemoryPolicy
+from juncture.local.resources import resources_here
 from juncture.runtime.memory import LEAST_MEMORY_BYTES
 from juncture_benchmarks.population.symmetric import Layout, symmetric
 
-__all__ = ["GROUPS", "Way", "all_ways", "quarter_bytes", "tables"]
+__all__ = ["GROUPS", "Way", "all_ways", "maintained", "quarter_bytes", "tables"]
 
 SMALL_MEMTABLE = 2 << 20
 
 _STATE_BYTES = 55
 """Approximate memory of a sale and its share of the customers, in bytes."""
 
-Run = Callable[[pa.Table, pa.Table, Path], int]
+Run = Callable[..., int]
 
 GROUPS = {
     "fits": "The state fits in memory",
@@ -146,8 +149,20 @@ def _batch_join(sales: pa.Table, customers: pa.Table, folder: Path) -> int:
     return int(joined.num_rows)
 
 
-def _populated(sales: pa.Table, customers: pa.Table, folder: Path, memory: int | None = None) -> int:
+def maintained(
+    sales: pa.Table, customers: pa.Table, spec: Any, folder: Path, memory: int | None, block_rows: int | None = None
+) -> jn.ChangeJoin:
+    """Return an empty join whose state is in RocksDB, in blocks of a number of rows."""
+    setup, resources = ChangeSetup(spec, sales.schema, customers.schema), resources_here(memory)
+    policy = MemoryPolicy.of(resources.memory_bytes)
+    if block_rows is not None:
+        policy = replace(policy, block_rows=block_rows, batch_rows=block_rows << 9)
+    return ChangeJoin(setup, resources, store_in(folder / "state", setup, policy))
+
+
+def _populated(
+    sales: pa.Table, customers: pa.Table, folder: Path, memory: int | None = None, block_rows: int | None = None
+) -> int:
     """Populate a join whose state is in RocksDB."""
-    spec = jn.Equi(on="customer")
-    with jn.changes(sales.schema, customers.schema, spec, state=folder / "state", memory=memory) as join:
+    with maintained(sales, customers, jn.Equi(on="customer"), folder, memory, block_rows) as join:
         return sum(batch.num_rows for batch in join.populate(left=sales, right=customers))

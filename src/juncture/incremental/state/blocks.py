@@ -22,10 +22,6 @@ from juncture.kernels.symmetric import UNLIMITED, reach_of
 
 Table = npt.NDArray[np.int64]
 
-BLOCK_ROWS = 128
-LOOSE_ROWS = 1 << 14
-"""Number of rows of blocks for lookups, and of blocks that are read sequentially."""
-
 NUMBERS = 2
 """Number of lines before the codes: key hash and row hash."""
 

@@ -15,17 +15,14 @@ from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints
 
-_OF_ONE_SIZE = 4
-"""This many runs of about one size are merged, so each row is written a logarithmic number of times."""
 
-
-def mergeable(runs: Sequence[StoredRun]) -> list[StoredRun]:
-    """Return the runs to merge: some of about one size, or one with more deleted than living rows."""
+def mergeable(runs: Sequence[StoredRun], count: int) -> list[StoredRun]:
+    """Return the runs to merge: ``count`` of about one size, or one with more deleted than living rows."""
     for run in runs:
         if 2 * run.living_rows < len(run):
             return [run]
-    smallest = sorted(runs, key=len)[:_OF_ONE_SIZE]
-    if len(smallest) == _OF_ONE_SIZE and len(smallest[-1]) <= _OF_ONE_SIZE * len(smallest[0]):
+    smallest = sorted(runs, key=len)[:count]
+    if len(smallest) == count and len(smallest[-1]) <= count * len(smallest[0]):
         return smallest
     return []
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.incremental.state.blocks import BLOCK_ROWS, BlockRows
+from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.run import Run, row_order
 from juncture.incremental.state.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
@@ -23,7 +23,6 @@ from juncture.kernels.stored_rows import blocks_before, mark_rows
 
 Table = npt.NDArray[np.int64]
 
-_PIECE_ROWS = BLOCK_ROWS << 9
 _BLOCKS_AT_ONCE = 256
 
 
@@ -192,22 +191,22 @@ def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
     )
 
 
-def loose_pieces(run: Run) -> Iterator[BlockRows]:
+def loose_pieces(run: Run, batch_rows: int) -> Iterator[BlockRows]:
     """Yield the living rows of a run in memory, unsorted, in batches."""
     none = np.zeros((0, len(run)), np.int64)
-    for first in range(0, len(run), _PIECE_ROWS):
-        here = slice(first, first + _PIECE_ROWS)
+    for first in range(0, len(run), batch_rows):
+        here = slice(first, first + batch_rows)
         state = np.concatenate([run.weights[here][None], run.counts[:, here]])
-        yield BlockRows(run.batch.slice(first, _PIECE_ROWS), none[:, here], state).living()
+        yield BlockRows(run.batch.slice(first, batch_rows), none[:, here], state).living()
 
 
-def sorted_pieces(run: Run, keys: PageKeys) -> Iterator[BlockRows]:
+def sorted_pieces(run: Run, keys: PageKeys, batch_rows: int) -> Iterator[BlockRows]:
     """Yield the living rows of a run in memory in the order on disk, in batches."""
     hashes = keys.hashes(run.keys)
     order = _stored_order(run, keys.hashes(run.groups))
     order = order[run.weights[order] != 0]
-    for first in range(0, len(order), _PIECE_ROWS):
-        here = order[first : first + _PIECE_ROWS]
+    for first in range(0, len(order), batch_rows):
+        here = order[first : first + batch_rows]
         numbers = [hashes[here].view(np.int64)[None], run.hashes[here][None], np.take(run.codes, here, axis=1)]
         state = [run.weights[here][None], np.take(run.counts, here, axis=1)]
         yield BlockRows(run.taken(here), np.concatenate(numbers), np.concatenate(state))

@@ -8,30 +8,33 @@ import numpy as np
 import rocksdict
 
 from juncture.incremental.state.blocks import (
-    BLOCK_ROWS,
-    LOOSE_ROWS,
     BlockRows,
     Index,
     pack_block,
     pack_state,
     states_needed,
 )
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.kernels.array_types import Mask
 
 RUN = b"r"
 BLOCK, HAS_STATE, INDEX, STATE = b"b", b"h", b"i", b"s"
 """Kinds of the entries of a run, ascending."""
 
+_LEAST_BYTES = 64 << 10
+_OPEN_FILES = 256
+_LOG_FILES = 4
+
 
 class RunWriter:
     """Writes one run. Sorted rows are in small blocks for lookups, unsorted ones in large blocks."""
 
-    def __init__(self, path: Path, number: int, *, is_sorted: bool) -> None:
+    def __init__(self, path: Path, number: int, policy: MemoryPolicy, *, is_sorted: bool) -> None:
         self.path = path
         self._number = number
         self._is_sorted = is_sorted
-        self._block_rows = BLOCK_ROWS if is_sorted else LOOSE_ROWS
-        self._writer = rocksdict.SstFileWriter(options=options())
+        self._block_rows = policy.block_rows if is_sorted else policy.loose_rows
+        self._writer = rocksdict.SstFileWriter(options=options(policy))
         self._writer.open(str(path))
         self._parts: list[Index] = []
         self._states: dict[int, bytes] = {}
@@ -71,11 +74,20 @@ def run_key(number: int, kind: bytes = b"", block: int | None = None) -> bytes:
     return RUN + number.to_bytes(8, "big") + kind + (b"" if block is None else block.to_bytes(4, "big"))
 
 
-def options() -> rocksdict.Options:
-    """Return the options of RocksDB."""
+def options(policy: MemoryPolicy) -> rocksdict.Options:
+    """Return the options of RocksDB, whose memory is a share of that of the query."""
     chosen = rocksdict.Options(raw_mode=True)
     chosen.create_if_missing(True)
     chosen.set_compression_type(rocksdict.DBCompressionType.lz4())
     # Damage in the write-ahead log is an error. Only a record at its end may be incomplete, after a crash.
     chosen.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
+    chosen.set_write_buffer_size(max(policy.database // 4, _LEAST_BYTES))
+    chosen.set_max_write_buffer_number(2)
+    tables = rocksdict.BlockBasedOptions()
+    tables.set_block_cache(rocksdict.Cache(max(policy.database // 2, _LEAST_BYTES)))
+    # Indexes of open files count in the cache too.
+    tables.set_cache_index_and_filter_blocks(True)
+    chosen.set_block_based_table_factory(tables)
+    chosen.set_max_open_files(_OPEN_FILES)
+    chosen.set_keep_log_file_num(_LOG_FILES)
     return chosen

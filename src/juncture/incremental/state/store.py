@@ -39,6 +39,7 @@ import rocksdict
 
 from juncture.errors import StateError
 from juncture.incremental.state.blocks import BlockRows, Index
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Changed, Position, packed, stream, unpacked
 from juncture.incremental.state.run_writer import BLOCK, HAS_STATE, INDEX, RUN, STATE, RunWriter, options, run_key
 from juncture.incremental.state.stored_run import BlockCache, StoredRun
@@ -50,9 +51,6 @@ _VERSION = 4
 _IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last", b"e"
 _EARLIER_IDENTITIES = b"join", b"view"
 """Keys of the identity in versions up to 3."""
-
-_LOG_ROWS_LEAST = 1 << 16
-"""Up to this many changes are replayed when the state is opened, before rows are written again."""
 
 _NEW_RUN = "run-"
 _EPOCH_FILE = "epoch"
@@ -76,14 +74,24 @@ class Store:
         The folder. `StateError` is raised if it is damaged, in use, or has other contents.
     kind
         What is maintained, for messages: ``"join"``, ``"view"`` or ``"pipeline"``.
+    policy
+        The memory of the query, and the sizes of stored pieces.
     identity
         Its definition as JSON data.
     schemas
         The stored columns of each table.
     """
 
-    def __init__(self, folder: Path, kind: str, identity: Mapping[str, Any], schemas: Mapping[str, pa.Schema]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        kind: str,
+        policy: MemoryPolicy,
+        identity: Mapping[str, Any],
+        schemas: Mapping[str, pa.Schema],
+    ) -> None:
         self.folder = folder
+        self.policy = policy
         self._kind = kind
         self._epoch_file = -1
         self._schemas = schemas
@@ -134,7 +142,7 @@ class Store:
         recorded = self._recorded_epoch()
         try:
             access = rocksdict.AccessType.read_only(False)
-            database = rocksdict.Rdict(str(self.folder), options(), access_type=access)
+            database = rocksdict.Rdict(str(self.folder), options(self.policy), access_type=access)
         except Exception:
             # Opening it for writing raises the error, or finds that another process was changing the files.
             return
@@ -172,7 +180,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             # It exists before the database does, and RocksDB syncs the folder.
             self._epoch_file = os.open(self.folder / _EPOCH_FILE, os.O_RDWR | os.O_CREAT, 0o644)
-            return rocksdict.Rdict(str(self.folder), options())
+            return rocksdict.Rdict(str(self.folder), options(self.policy))
         except Exception as error:
             self._close_epoch_file()
             if "lock" in str(error).lower():
@@ -321,7 +329,7 @@ class Store:
         number = self._next
         self._next += 1
         with self._writing():
-            return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, is_sorted=is_sorted)
+            return RunWriter(self.folder / f"{_NEW_RUN}{number}.sst", number, self.policy, is_sorted=is_sorted)
 
     def take_in(self, writer: RunWriter) -> tuple[Index, Mask] | None:
         """Ingest a run; return its index, and which of its blocks have a state; None without rows."""
@@ -422,7 +430,7 @@ class Store:
     @property
     def wants_checkpoint(self) -> bool:
         """Whether replaying the changes since the last checkpoint would take long."""
-        return bool(sum(self._manifest["log"].values()) > max(_LOG_ROWS_LEAST, self._manifest["rows"]))
+        return bool(sum(self._manifest["log"].values()) > max(self.policy.log_rows, self._manifest["rows"]))
 
     def close(self) -> None:
         """Close the database, so that another process can open it.

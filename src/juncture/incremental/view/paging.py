@@ -27,18 +27,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_IN_MEMORY = 1 / 2
-"""Share of the memory for rows, groups and keys. A merge has two runs in memory."""
-
-_KEPT = 1 / 4
-"""Share that rows in memory use after spilling. The blocks that an epoch reads must also fit."""
-
-_AT_ONCE = 1 / 16
-"""Share for the rows of one piece, which operators copy several times."""
-
-_CACHED = 1 / 8
-_CHANGED = 1 / 8
-
 
 @dataclass
 class SpillableRows:
@@ -77,27 +65,25 @@ class SpillableRows:
 class Paging:
     """Keeps a view within its memory. ``others_bytes`` returns the bytes that cannot be spilled."""
 
-    def __init__(
-        self, files: Store, memory_bytes: int, spillable: Sequence[SpillableRows], others_bytes: Callable[[], int]
-    ) -> None:
+    def __init__(self, files: Store, spillable: Sequence[SpillableRows], others_bytes: Callable[[], int]) -> None:
         self._files = files
-        self._memory_bytes = memory_bytes
+        self._policy = files.policy
         self._spillable = spillable
         self._others_bytes = others_bytes
-        self._cache = BlockCache(int(memory_bytes * _CACHED))
+        self._cache = BlockCache(self._policy.cached)
         self._merge: tuple[SpillableRows, Merge] | None = None
 
     @property
     def piece_bytes(self) -> int:
         """Bytes of rows to load at once."""
-        return int(self._memory_bytes * _AT_ONCE)
+        return self._policy.piece
 
     def check(self) -> None:
         """Raise `StateError` if groups and keys alone exceed the memory."""
         taken = self._others_bytes()
-        if taken > self._memory_bytes:
+        if taken > self._policy.total:
             raise StateError(
-                f"memory= leaves {self._memory_bytes:,} bytes, but the view's groups and keys take {taken:,} and "
+                f"memory= leaves {self._policy.total:,} bytes, but the view's groups and keys take {taken:,} and "
                 "cannot be spilled. The last changes were not applied. Open the view with more memory.",
                 name="JN-MEMORY-LIMIT",
             )
@@ -113,12 +99,9 @@ class Paging:
                 self._others_bytes(),
                 sum(state.memory_bytes for state in self._spillable),
             )
-            if rows and others + rows > self._memory_bytes * _IN_MEMORY:
+            if rows and others + rows > self._policy.in_memory:
                 self._write(others + rows)
-            if (
-                sum(run.changed_bytes for state in self._spillable for run in state.runs)
-                > self._memory_bytes * _CHANGED
-            ):
+            if sum(run.changed_bytes for state in self._spillable for run in state.runs) > self._policy.changed:
                 self._keep()
         except StateError as error:
             # The epoch is committed and its rows are in memory. The next epoch tries again.
@@ -140,12 +123,13 @@ class Paging:
         """Write rows of the operators with the most bytes in memory, until the rest fits."""
         for state in sorted(self._spillable, key=lambda each: each.memory_bytes, reverse=True):
             size = state.memory_bytes
-            if taken <= self._memory_bytes * _KEPT or not size:
+            if taken <= self._policy.beside_disk or not size:
                 break
             if state.hash_keys is not None:
                 state.hash_keys()
             written = [
-                self._files.write(sorted_pieces(run, state.keys), is_sorted=True) for run in state.arrangement.memory
+                self._files.write(sorted_pieces(run, state.keys, self._policy.batch_rows), is_sorted=True)
+                for run in state.arrangement.memory
             ]
             fresh = [run for each in written for run in state.stored(each, self._files, self._cache)]
             state.look_up_in([*state.runs, *fresh])
@@ -162,7 +146,10 @@ class Paging:
     def _begin_merge(self) -> None:
         if self._merge is not None:
             return
-        state, runs = max(((each, mergeable(each.runs)) for each in self._spillable), key=lambda pair: len(pair[1]))
+        state, runs = max(
+            ((each, mergeable(each.runs, self._policy.merged_runs)) for each in self._spillable),
+            key=lambda pair: len(pair[1]),
+        )
         if runs:
             self._keep()
             self._merge = state, Merge(runs, self._files.writer(is_sorted=True))

@@ -18,6 +18,7 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Position
 from juncture.incremental.view.build import build
 from juncture.incremental.view.dataflow import Dataflow
@@ -93,11 +94,9 @@ class View:
     def __init__(
         self,
         setup: ViewSetup,
-        memory_bytes: int,
         store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
-        self._memory_bytes = memory_bytes
         schemas = {name.lower(): _working(source.schema) for name, source in setup.sources.items()}
         self._names = {name.lower(): name for name in setup.sources}
         tree = parse(setup.sql, {name: [column.lower() for column in each.names] for name, each in schemas.items()})
@@ -125,7 +124,7 @@ class View:
                 raise
 
     def _paged(self, store: Store) -> Paging:
-        return Paging(store, self._memory_bytes, self._flow.spillable, lambda: self._flow.others_bytes)
+        return Paging(store, self._flow.spillable, lambda: self._flow.others_bytes)
 
     def _restore(self, store: Store) -> None:
         """Load the committed rows of a store."""
@@ -477,7 +476,7 @@ class View:
         self.close()
 
 
-def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema]], Any]:
+def store_in(folder: Path, setup: ViewSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Any]:
     """Return a function that opens the state in a folder, from the schemas of the stored columns per source."""
     try:
         store = import_module("juncture.incremental.state.store")
@@ -487,7 +486,7 @@ def store_in(folder: Path, setup: ViewSetup) -> Callable[[Mapping[str, pa.Schema
             "pip install 'juncture[changes]', or pass state=None.",
             name="JN-PACKAGE-MISSING",
         ) from error
-    return partial(store.Store, folder, "view", _described(setup))
+    return partial(store.Store, folder, "view", policy, _described(setup))
 
 
 def _described(setup: ViewSetup) -> dict[str, Any]:
