@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -344,6 +346,26 @@ def test_states_that_are_not_there_damaged_or_of_another_join(tmp_path):
     (tmp_path / "state" / "join.json").write_text("{")
     with refused(StateError, "damaged"):
         jn.StreamJoin.restore(tmp_path / "state")
+
+
+def test_a_saved_join_is_on_disk_before_it_replaces_another(tmp_path, monkeypatch):
+    calls, sync, rename = [], os.fsync, Path.rename
+
+    def synced(opened):
+        calls.append(("sync", Path(f"/proc/self/fd/{opened}").readlink().name))
+        sync(opened)
+
+    def renamed(path, target):
+        calls.append(("rename", path.name))
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "rename", renamed)
+    band().save(tmp_path / "state")
+    files = {path.name for path in (tmp_path / "state").iterdir()}
+    before, after = calls[: calls.index(("rename", ".state.new"))], calls[calls.index(("rename", ".state.new")) + 1 :]
+    assert {name for _, name in before} == {*files, ".state.new"}
+    assert after == [("sync", tmp_path.name)]
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

@@ -236,3 +236,12 @@ def _check_link(path: Path) -> None:
 def _is_hidden(name: str) -> bool:
     """Return whether a name is hidden, such as Spark's markers. Partition folders are not hidden."""
     return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def sync_path(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import StateError
+from juncture.runtime.paths import sync_path
 from juncture.streams.setup import Setup, schema_of
 from juncture.streams.snapshot import Snapshot, from_ipc, write_ipc
 
@@ -39,9 +40,13 @@ def write(snapshot: Snapshot, folder: str | PathLike[str]) -> None:
             with pa.OSFile(str(fresh / f"{name}{_SUFFIX}"), "wb") as file:
                 write_ipc(table, file)
         (fresh / _MANIFEST).write_text(json.dumps(manifest, indent=1))
+        # All files are on disk before the folder has its name, so that it is complete after a power cut.
+        for path in (*fresh.iterdir(), fresh):
+            sync_path(path)
         if target.exists():
             target.rename(old)
         fresh.rename(target)
+        sync_path(target.parent)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise StateError(

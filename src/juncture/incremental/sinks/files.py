@@ -6,7 +6,6 @@ or absent, and the names show which epochs were committed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from juncture.errors import SchemaError, StateError
+from juncture.runtime.paths import sync_path
 
 _STATE = b"juncture.state"
 _DIGITS = 12
@@ -92,9 +92,9 @@ class FilesSink:
         written = path.with_name(f"_{path.name}")
         try:
             pq.write_table(pa.Table.from_batches(list(changes), self._schema), written)
-            _sync(written)
+            sync_path(written)
             written.rename(path)
-            _sync(self._folder)
+            sync_path(self._folder)
         except (OSError, pa.ArrowException) as error:
             raise StateError(
                 f"Epoch {epoch:,} cannot be written to {path}: {error}. Check the permissions and the free disk space.",
@@ -104,12 +104,3 @@ class FilesSink:
 
     def close(self) -> None:
         """Do nothing: no file is open."""
-
-
-def _sync(path: Path) -> None:
-    """Flush a file or a folder to disk."""
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
