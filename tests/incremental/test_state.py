@@ -12,15 +12,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-import rocksdict
 
 import juncture as jn
 from juncture.errors import PlanError, StateError
-from juncture.incremental.state import store
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.store import Store, loose_rows
-from support.state import changes_in
+from support.state import changes_in, write_version
 
 CUSTOMERS = pa.schema({"id": pa.int64(), "name": pa.string()})
 SALES = pa.schema({"id": pa.int64(), "book": pa.string()})
@@ -84,10 +82,10 @@ def test_a_folder_of_other_things(tmp_path):
         opened(tmp_path / "notes.txt")
 
 
-def test_a_folder_of_another_version(tmp_path, monkeypatch):
-    filled(tmp_path / "state")
-    monkeypatch.setattr(store, "_VERSION", 5)
-    with pytest.raises(StateError, match="version 4, but this Juncture reads version 5"):
+@pytest.mark.parametrize(("key", "written", "said"), [(b"identity", 5, "5"), (b"join", 3, "3 or earlier")])
+def test_a_folder_of_another_version(tmp_path, key, written, said):
+    write_version(tmp_path / "state", key, written)
+    with pytest.raises(StateError, match=f"of version {said}, but this Juncture reads version 4"):
         opened(tmp_path / "state")
 
 
@@ -174,14 +172,6 @@ def test_a_damaged_epoch_file(tmp_path, content, problem):
     path = tmp_path / "state" / "epoch"
     path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(StateError, match=f"the file 'epoch' {problem}"):
-        opened(tmp_path / "state")
-
-
-def test_a_folder_of_an_earlier_version(tmp_path):
-    database = rocksdict.Rdict(str(tmp_path / "state"), rocksdict.Options(raw_mode=True))
-    database[b"join"] = b'{"version": 3}'
-    database.close()
-    with pytest.raises(StateError, match="version 3 or earlier, but this Juncture reads version 4"):
         opened(tmp_path / "state")
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import rocksdict
 
 import juncture as jn
 from juncture.incremental import join as joins
@@ -17,15 +19,23 @@ from juncture.incremental.view.source import Source
 from juncture.local.resources import resources_here
 from juncture.spec.base import Spec
 
-__all__ = ["ON_DISK", "SMALL_STATE", "changes_in", "view_in"]
+__all__ = ["ON_DISK", "SMALL_STATE", "changes_in", "view_in", "write_version"]
 
 _PLENTY = MemoryPolicy.of(1 << 26)
 
-ON_DISK = replace(_PLENTY, in_memory=0, beside_disk=0, piece=0, cached=0, changed=0)
+ON_DISK = replace(_PLENTY, in_memory_bytes=0, paged_bytes=0, piece_bytes=0, block_cache_bytes=0, changed_bytes=0)
 """No row stays in memory after an epoch."""
 
 SMALL_STATE = replace(
-    _PLENTY, in_memory=0, beside_disk=0, at_first=0, piece=0, cached=0, merged_runs=2, batch_rows=6, block_rows=2
+    _PLENTY,
+    in_memory_bytes=0,
+    paged_bytes=0,
+    initial_bytes=0,
+    piece_bytes=0,
+    block_cache_bytes=0,
+    merged_runs=2,
+    batch_rows=6,
+    block_rows=2,
 )
 """No row stays in memory, and rows on disk are in pieces as small as possible."""
 
@@ -41,3 +51,10 @@ def view_in(state: Path, sql: str, *, sources: Mapping[str, Any], policy: Memory
     tables = {name: each if isinstance(each, Source) else Source(each) for name, each in sources.items()}
     setup = views.ViewSetup(sql, tables)
     return views.View(setup, views.store_in(state, setup, policy))
+
+
+def write_version(folder: Path, key: bytes, version: int) -> None:
+    """Have a state folder be of another version, whose identity has this key."""
+    database = rocksdict.Rdict(str(folder), rocksdict.Options(raw_mode=True))
+    database[key] = json.dumps({"version": version}).encode()
+    database.close()

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +24,7 @@ from juncture.incremental.operator import Deltas, identity_of, kept_join
 from juncture.incremental.placement import StoredState
 from juncture.incremental.population import Weighted, gathered, in_parts
 from juncture.incremental.state.arrangement import Delta, Journal
-from juncture.incremental.state.policy import MemoryPolicy
+from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.run import RunConcatenator
 from juncture.kernels.array_types import Ints
@@ -495,15 +494,7 @@ def _one_piece(side: Side) -> Iterator[None]:
 
 def store_in(folder: Path, setup: ChangeSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Store]:
     """Return a function that opens the state of a join in a folder, given the stored columns of both sides."""
-    try:
-        store = import_module("juncture.incremental.state.store")
-    except ImportError as error:
-        raise PlanError(
-            f"state={str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip install "
-            "'juncture[changes]', or pass state=None.",
-            name="JN-PACKAGE-MISSING",
-        ) from error
-    return partial(store.Store, folder, "join", policy, described(setup))
+    return store_opener(folder, "join", policy, described(setup))
 
 
 def described(setup: ChangeSetup) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class StoredState:
         self.store = store
         self._kept = kept
         self._policy = store.policy
-        self._cache = BlockCache(self._policy.cached)
+        self._cache = BlockCache(self._policy.block_cache_bytes)
         self._runs: dict[Side, list[StoredRun]] = {side: [] for side in SIDES}
         self._changed: dict[Side, bool] = dict.fromkeys(SIDES, False)
         self._merge: tuple[Side, Merge] | None = None
@@ -94,7 +94,7 @@ class StoredState:
     @property
     def first_bytes(self) -> float:
         """Up to this size, initial rows are loaded at once. Rows without a key cannot be partitioned."""
-        return self._policy.at_first if self._kept.keys.are_any else math.inf
+        return self._policy.initial_bytes if self._kept.keys.are_any else math.inf
 
     def parted(self, report: Report | None) -> Parted:
         """Return what loads the initial rows in parts."""
@@ -192,18 +192,18 @@ class StoredState:
         arrangements = self._kept.arrangements.values()
         pages = [arrangement.pages for arrangement in arrangements if arrangement.pages is not None]
         held = sum(run.nbytes for arrangement in arrangements for run in arrangement.memory)
-        most = self._policy.beside_disk if pages else self._policy.in_memory
+        most = self._policy.paged_bytes if pages else self._policy.in_memory_bytes
         return held + self._kept.keys.nbytes > most or (
-            sum(each.changed_bytes for each in pages) > self._policy.changed
+            sum(each.changed_bytes for each in pages) > self._policy.changed_bytes
         )
 
     def _paged(self, sizes: Mapping[Side, int]) -> set[Side]:
         """Return the sides that do not fit in memory: the larger one, or both."""
-        if sum(sizes.values()) <= self._policy.in_memory:
+        if sum(sizes.values()) <= self._policy.in_memory_bytes:
             return set()
         larger = max(SIDES, key=lambda side: sizes[side])
         rest = sum(size for side, size in sizes.items() if side != larger)
-        return {larger} if rest <= self._policy.beside_disk / 2 else set(SIDES)
+        return {larger} if rest <= self._policy.paged_bytes / 2 else set(SIDES)
 
     def _page(self, side: Side, runs: list[StoredRun]) -> None:
         arrangement = self._kept.arrangements[side]
@@ -256,7 +256,7 @@ class StoredState:
         for rows in (rows.living() for run in runs if not run.index.is_sorted for rows, _ in run.pieces()):
             parts.append(rows)
             size += rows.batch.nbytes + ROW_BYTES * len(rows) + rows.state.nbytes
-            if size > self._policy.sorting:
+            if size > self._policy.sort_bytes:
                 found += self._sorted_run(side, parts)
                 parts, size = [], 0
         return [*found, *self._sorted_run(side, parts)]

@@ -151,7 +151,7 @@ class Parted:
         path = parts / "answer.arrow"
         with ExitStack() as files:
             sink: pa.ipc.RecordBatchStreamWriter | None = None
-            for some in _grouped(sizes, self._policy.piece):
+            for some in _grouped(sizes, self._policy.piece_bytes):
                 for batch in take({side: self._read(parts, side, some) for side in SIDES}):
                     if sink is None:
                         # Each part has its own dictionary, which a stream may replace and a file may not.

@@ -188,12 +188,13 @@ def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
         assert answered(view) == regions([number for number in range(9_000) if number != 7], 997)
 
 
-def test_groups_that_do_not_fit(tmp_path, monkeypatch):
-    with opened(tmp_path / "state", "SELECT sale, count(*) AS n FROM sales GROUP BY sale") as view:
-        view.apply(sales=sales(range(100)))
-        monkeypatch.setattr(view._paging, "_policy", MemoryPolicy.of(1_000))
+def test_groups_that_do_not_fit(tmp_path):
+    query = "SELECT sale, count(*) AS n FROM sales GROUP BY sale"
+    with opened(tmp_path / "state", query) as view:
+        view.apply(sales=sales(range(20_000)))
         with pytest.raises(StateError, match=r"memory=.* groups and keys take [\d,]+ .*with more memory"):
-            view.apply(sales=sales(range(100)))
-        monkeypatch.setattr(view._paging, "_policy", MemoryPolicy.of(MEMORY))
-        view.apply(sales=sales(range(100, 120)))
-        assert view.result().num_rows == 120
+            view.apply(sales=sales(range(20_000)))
+    with opened(tmp_path / "state", query, MemoryPolicy.of(100 * MEMORY)) as view:
+        view.apply(sales=sales(range(20_000, 20_020)))
+        assert view.result().num_rows == 20_020
+        assert set(view.result()["n"].to_pylist()) == {1}

@@ -15,7 +15,7 @@ from juncture.incremental.state import store
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.view.source import Source
 from juncture.incremental.view.view import View, ViewSetup, store_in
-from support.state import view_in
+from support.state import view_in, write_version
 
 SALES = pa.schema({"book": pa.string(), "price": pa.decimal128(7, 2)})
 SQL = "SELECT book, sum(price) AS total FROM sales GROUP BY book"
@@ -65,15 +65,14 @@ def test_a_folder_of_another_view(tmp_path):
         opened(tmp_path / "state")
 
 
-def test_a_folder_of_other_things(tmp_path, monkeypatch):
+def test_a_folder_of_other_things(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(StateError, match="has other files"):
         opened(tmp_path)
     with pytest.raises(StateError, match="is not a folder"):
         opened(tmp_path / "notes.txt")
-    filled(tmp_path / "state")
-    monkeypatch.setattr(store, "_VERSION", 5)
-    with pytest.raises(StateError, match="of version 4, but this Juncture reads version 5"):
+    write_version(tmp_path / "state", b"view", 1)
+    with pytest.raises(StateError, match="of version 3 or earlier, but this Juncture reads version 4"):
         opened(tmp_path / "state")
 
 

@@ -1,8 +1,20 @@
-"""How much memory state may use, and in which pieces it is stored: values that a store is opened with."""
+"""What a store is opened with: how much memory state may use, and in which pieces it is stored."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from juncture.errors import PlanError
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.store import Store
 
 ROW_BYTES = 60
 """Approximate memory of a row besides its columns."""
@@ -12,25 +24,27 @@ _DATABASE_BYTES_MOST = 128 << 20
 
 @dataclass(frozen=True)
 class MemoryPolicy:
-    """The shares of ``memory=`` in bytes, and the sizes of stored pieces.
+    """The shares of ``memory=``, and the sizes of stored pieces.
 
     Attributes
     ----------
-    total
+    total_bytes
         All memory of the query.
-    database
+    database_bytes
         RocksDB's memtables, and its cache of blocks and indexes, half each.
-    in_memory
+    in_memory_bytes
         Rows, groups and keys while all rows are in memory. While runs are merged, they exist twice.
-    beside_disk
+    paged_bytes
         Rows in memory once others are on disk, because the blocks that an epoch reads have to fit too.
-    at_first
+    initial_bytes
         Initial rows that are loaded at once. They are copied several times.
-    piece
+    piece_bytes
         Initial rows that are joined at once, if they do not fit.
-    cached, changed
-        Blocks read from disk, and changed weights and counts that are not on disk yet.
-    sorting
+    block_cache_bytes
+        Blocks read from disk.
+    changed_bytes
+        Changed weights and counts that are not on disk yet.
+    sort_bytes
         Unsorted rows that are sorted at once.
     block_rows, loose_rows
         Rows of a block for lookups, and of one that is read sequentially.
@@ -42,15 +56,15 @@ class MemoryPolicy:
         Up to this many changes are replayed when the state is opened, before rows are written again.
     """
 
-    total: int
-    database: int
-    in_memory: int
-    beside_disk: int
-    at_first: int
-    piece: int
-    cached: int
-    changed: int
-    sorting: int
+    total_bytes: int
+    database_bytes: int
+    in_memory_bytes: int
+    paged_bytes: int
+    initial_bytes: int
+    piece_bytes: int
+    block_cache_bytes: int
+    changed_bytes: int
+    sort_bytes: int
     block_rows: int = 128
     loose_rows: int = 1 << 14
     batch_rows: int = 1 << 16
@@ -60,16 +74,34 @@ class MemoryPolicy:
     @classmethod
     def of(cls, memory_bytes: int) -> MemoryPolicy:
         """Return the shares of ``memory=``."""
-        database = min(memory_bytes // 8, _DATABASE_BYTES_MOST)
-        rest = memory_bytes - database
+        database_bytes = min(memory_bytes // 8, _DATABASE_BYTES_MOST)
+        rest_bytes = memory_bytes - database_bytes
         return cls(
-            total=memory_bytes,
-            database=database,
-            in_memory=rest // 2,
-            beside_disk=rest // 4,
-            at_first=rest // 4,
-            piece=rest // 16,
-            cached=rest // 8,
-            changed=rest // 8,
-            sorting=rest // 8,
+            total_bytes=memory_bytes,
+            database_bytes=database_bytes,
+            in_memory_bytes=rest_bytes // 2,
+            paged_bytes=rest_bytes // 4,
+            initial_bytes=rest_bytes // 4,
+            piece_bytes=rest_bytes // 16,
+            block_cache_bytes=rest_bytes // 8,
+            changed_bytes=rest_bytes // 8,
+            sort_bytes=rest_bytes // 8,
         )
+
+
+def store_opener(
+    folder: Path, kind: str, policy: MemoryPolicy, identity: Mapping[str, Any]
+) -> Callable[[Mapping[str, pa.Schema]], Store]:
+    """Return a function that opens the store of a maintained query, given the stored columns of each table.
+
+    The arguments are those of `juncture.incremental.state.store.Store`. `PlanError` is raised without RocksDB.
+    """
+    try:
+        store = import_module("juncture.incremental.state.store")
+    except ImportError as error:
+        raise PlanError(
+            f"state={str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip install "
+            "'juncture[changes]', or pass state=None.",
+            name="JN-PACKAGE-MISSING",
+        ) from error
+    return partial(store.Store, folder, kind, policy, identity)

@@ -1,9 +1,12 @@
-"""Values that are stored: the position of a maintained query, and rows with weights as bytes."""
+"""Values that are stored: the position of a maintained query, its last epoch, and rows with weights as bytes."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,9 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
 from juncture.kernels.array_types import Ints
+
+EPOCH_FILE = "epoch"
+"""The name of the file with the number of the last epoch."""
 
 _WEIGHT = " weight"
 
@@ -25,6 +31,41 @@ class Position:
     epoch: int
     offset: Any
     missing: Mapping[str, int]
+
+
+class EpochFile:
+    """The number of a committed epoch in a file of its own: a lower bound of the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = -1
+
+    def read(self) -> int | None:
+        """Return the number; None without a file. Raise `ValueError` if the file has other content."""
+        try:
+            return int(self._path.read_bytes() or b"0")
+        except FileNotFoundError:
+            return None
+
+    def open(self) -> None:
+        """Open the file for `write`; create it if it does not exist."""
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+
+    def write(self, epoch: int, *, sync: bool = False) -> None:
+        """Write the number of a committed epoch.
+
+        A lower bound need not be synced with each epoch, and is still valid after an error.
+        """
+        with suppress(OSError):
+            os.pwrite(self._descriptor, b"%020d\n" % epoch, 0)
+            if sync:
+                os.fsync(self._descriptor)
+
+    def close(self) -> None:
+        """Close the file, if it is open."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
 
 
 def weighted_schema(schema: pa.Schema) -> pa.Schema:

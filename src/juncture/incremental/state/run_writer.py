@@ -81,10 +81,10 @@ def options(policy: MemoryPolicy) -> rocksdict.Options:
     chosen.set_compression_type(rocksdict.DBCompressionType.lz4())
     # Damage in the write-ahead log is an error. Only a record at its end may be incomplete, after a crash.
     chosen.set_wal_recovery_mode(rocksdict.DBRecoveryMode.tolerate_corrupted_tail_records())
-    chosen.set_write_buffer_size(max(policy.database // 4, _LEAST_BYTES))
+    chosen.set_write_buffer_size(max(policy.database_bytes // 4, _LEAST_BYTES))
     chosen.set_max_write_buffer_number(2)
     tables = rocksdict.BlockBasedOptions()
-    tables.set_block_cache(rocksdict.Cache(max(policy.database // 2, _LEAST_BYTES)))
+    tables.set_block_cache(rocksdict.Cache(max(policy.database_bytes // 2, _LEAST_BYTES)))
     # Indexes of open files count in the cache too.
     tables.set_cache_index_and_filter_blocks(True)
     chosen.set_block_based_table_factory(tables)

@@ -19,17 +19,17 @@ file and ingested as a whole. It is committed when the manifest names it. Runs t
 this process, and are removed when the state is opened.
 
 An epoch is one synced write batch of its changes, its result and the manifest. After it, the epoch number is written to
-the file ``epoch``. RocksDB cannot notice a removed or shortened write-ahead log, but then it is behind this file.
+the file ``epoch``. RocksDB does not notice a removed or shortened write-ahead log. In that case the manifest has an
+earlier epoch than the file.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +40,7 @@ import rocksdict
 from juncture.errors import StateError
 from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.policy import MemoryPolicy
-from juncture.incremental.state.records import Changed, Position, packed, stream, unpacked
+from juncture.incremental.state.records import EPOCH_FILE, Changed, EpochFile, Position, packed, stream, unpacked
 from juncture.incremental.state.run_writer import BLOCK, HAS_STATE, INDEX, RUN, STATE, RunWriter, options, run_key
 from juncture.incremental.state.stored_run import BlockCache, StoredRun
 from juncture.kernels.array_types import Ints, Mask
@@ -53,13 +53,11 @@ _EARLIER_IDENTITIES = b"join", b"view"
 """Keys of the identity in versions up to 3."""
 
 _NEW_RUN = "run-"
-_EPOCH_FILE = "epoch"
-_OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0", _EPOCH_FILE)
+_OF_NEW = ("LOCK", "LOG", "IDENTITY", "MANIFEST-", "OPTIONS-", "rocksdict-", "0", EPOCH_FILE)
 """Prefixes of files that exist if the process ends while it creates a database."""
 
 _CORRUPTION = "Corruption"
 """Prefix of RocksDB's errors about damage."""
-
 
 Table = TypeVar("Table", bound=str)
 """The name of a table."""
@@ -93,7 +91,7 @@ class Store:
         self.folder = folder
         self.policy = policy
         self._kind = kind
-        self._epoch_file = -1
+        self._epoch_file = EpochFile(folder / EPOCH_FILE)
         self._schemas = schemas
         self._tables = {table: number for number, table in enumerate(sorted(schemas))}
         self._sync = rocksdict.WriteOptions()
@@ -105,10 +103,10 @@ class Store:
         try:
             self._manifest = self._read_manifest(described)
         except BaseException:
-            self._close_epoch_file()
+            self._epoch_file.close()
             self._database.close()
             raise
-        self._record_epoch(self._manifest.get("epoch", 0), sync=True)
+        self._epoch_file.write(self._manifest.get("epoch", 0), sync=True)
 
     # Opening
 
@@ -156,7 +154,7 @@ class Store:
             self._check_same({"version": "3 or earlier"} if stored is None else json.loads(stored), expected)
         epoch = 0 if content is None else json.loads(content).get("epoch", 0)
         if recorded is None and stored is not None:
-            raise self._damaged(f"the file {_EPOCH_FILE!r} is missing")
+            raise self._damaged(f"the file {EPOCH_FILE!r} is missing")
         if recorded is not None and epoch < recorded:
             raise self._damaged(f"its write-ahead log ends with epoch {epoch:,}, but epoch {recorded:,} was committed")
 
@@ -179,10 +177,10 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             # It exists before the database does, and RocksDB syncs the folder.
-            self._epoch_file = os.open(self.folder / _EPOCH_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            self._epoch_file.open()
             return rocksdict.Rdict(str(self.folder), options(self.policy))
         except Exception as error:
-            self._close_epoch_file()
+            self._epoch_file.close()
             if "lock" in str(error).lower():
                 raise StateError(
                     f"State folder {self.folder} is open in another process, or twice in this one. Close the other "
@@ -190,6 +188,12 @@ class Store:
                     name="JN-STATE-IN-USE",
                 ) from error
             raise self._damaged(error) from error
+
+    def _recorded_epoch(self) -> int | None:
+        try:
+            return self._epoch_file.read()
+        except ValueError as error:
+            raise self._damaged(f"the file {EPOCH_FILE!r} is not a number") from error
 
     def _read_manifest(self, identity: Mapping[str, Any]) -> dict[str, Any]:
         """Return the committed manifest, and remove what is not committed."""
@@ -221,33 +225,6 @@ class Store:
             numbers.add(number)
             entries.seek(run_key(number + 1))
         return numbers
-
-    # The number of the last epoch, outside of the database
-
-    def _recorded_epoch(self) -> int | None:
-        """Return the epoch that was certainly committed; None if the file does not exist."""
-        path = self.folder / _EPOCH_FILE
-        try:
-            return int(path.read_bytes() or b"0")
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise self._damaged(f"the file {_EPOCH_FILE!r} is not a number") from error
-
-    def _record_epoch(self, epoch: int, *, sync: bool = False) -> None:
-        """Write the number of a committed epoch.
-
-        It is only a lower bound, so it need not be synced with each epoch, and an error does not matter.
-        """
-        with suppress(OSError):
-            os.pwrite(self._epoch_file, b"%020d\n" % epoch, 0)
-            if sync:
-                os.fsync(self._epoch_file)
-
-    def _close_epoch_file(self) -> None:
-        if self._epoch_file >= 0:
-            os.close(self._epoch_file)
-            self._epoch_file = -1
 
     # Reading
 
@@ -425,7 +402,7 @@ class Store:
                 content = self._database.get(_MANIFEST)
                 self._manifest |= {} if content is None else json.loads(content)
             raise
-        self._record_epoch(manifest["epoch"])
+        self._epoch_file.write(manifest["epoch"])
 
     @property
     def wants_checkpoint(self) -> bool:
@@ -438,8 +415,8 @@ class Store:
         All committed data is on disk before, so an error of a background task is only logged. Reading damaged data
         raises it again.
         """
-        self._record_epoch(self._manifest.get("epoch", 0), sync=True)
-        self._close_epoch_file()
+        self._epoch_file.write(self._manifest.get("epoch", 0), sync=True)
+        self._epoch_file.close()
         try:
             self._database.close()
         except Exception as error:

@@ -70,20 +70,20 @@ class Paging:
         self._policy = files.policy
         self._spillable = spillable
         self._others_bytes = others_bytes
-        self._cache = BlockCache(self._policy.cached)
+        self._cache = BlockCache(self._policy.block_cache_bytes)
         self._merge: tuple[SpillableRows, Merge] | None = None
 
     @property
     def piece_bytes(self) -> int:
         """Bytes of rows to load at once."""
-        return self._policy.piece
+        return self._policy.piece_bytes
 
     def check(self) -> None:
         """Raise `StateError` if groups and keys alone exceed the memory."""
         taken = self._others_bytes()
-        if taken > self._policy.total:
+        if taken > self._policy.total_bytes:
             raise StateError(
-                f"memory= leaves {self._policy.total:,} bytes, but the view's groups and keys take {taken:,} and "
+                f"memory= leaves {self._policy.total_bytes:,} bytes, but the view's groups and keys take {taken:,} and "
                 "cannot be spilled. The last changes were not applied. Open the view with more memory.",
                 name="JN-MEMORY-LIMIT",
             )
@@ -99,9 +99,9 @@ class Paging:
                 self._others_bytes(),
                 sum(state.memory_bytes for state in self._spillable),
             )
-            if rows and others + rows > self._policy.in_memory:
+            if rows and others + rows > self._policy.in_memory_bytes:
                 self._write(others + rows)
-            if sum(run.changed_bytes for state in self._spillable for run in state.runs) > self._policy.changed:
+            if sum(run.changed_bytes for state in self._spillable for run in state.runs) > self._policy.changed_bytes:
                 self._keep()
         except StateError as error:
             # The epoch is committed and its rows are in memory. The next epoch tries again.
@@ -123,7 +123,7 @@ class Paging:
         """Write rows of the operators with the most bytes in memory, until the rest fits."""
         for state in sorted(self._spillable, key=lambda each: each.memory_bytes, reverse=True):
             size = state.memory_bytes
-            if taken <= self._policy.beside_disk or not size:
+            if taken <= self._policy.paged_bytes or not size:
                 break
             if state.hash_keys is not None:
                 state.hash_keys()

@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +16,7 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
-from juncture.incremental.state.policy import MemoryPolicy
+from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.incremental.state.records import Position
 from juncture.incremental.view.build import build
 from juncture.incremental.view.dataflow import Dataflow
@@ -476,17 +474,9 @@ class View:
         self.close()
 
 
-def store_in(folder: Path, setup: ViewSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Any]:
-    """Return a function that opens the state in a folder, from the schemas of the stored columns per source."""
-    try:
-        store = import_module("juncture.incremental.state.store")
-    except ImportError as error:
-        raise PlanError(
-            f"state={str(folder)!r} needs the package 'rocksdict', which is not installed ({error}). Install it: "
-            "pip install 'juncture[changes]', or pass state=None.",
-            name="JN-PACKAGE-MISSING",
-        ) from error
-    return partial(store.Store, folder, "view", policy, _described(setup))
+def store_in(folder: Path, setup: ViewSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Store]:
+    """Return a function that opens the state of a view in a folder, given the stored columns of each source."""
+    return store_opener(folder, "view", policy, _described(setup))
 
 
 def _described(setup: ViewSetup) -> dict[str, Any]:
