@@ -350,16 +350,18 @@ class Domain(ABC):
         valid = both(here, there)
         return apart if valid is None else np.where(valid, apart, np.uint64(0))
 
-    def precedes(self, one: pa.Array, other: pa.Array, *, or_equal: bool = False) -> Mask:
-        """Return which values are less than others, or equal; false for null and NaN."""
+    def compared(self, one: pa.Array, other: pa.Array) -> tuple[Mask, Mask, Mask | None]:
+        """Return which values are less than others, which are greater, and which pairs are neither null nor NaN.
+
+        The last is None for all; the others are undefined for null and NaN.
+        """
         try:
             (a, here), (b, there) = self.encode(one), self.encode(other)
         except TooWideError:
-            pairs = zip(self.steps(plain(one)), self.steps(plain(other)), strict=True)
-            return np.array([None not in (a, b) and (a < b or (or_equal and a == b)) for a, b in pairs], np.bool_)
-        valid = both(here, there)
-        is_before: Mask = a <= b if or_equal else a < b
-        return is_before if valid is None else is_before & valid
+            pairs = list(zip(self.steps(plain(one)), self.steps(plain(other)), strict=True))
+            signs = np.array([0 if None in (a, b) else (a > b) - (a < b) for a, b in pairs], np.int8)
+            return signs < 0, signs > 0, np.array([None not in pair for pair in pairs], np.bool_)
+        return a < b, a > b, both(here, there)
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,7 @@ from juncture.columnar.arrays import both, raw_values
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Mask
 from juncture.local.equal_values import equal_columns, equal_types
-from juncture.local.inequality.conditions import CodedValue
-from juncture.local.inequality.own_interval import check_interval, points_of
+from juncture.local.inequality.conditions import CodedValue, points_of
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
 from juncture.predicate.decompose.shape import Shape
@@ -267,8 +266,7 @@ class _Parts:
         own = self.condition.left_interval if is_left else self.condition.right_interval
         if own is None:
             return passed
-        check_interval(own, batch, side, 0)
-        return both(passed, points_of(own, batch))
+        return both(passed, points_of(own, batch, side, 0))
 
     def _is_harmless(self, node: Node, batch: pa.RecordBatch) -> bool:
         """Return whether an overflow guard holds for all rows, because their values are small."""

@@ -22,9 +22,9 @@ from juncture.local.asof.known import search_known
 from juncture.local.asof.left import Left, read_codes, sorted_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import TieFloodError, probe
-from juncture.local.asof.prune import useful_parts
 from juncture.local.asof.right import RightRows
 from juncture.local.keys import Keys
+from juncture.local.prune import useful_parts
 from juncture.local.row_text import row_text
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Coder, RankCoder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,7 +16,7 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.keys import Keys
-from juncture.local.output.pairs import Check, MatchSpans
+from juncture.local.output.pairs import BuildSide
 from juncture.local.output.payload import Holder
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
@@ -34,29 +33,16 @@ _ROWS_MOST = (1 << 31) - 2
 _CODES_LEAST = 1 << 14
 
 
-@dataclass(frozen=True)
-class HashIndex:
+class HashIndex(BuildSide):
     """Right rows, those of one key side by side in their order.
 
-    If no key has two rows, `row_of` replaces `starts` and `rows`: the row of each key code, `EMPTY` without one.
+    `starts` are the place where each key's rows start, and the number of places at the end. If no key has two rows,
+    `row_of` replaces `starts` and `rows`: the row of each key code, `EMPTY` without one.
     """
 
-    starts: Ints  # the place where each key's rows start, and the number of places at the end
-    rows: Codes | None  # the right row at each place; None if rows are numbered by their places
-    total: int  # the number of right rows
-    row_of: Codes | None = None
-
-    tree = None
-
-    def __len__(self) -> int:
-        return self.total if self.rows is None else len(self.rows)
-
-    def rows_at(self, positions: Codes) -> Codes:
-        """Return the right rows at some places; -1 where the place is negative."""
-        if self.rows is None or len(self.rows) == 0 or self.is_in_order:
-            return positions
-        rows = np.take(self.rows, positions, mode="clip")
-        return np.where(positions >= 0, rows, np.int32(-1)) if (positions < 0).any() else rows
+    def __init__(self, starts: Ints, rows: Codes | None, total: int, row_of: Codes | None = None) -> None:
+        super().__init__(rows, total)
+        self.starts, self.row_of = starts, row_of
 
     @cached_property
     def has_each_key_once(self) -> bool:
@@ -64,45 +50,6 @@ class HashIndex:
         if self.row_of is not None:
             return True
         return len(self.starts) == len(self) + 1 and bool((self.starts[1:] - self.starts[:-1] == 1).all())
-
-    @cached_property
-    def is_in_order(self) -> bool:
-        """Whether places are row numbers."""
-        return self.rows is None or (len(self.rows) == self.total and bool((self.rows[:-1] < self.rows[1:]).all()))
-
-
-class EquiProber:
-    """Finds right rows of an equal key.
-
-    `spans` writes where the right rows of each left key start and end. `columns` are the left columns that are read,
-    and the key columns in `coded` may be dictionary-encoded. `check` returns for a left batch the check of its
-    candidate pairs; None if all match.
-    """
-
-    def __init__(
-        self,
-        right: HashIndex,
-        names: Sequence[str],
-        coded: Sequence[str],
-        spans: KeySpans,
-        columns: Sequence[str],
-        check: Callable[[pa.RecordBatch], Check] | None,
-    ) -> None:
-        self.right = right
-        self.columns = tuple(dict.fromkeys(columns))
-        self.coded = tuple(coded)
-        self._names = tuple(names)
-        self.by_row = False
-        self._spans = spans
-        self._check = check
-
-    def find(self, batch: pa.RecordBatch) -> MatchSpans:
-        """Return the places of the rows that the rows of a batch match."""
-        first, end = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
-        self._spans([batch.column(name) for name in self._names], first, end)
-        if self._check is None:
-            return MatchSpans(first, end, one_at_most=self.right.has_each_key_once)
-        return MatchSpans(first, end, check=self._check(batch))
 
 
 def spans_by_code(right: HashIndex, keys: Keys) -> KeySpans:

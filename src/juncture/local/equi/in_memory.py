@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
 from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
-    EquiProber,
     HashIndex,
     KeySpans,
     read_left_keys,
@@ -22,10 +22,9 @@ from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_orde
 from juncture.local.keys import Keys, dense_keys_of
 from juncture.local.output.blockwise import blocks_of, join_blockwise
 from juncture.local.output.numbered import NumberedJoin
-from juncture.local.output.pairs import Check, Prober
+from juncture.local.output.pairs import MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload, read_held
-from juncture.local.output.residual import checking, columns_read
-from juncture.local.output.show import show
+from juncture.local.output.show import checking, columns_read, show
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
@@ -150,12 +149,17 @@ def _hash_table(
 
 
 def _prober(join: ResolvedEqui, left: Source, groups: HashIndex, spans: KeySpans, payload: Payload) -> Prober:
-    coded, check = worth_coding(left, join.left_by), _check(join, groups, payload)
-    return EquiProber(groups, join.left_by, coded, spans, join.compared("left"), check)
+    """Return what finds right rows of an equal key; `spans` writes where those of each left key start and end."""
+    check = None if join.predicate is None else checking(join.predicate, payload, groups.rows_at)
 
+    def find(batch: pa.RecordBatch) -> MatchSpans:
+        first, end = np.zeros(batch.num_rows, np.int32), np.zeros(batch.num_rows, np.int32)
+        spans([batch.column(name) for name in join.left_by], first, end)
+        if check is None:
+            return MatchSpans(first, end, one_at_most=groups.has_each_key_once)
+        return MatchSpans(first, end, check=check(batch))
 
-def _check(join: ResolvedEqui, groups: HashIndex, payload: Payload) -> Callable[[pa.RecordBatch], Check] | None:
-    return None if join.predicate is None else checking(join.predicate, payload, groups.rows_at)
+    return Prober(groups, find, join.compared("left"), worth_coding(left, join.left_by))
 
 
 def _held_columns(join: ResolvedEqui) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,6 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.sort import mark_runs
 from juncture.local.inequality.folds import Fold, Values, counting, summing
 from juncture.local.inequality.order_folds import ordering
-from juncture.local.inequality.probe import InequalityProber
 from juncture.local.output.numbered import number_column
 from juncture.local.output.pairs import PAIRS_MOST, BuildSide, Prober, cut, pairs_of, spans_of
 from juncture.local.output.payload import Payload
@@ -115,14 +114,13 @@ def stream_aggregates(
 
 def _probers(aggregates: tuple[Aggregate, ...], prober: Prober) -> list[tuple[Prober, list[int]]]:
     """Return what finds matches, and the places of what folds them: of the count of all first, then the aggregates."""
-    windows: Mapping[str, Prober] = prober.windows if isinstance(prober, InequalityProber) else {}
-    if not windows:
+    if not prober.windows:
         return [(prober, list(range(len(aggregates) + 1)))]
-    named = {name: [0] for name in windows}
+    named = {name: [0] for name in prober.windows}
     whole: list[int] = []
     for place, each in enumerate(aggregates, 1):
         (whole if each.window is None else named[each.window]).append(place)
-    return [(prober, whole), *((windows[name], places) for name, places in named.items())]
+    return [(prober, whole), *((prober.windows[name], places) for name, places in named.items())]
 
 
 def _pieces(batch: pa.RecordBatch, prober: Prober) -> Iterator[tuple[int, pa.RecordBatch]]:

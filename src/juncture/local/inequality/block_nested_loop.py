@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -12,8 +12,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Codes
-from juncture.local.inequality.index import SortedIndex
-from juncture.local.output.pairs import Check, MatchSpans
+from juncture.local.output.pairs import BuildSide, Check, MatchSpans
 from juncture.local.output.payload import Payload
 from juncture.predicate.evaluate.vectors import from_column
 from juncture.predicate.intervals.graph import Graph
@@ -24,28 +23,19 @@ from juncture.runtime.take import is_awkward
 _BLOCK_ROWS = 1 << 12
 
 
-class BlockProber:
+class Blocks:
     """Finds candidates among all pairs, block by block.
 
-    Right rows are sorted by any one of the columns; the payload has the right columns that the predicate reads, and
-    `columns` are the left ones. `check` returns for a left batch what evaluates the predicate on pairs.
+    Right rows are sorted by any one of the columns; the payload has the right columns that the predicate reads.
+    `check` returns for a left batch what evaluates the predicate on pairs.
 
     Excludes a pair of blocks of 4,096 rows each in some 100 µs, instead of 16 million evaluations. Blocks are useful if
     rows of similar values are near each other: right rows are sorted by one of the columns for that.
     """
 
     def __init__(
-        self,
-        predicate: Node,
-        right: SortedIndex,
-        payload: Payload,
-        columns: Sequence[str],
-        check: Callable[[pa.RecordBatch], Check],
+        self, predicate: Node, right: BuildSide, payload: Payload, check: Callable[[pa.RecordBatch], Check]
     ) -> None:
-        self.right = right
-        self.columns = tuple(columns)
-        self.coded: tuple[str, ...] = ()
-        self.by_row = True
         self._check = check
         self._graph = Graph(predicate)
         self._edges = np.append(np.arange(0, len(right), _BLOCK_ROWS), len(right)).astype(np.int32)

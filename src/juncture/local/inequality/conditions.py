@@ -10,17 +10,18 @@ import pyarrow as pa
 from juncture.columnar.arrays import both, plain
 from juncture.columnar.floats import floats
 from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.shown import shown
+from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.equal_values import equal_columns, equal_types
-from juncture.local.inequality.index import BuildKeys
-from juncture.local.inequality.own_interval import check_interval, points_of
-from juncture.local.inequality.probe import ProbeKeys
+from juncture.local.inequality.index import BuildKeys, ProbeKeys
 from juncture.ordered.arithmetic import GREATEST, LEAST, LimitEnd, Offset
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
+from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.spec.condition import BoundedValue, JoinCondition, Limit, ResolvedInequality, Value
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, OwnInterval, ResolvedInequality, Value
 from juncture.spec.schema import Side
 
 
@@ -165,19 +166,12 @@ class CodedCondition:
         return ProbeKeys(self.keys(batch, "left"), low, high, thresholds, possible)
 
     def _passed(self, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> Mask | None:
-        """Return which rows of a side can match by what they are themselves; None for all.
-
-        Intervals are checked where the number of the first row is given.
-        """
+        """Return which rows of a side can match by what they are themselves; None for all."""
         condition = self.condition
         node = condition.left_filter if side == "left" else condition.right_filter
         passed = None if node is None else matches(node, **{side: batch}).to_numpy(zero_copy_only=False)
         interval = condition.left_interval if side == "left" else condition.right_interval
-        if interval is None:
-            return passed
-        if first_row is not None:
-            check_interval(interval, batch, side, first_row)
-        return both(passed, points_of(interval, batch))
+        return passed if interval is None else both(passed, points_of(interval, batch, side, first_row))
 
     def _ranked(self, coded: CodedValue | None, right: Source) -> CodedValue | None:
         if coded is None or coded.value.domain.floating:
@@ -202,3 +196,42 @@ def _loosened(codes: Ints, *, upper: bool) -> Ints:
     if upper:
         return np.where(codes < GREATEST, codes + 1, codes)
     return np.where(codes > LEAST, codes - 1, codes)
+
+
+def check_intervals(interval: OwnInterval, source: Source, side: Side, context: JoinContext) -> bool:
+    """Read the intervals of a side, refuse those that start after they end, and return whether all contain a point."""
+    if len(interval.names) < 2:
+        return False
+
+    def check(part: int) -> bool:
+        row, good = int(source.bounds[part]), True
+        for batch in source.read(part, list(dict.fromkeys(interval.names))):
+            points = points_of(interval, batch, side, row)
+            good = good and (points is None or bool(points.all()))
+            row += batch.num_rows
+        return good
+
+    return all(list(context.threads.map(check, range(len(source.part_rows)))))
+
+
+def points_of(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_row: int | None = None) -> Mask | None:
+    """Return a mask of the rows whose intervals contain a point; None for all.
+
+    Raises DataError if an interval starts after it ends. `first_row` is None if rows have no numbers.
+    """
+    first, last = interval.names[0], interval.names[-1]
+    before, after, present = interval.domain.compared(batch.column(first), batch.column(last))
+    wrong = after if present is None else after & present
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        ends = " and ".join(
+            f"{label}={shown(batch.column(name), row)}"
+            for label, name in zip(interval.labels, interval.names, strict=True)
+        )
+        which = f"A {side} interval" if first_row is None else f"The {side} interval in row {first_row + row:,}"
+        raise DataError(
+            f"{which} starts after its end: {ends}. Swap the two columns "
+            f"of {side}_interval= if all rows are reversed, or correct or drop such rows.",
+            name="JN-INTERVAL-REVERSED",
+        )
+    return present if interval.may_be_empty or first == last else both(present, before)

@@ -15,25 +15,13 @@ from typing import Generic
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import joined_batches, memory_pool, raw_values
+from juncture.columnar.arrays import array_of, joined_batches, memory_pool, raw_values
 from juncture.errors import PlanError
 from juncture.kernels.array_types import Ints
-from juncture.local.inequality.index import BuildKeys
-from juncture.local.inequality.key_ranges import (
-    LEFT_FIELDS,
-    RIGHT_FIELDS,
-    BuildRange,
-    KeyRangeRules,
-    ProbeRange,
-    last_fields,
-    left_fields,
-    right_fields,
-    with_fields,
-)
-from juncture.local.inequality.probe import ProbeKeys
+from juncture.local.inequality.index import BuildKeys, ProbeKeys
 from juncture.local.output.blockwise import Run, join_blockwise
 from juncture.local.output.numbered import Join, NumberedJoin
-from juncture.ordered.arithmetic import TooWideError
+from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
@@ -51,6 +39,71 @@ _MOST_SHARE = 1 / 4
 
 _PARTS_OF_ROOM = 8
 """Right rows are kept in parts of such a share of what may be held at once."""
+
+
+@dataclass(frozen=True)
+class KeyRangeRules:
+    """How the key ranges of rows are computed.
+
+    `code` returns what the join compares of a batch of right rows, given the number of its first row; the rows are
+    sorted by these codes. `rough` returns codes of right rows that do not fit 64 bits, in their order, though different
+    values may have equal codes; None if the order of the right rows suffices. `check` refuses wrong left rows of a
+    batch, given the number of its first row.
+    """
+
+    code: Callable[[pa.RecordBatch, int], BuildKeys]
+    seek: Callable[[pa.RecordBatch], ProbeKeys]  # returns the limits of the rows of a left batch
+    rough: Callable[[pa.RecordBatch], Ints] | None = None
+    check: Callable[[pa.RecordBatch, int], object] | None = None
+    by_row: bool = False  # whether matches of a left row come in the order of the right rows, not of their codes
+
+
+_LEFT_FIELDS = ("low", "high", "threshold", "place")
+"""What is added to left rows: limits of the right codes that may match, the least second code that may, and which of
+these brings rows of like reach together."""
+
+_RIGHT_FIELDS = ("code", "leaf")
+"""What is added to right rows: their code, and their second one."""
+
+
+@dataclass(frozen=True)
+class _BuildRange:
+    """The least and the greatest code of some right rows, and their greatest second code."""
+
+    first: int
+    last: int
+    leaf: int
+
+    @classmethod
+    def of(cls, codes: Ints, leaves: Ints) -> _BuildRange:
+        """Return the extent of ascending codes."""
+        return cls(int(codes[0]), int(codes[-1]), int(leaves.max()))
+
+    def joined(self, other: _BuildRange) -> _BuildRange:
+        """Return the extent of both."""
+        return _BuildRange(min(self.first, other.first), max(self.last, other.last), max(self.leaf, other.leaf))
+
+
+@dataclass(frozen=True)
+class _ProbeRange:
+    """The least and the greatest right code that some left rows may match, and the least second code that they ask."""
+
+    low: int
+    high: int
+    threshold: int
+
+    @classmethod
+    def of(cls, low: Ints, high: Ints, threshold: Ints) -> _ProbeRange:
+        """Return the reach of left rows."""
+        return cls(int(low.min()), int(high.max()), int(threshold.min()))
+
+    def joined(self, other: _ProbeRange) -> _ProbeRange:
+        """Return the reach of both."""
+        return _ProbeRange(min(self.low, other.low), max(self.high, other.high), min(self.threshold, other.threshold))
+
+    def meets(self, extent: _BuildRange) -> bool:
+        """Return whether right rows of an extent may match."""
+        return self.low <= extent.last and self.high >= extent.first and self.threshold <= extent.leaf
 
 
 def stream_merged(
@@ -81,12 +134,12 @@ def stream_merged(
 
 @dataclass(frozen=True)
 class _Stretches:
-    """Left rows in order, part by part, with the `LEFT_FIELDS`."""
+    """Left rows in order, part by part, with the `_LEFT_FIELDS`."""
 
     source: Source
-    reaches: list[ProbeRange]  # the key ranges of each part
+    reaches: list[_ProbeRange]  # the key ranges of each part
 
-    def within(self, extent: BuildRange) -> SomeParts:
+    def within(self, extent: _BuildRange) -> SomeParts:
         """Return the parts that reach right rows."""
         return SomeParts(self.source, [part for part, reach in enumerate(self.reaches) if reach.meets(extent)])
 
@@ -125,7 +178,7 @@ class _Merge(Generic[Join]):
         schema = schema.append(pa.field(order, pa.int64()))
         sample = numbered.sample * self._step
         sorter = self._sorter("output in order", schema, order, sample)
-        pieces = (with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
+        pieces = (_with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
         for batch in sorter.sort(pieces):
             yield from numbered.finished(batch)
 
@@ -158,32 +211,32 @@ class _Merge(Generic[Join]):
             yield from join_blockwise(self._numbered, stretches.source, blocks, self._run)
 
     def _sorted_right(self, code: Callable[[pa.RecordBatch, int], BuildKeys]) -> Iterator[pa.RecordBatch]:
-        """Bring the right side into the order of its codes, with the `RIGHT_FIELDS`."""
+        """Bring the right side into the order of its codes, with the `_RIGHT_FIELDS`."""
         side = self._numbered.right
-        schema = _extended(side.schema, RIGHT_FIELDS)
+        schema = _extended(side.schema, _RIGHT_FIELDS)
         sorter = self._sorter("right rows in order", schema, schema.names[-2])
 
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            return with_fields(batch, right_fields(code(batch, first), batch.num_rows), schema)
+            return _with_fields(batch, _right_fields(code(batch, first), batch.num_rows), schema)
 
         return sorter.sort(read_through(side, placed, self._context, "right"))
 
     def _sorted_left(self, seek: Callable[[pa.RecordBatch], ProbeKeys]) -> _Stretches:
         """Bring the left side into the order of what it reaches, and keep it on disk."""
         side = self._numbered.left
-        schema = _extended(side.schema, LEFT_FIELDS)
+        schema = _extended(side.schema, _LEFT_FIELDS)
         sorter = self._sorter("left rows in order", schema, schema.names[-1])
 
         def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
             if self._key_ranges.check is not None:
                 self._key_ranges.check(batch, first)
-            return with_fields(batch, left_fields(seek(batch), batch.num_rows), schema)
+            return _with_fields(batch, _left_fields(seek(batch), batch.num_rows), schema)
 
         rows = sorter.sort(read_through(side, placed, self._context, "left"))
         kept, reaches = SpilledSource(schema, self._context.spill, 0), []
         for batch in _cut(rows, self._part_bytes, _columns_bytes):
             kept.write(batch)
-            reaches.append(ProbeRange.of(*last_fields(batch, 4)[1][:3]))
+            reaches.append(_ProbeRange.of(*_last_fields(batch, 4)[1][:3]))
         kept.finish()
         return _Stretches(kept, reaches)
 
@@ -202,19 +255,19 @@ class _Merge(Generic[Join]):
             done += block.num_rows
             advance(done, total)
 
-    def _held(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, BuildRange]]:
+    def _held(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, _BuildRange]]:
         """Yield as many rows at once as may be held."""
         held: list[pa.RecordBatch] = []
-        extent: BuildRange | None = None
+        extent: _BuildRange | None = None
         size = 0
         for batch in right:
-            rows, fields = last_fields(batch, 2)
+            rows, fields = _last_fields(batch, 2)
             if extent is not None and size + self._held_bytes(rows) > self._room:
                 yield _whole(held), extent
                 held, extent, size = [], None, 0
             held.append(rows)
             size += self._held_bytes(rows)
-            here = BuildRange.of(*fields)
+            here = _BuildRange.of(*fields)
             extent = here if extent is None else extent.joined(here)
         if extent is not None:
             yield _whole(held), extent
@@ -223,8 +276,8 @@ class _Merge(Generic[Join]):
         """Split sorted right rows only where their codes change."""
         held: list[pa.RecordBatch] = []
         for batch in batches:
-            _, (codes, _) = last_fields(batch, 2)
-            before = last_fields(held[-1], 2)[1][0][-1:] if held else codes[:1]
+            _, (codes, _) = _last_fields(batch, 2)
+            before = _last_fields(held[-1], 2)[1][0][-1:] if held else codes[:1]
             changes = np.flatnonzero(np.diff(codes, prepend=before))
             if len(changes):
                 yield joined_batches([*held, batch.slice(0, int(changes[-1]))])
@@ -245,8 +298,8 @@ class _Merge(Generic[Join]):
         """Yield the left rows with their aggregates, each stretch of them beside all that it reaches."""
         shelf = _Shelf(self._numbered.right.schema, self._context)
         for batch in right:
-            rows, fields = last_fields(batch, 2)
-            shelf.put(rows, BuildRange.of(*fields), self._held_bytes(rows))
+            rows, fields = _last_fields(batch, 2)
+            shelf.put(rows, _BuildRange.of(*fields), self._held_bytes(rows))
         shelf.source.finish()
         join, parts, start = self._numbered.join, len(stretches.reaches), 0
         advance = self._context.progress.of("blocks")
@@ -266,13 +319,13 @@ class _Merge(Generic[Join]):
         fields = [
             np.concatenate(columns)
             for columns in zip(
-                *(last_fields(batch, 4)[1][:3] for batch in left.read(part, left.schema.names)), strict=True
+                *(_last_fields(batch, 4)[1][:3] for batch in left.read(part, left.schema.names)), strict=True
             )
         ]
         waiting = [(0, len(fields[0]))]
         while waiting:
             first, end = waiting.pop()
-            reach = ProbeRange.of(*(values[first:end] for values in fields))
+            reach = _ProbeRange.of(*(values[first:end] for values in fields))
             size = shelf.bytes_within(reach)
             if size <= (self._room if end - first > 1 else self._most_room):
                 rows = np.arange(first, end) + left.bounds[part]
@@ -299,24 +352,24 @@ class _Shelf:
 
     def __init__(self, schema: pa.Schema, context: JoinContext) -> None:
         self.source = SpilledSource(schema, context.spill, 0)
-        self._extents: list[BuildRange] = []
+        self._extents: list[_BuildRange] = []
         self._held_bytes: list[int] = []
 
-    def put(self, rows: pa.RecordBatch, extent: BuildRange, held_bytes: int) -> None:
+    def put(self, rows: pa.RecordBatch, extent: _BuildRange, held_bytes: int) -> None:
         """Append a part."""
         self.source.write(rows)
         self._extents.append(extent)
         self._held_bytes.append(held_bytes)
 
-    def bytes_within(self, reach: ProbeRange) -> int:
+    def bytes_within(self, reach: _ProbeRange) -> int:
         """Return what the rows within reach take, and others of their parts."""
         return sum(self._held_bytes[part] for part in self._parts(reach))
 
-    def within(self, reach: ProbeRange) -> Source:
+    def within(self, reach: _ProbeRange) -> Source:
         """Return the parts with rows within reach."""
         return SomeParts(self.source, self._parts(reach))
 
-    def _parts(self, reach: ProbeRange) -> list[int]:
+    def _parts(self, reach: _ProbeRange) -> list[int]:
         return [part for part, extent in enumerate(self._extents) if reach.meets(extent)]
 
 
@@ -361,3 +414,41 @@ def _unused(name: str, schema: pa.Schema) -> str:
     while name in schema.names:
         name += "_"
     return name
+
+
+def _left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
+    """Return the `_LEFT_FIELDS` of left rows. Those that can match nothing reach nothing."""
+    limits = [
+        np.full(rows, default) if found is None else found
+        for found, default in ((probe_keys.low, LEAST), (probe_keys.high, GREATEST), (probe_keys.thresholds, LEAST))
+    ]
+    if probe_keys.possible is not None:
+        limits = [
+            np.where(probe_keys.possible, found, nowhere)
+            for found, nowhere in zip(limits, (GREATEST, LEAST, GREATEST), strict=True)
+        ]
+    # Of two limits, the lower one is the start of an interval.
+    if probe_keys.low is not None:
+        return [*limits, limits[0]]
+    return [*limits, limits[2 if probe_keys.thresholds is not None else 1]]
+
+
+def _right_fields(coded: BuildKeys, rows: int) -> list[Ints]:
+    """Return the `_RIGHT_FIELDS` of right rows. Those that can match nothing come last."""
+    codes = np.zeros(rows, np.int64) if coded.on is None else coded.on
+    leaves = np.full(rows, GREATEST) if coded.leaves is None else coded.leaves
+    if coded.valid is not None:
+        codes, leaves = np.where(coded.valid, codes, GREATEST), np.where(coded.valid, leaves, LEAST)
+    return [codes, leaves]
+
+
+def _with_fields(batch: pa.RecordBatch, values: list[Ints], schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with more columns of integers."""
+    return pa.RecordBatch.from_arrays([*batch.columns, *(array_of(each, pa.int64()) for each in values)], schema=schema)
+
+
+def _last_fields(batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, list[Ints]]:
+    """Return a batch without its last columns, and these."""
+    kept = batch.num_columns - count
+    values = [raw_values(batch.column(number), np.int64) for number in range(kept, batch.num_columns)]
+    return batch.select(range(kept)), values

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,9 @@ from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys
 from juncture.local.output.max_tree import MaxTree
+from juncture.local.output.pairs import BuildSide, Check, MatchSpans
 from juncture.local.output.payload import Holder
+from juncture.ordered.arithmetic import GREATEST, LEAST
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
@@ -33,18 +34,32 @@ class BuildKeys:
     valid: Mask | None = None  # which rows can match at all; None for all
 
 
-class SortedIndex:
+@dataclass(frozen=True)
+class ProbeKeys:
+    """What some left rows seek.
+
+    A left row seeks right rows of an equal key whose value lies between two limits and, where there is a second value,
+    whose second value is at least a threshold. Range joins, overlaps, and the inequalities of a predicate all come to
+    this.
+    """
+
+    keys: Sequence[pa.Array]  # the columns that have to be equal to right ones
+    low: Ints | None = None  # least code of the right value, inclusive; None without a limit
+    high: Ints | None = None  # greatest code of the right value, inclusive; None without a limit
+    thresholds: Ints | None = None  # the least code of the second right value; None if there is none
+    possible: Mask | None = None  # which rows can match at all; None for all
+
+
+class SortedIndex(BuildSide):
     """Right rows in the order of (key, value), and the spans of them that left rows match.
 
-    The `tree` has the second values, in the order of the slots. The `total` number of rows includes those that cannot
-    match.
+    The `tree` has the second values, in the order of the slots.
     """
 
     def __init__(self, slots: Slots, keys: Keys, tree: MaxTree | None, total: int, context: JoinContext) -> None:
+        super().__init__(slots.rows, total, tree)
         self.slots = slots
         self.keys = keys
-        self.tree = tree
-        self.total = total
         self._groups = np.zeros((slots.key_count, search.GROUP_COLUMNS), np.int64)
         entries = search.plan_index(slots.on, slots.starts, _ROWS_PER_BUCKET, self._groups)
         self._index = np.zeros(entries + 1, np.int32)
@@ -53,14 +68,21 @@ class SortedIndex:
             slots.ranges(context),
         )
 
-    def __len__(self) -> int:
-        return len(self.slots)
+    def find(self, sought: ProbeKeys, rows: int, check: Check | None, *, nested: bool = False) -> MatchSpans:
+        """Return the spans that some left rows match, of candidates if there is a further check.
 
-    def key_codes(self, columns: Sequence[pa.Array], rows: int) -> Codes:
-        """Return the codes of left rows' keys; `EMPTY` where no right row has the key."""
-        codes = np.empty(rows, np.int32)
-        self.keys.find(list(columns), codes)
-        return codes
+        With `nested`, each row is compared with all others.
+        """
+        keys = np.empty(rows, np.int32)
+        self.keys.find(list(sought.keys), keys)
+        if sought.possible is not None:
+            keys[~sought.possible] = EMPTY
+        low = np.full(rows, LEAST) if sought.low is None else sought.low
+        high = np.full(rows, GREATEST) if sought.high is None else sought.high
+        if nested:
+            whole, compared = np.full(rows, len(self), np.int32), self._compared(keys, low, high, sought, check)
+            return MatchSpans(np.zeros(rows, np.int32), whole, check=compared)
+        return MatchSpans(*self.spans(keys, low, high), thresholds=sought.thresholds, check=check)
 
     def spans(self, keys: Codes, low: Ints, high: Ints) -> tuple[Codes, Codes]:
         """Return first position and end of the span of each row with this key and these limits."""
@@ -70,25 +92,21 @@ class SortedIndex:
         )  # fmt: skip
         return first, end
 
-    def rows_at(self, positions: Codes) -> Codes:
-        """Return the right rows at some positions; -1 where the position is negative."""
-        if len(self.slots) == 0:
-            return positions
-        if self.is_in_order:
-            return positions
-        rows = np.take(self.slots.rows, positions, mode="clip")
-        return np.where(positions >= 0, rows, np.int32(-1)) if (positions < 0).any() else rows
+    def _compared(self, keys: Codes, low: Ints, high: Ints, sought: ProbeKeys, check: Check | None) -> Check:
+        """Return what compares pairs in full."""
+        on, thresholds = self.slots.on[: len(self)], sought.thresholds
+        key_at = np.repeat(np.arange(self.slots.key_count, dtype=np.int32), np.diff(self.slots.starts))
 
-    @cached_property
-    def is_in_order(self) -> bool:
-        """Whether positions are row numbers."""
-        rows = self.slots.rows
-        return len(rows) == self.total and bool((rows[:-1] < rows[1:]).all())
+        def compared(lefts: Codes, positions: Codes) -> Mask:
+            values = on[positions]
+            good: Mask = (key_at[positions] == keys[lefts]) & (low[lefts] <= values) & (values <= high[lefts])
+            if thresholds is not None and self.tree is not None:
+                good &= self.tree.values[positions] >= thresholds[lefts]
+            if check is not None:
+                good[good] = check(lefts[good], positions[good])
+            return good
 
-    @cached_property
-    def key_at(self) -> Codes:
-        """The key code at each position."""
-        return np.repeat(np.arange(self.slots.key_count, dtype=np.int32), np.diff(self.slots.starts))
+        return compared
 
 
 def read_sorted_index(

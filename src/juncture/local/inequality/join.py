@@ -8,8 +8,9 @@ pair.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,17 +18,15 @@ import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
 from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
-from juncture.local.inequality.block_nested_loop import BlockProber
-from juncture.local.inequality.conditions import CodedCondition
-from juncture.local.inequality.external_merge import stream_merged
-from juncture.local.inequality.index import BuildKeys, read_sorted_index
-from juncture.local.inequality.key_ranges import KeyRangeRules
-from juncture.local.inequality.own_interval import check_interval, check_intervals
-from juncture.local.inequality.probe import InequalityProber, Prepare, ProbeKeys, run
-from juncture.local.inequality.prune import within_reach
-from juncture.local.output.pairs import Prober
+from juncture.local.inequality.block_nested_loop import Blocks
+from juncture.local.inequality.conditions import CodedCondition, check_intervals, points_of
+from juncture.local.inequality.external_merge import KeyRangeRules, stream_merged
+from juncture.local.inequality.index import BuildKeys, ProbeKeys, read_sorted_index
+from juncture.local.output.pairs import MatchSpans, Prober
 from juncture.local.output.payload import Holder, Payload
-from juncture.local.output.residual import checking
+from juncture.local.output.show import checking, show
+from juncture.local.prune import within_reach
+from juncture.ordered.arithmetic import TooWideError
 from juncture.predicate.language.nodes import columns
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
@@ -100,11 +99,16 @@ def _in_memory(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join whose right side is held."""
     used = method.condition(join.condition)
-    looked_at = aggregate_columns(join) + (() if used.exact else join.compared("right"))
-    return run(
-        join, left, right, _prepared(join, used, left, right, method), context,
-        checked=looked_at, emit=partial(stream_aggregates, join, right) if join.aggregates else None,
-    )  # fmt: skip
+    made = None
+    # Values that do not fit 64 bits are read again, and coded by rank.
+    with suppress(TooWideError):
+        made = _prepared(join, used, left, right, method, context, ranked=False)
+    prober, payload = made or _prepared(join, used, left, right, method, context, ranked=True)
+    context.threads.release_unused()
+    if join.aggregates:
+        yield from stream_aggregates(join, right, left, prober, payload, context)
+    else:
+        yield from show(join, left, prober, payload, context)
 
 
 def _method_of(join: ResolvedInequality) -> Method:
@@ -120,39 +124,44 @@ def has_order(join: ResolvedInequality) -> bool:
     return bool(condition.equalities or join.left_by or condition.first is not None or condition.predicate is None)
 
 
-def _prepared(join: ResolvedInequality, used: JoinCondition, left: Source, right: Source, method: Method) -> Prepare:
-    """Return what checks the intervals, and reads the right side."""
+def _prepared(
+    join: ResolvedInequality,
+    used: JoinCondition,
+    left: Source,
+    right: Source,
+    method: Method,
+    context: JoinContext,
+    *,
+    ranked: bool,
+) -> tuple[Prober, Payload]:
+    """Check the intervals, read the right side, and return what finds its rows, and its columns."""
+    looked_at = aggregate_columns(join) + (() if used.exact else join.compared("right"))
+    holder = Holder(right, tuple(dict.fromkeys((*join.right_payload, *looked_at))))
+    if used.left_interval is not None and check_intervals(used.left_interval, left, "left", context):
+        # Every left row has a point, so that none has to be looked at again.
+        used = replace(used, left_interval=None)
+    coded = CodedCondition.of(join, used)
+    coded = coded.by_rank(right) if ranked else coded
+    index = read_sorted_index(
+        right, join.compared("right"), join.right_by, coded.coded, coded.key_codes(), context,
+        has_tree=used.second is not None, order_ties=tie_orderer(join, right, context), holder=holder,
+    )  # fmt: skip
+    payload, node = holder.finish(), None if used.exact else used.predicate
+    check = None if node is None else checking(node, payload, index.rows_at)
+    columns = join.compared("left")
+    if method.blocks:
+        assert node is not None
+        assert check is not None
+        return Prober(index, Blocks(node, index, payload, check).find, columns, by_row=True), payload
 
-    def prepare(ranked: bool, holder: Holder, context: JoinContext) -> Callable[[Payload], Prober]:
-        coded = CodedCondition.of(join, used)
-        coded = coded.by_rank(right) if ranked else coded
-        check_intervals(used.left_interval, left, "left", context)
-        index = read_sorted_index(
-            right, join.compared("right"), join.right_by, coded.coded, coded.key_codes(), context,
-            has_tree=used.second is not None, order_ties=tie_orderer(join, right, context), holder=holder,
-        )  # fmt: skip
+    def prober(coded: CodedCondition, windows: Mapping[str, Prober]) -> Prober:
+        def find(batch: pa.RecordBatch) -> MatchSpans:
+            passes = None if check is None else check(batch)
+            return index.find(coded.probe_keys(batch), batch.num_rows, passes, nested=method.nested)
 
-        def make(payload: Payload) -> Prober:
-            node = None if used.exact else used.predicate
-            check = None if node is None else checking(node, payload, index.rows_at)
-            if method.blocks:
-                assert node is not None
-                assert check is not None
-                return BlockProber(node, index, payload, join.compared("left"), check)
-            return InequalityProber(
-                index,
-                join.compared("left"),
-                join.left_by,
-                coded.probe_keys,
-                by_row=used.predicate is not None,
-                nested=method.nested,
-                check=check,
-                windows={name: coded.in_window(name).probe_keys for name in join.window_names},
-            )
+        return Prober(index, find, columns, join.left_by, used.predicate is not None, windows)
 
-        return make
-
-    return prepare
+    return prober(coded, {name: prober(coded.in_window(name), {}) for name in join.window_names}), payload
 
 
 def _key_ranges(join: ResolvedInequality) -> KeyRangeRules:
@@ -166,7 +175,7 @@ def _key_ranges(join: ResolvedInequality) -> KeyRangeRules:
         coded.coded,
         coded.probe_keys,
         rough=None if first is None or by_row else lambda batch: first.rough(batch),
-        check=None if interval is None else lambda batch, row: check_interval(interval, batch, "left", row),
+        check=None if interval is None else lambda batch, row: points_of(interval, batch, "left", row),
         by_row=by_row,
     )
 

@@ -14,10 +14,10 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.aggregate import aggregate_columns, folds_of, tie_orderer
 from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.index import read_sorted_index
-from juncture.local.inequality.prune import within_reach
 from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
 from juncture.local.output.payload import Holder
+from juncture.local.prune import within_reach
 from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE

@@ -111,4 +111,5 @@ def _is_later(ones: pa.ChunkedArray, others: pa.ChunkedArray) -> Mask:
     later, earlier = (plain(side.combine_chunks()) for side in (ones, others))
     domain = domain_of(later.type, earlier.type)
     assert domain is not None
-    return domain.precedes(earlier, later)
+    is_earlier, _, present = domain.compared(earlier, later)
+    return is_earlier if present is None else is_earlier & present

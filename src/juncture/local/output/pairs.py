@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -32,46 +32,46 @@ class MatchSpans:
     one_at_most: bool = False  # whether each row has one span, of one position or none, and all positions match
 
 
-class BuildSide(Protocol):
-    """The right side in an order in which matches of a left row lie side by side."""
+class BuildSide:
+    """The right side in an order in which matches of a left row lie side by side.
 
-    def __len__(self) -> int: ...
+    `rows` are the right rows by position; None if positions are row numbers. The `total` number of rows includes those
+    that cannot match. The `tree` has second values in this order; None if there are none.
+    """
 
-    @property
-    def total(self) -> int:
-        """How many rows there are, those that cannot match included."""
-        ...
+    def __init__(self, rows: Codes | None, total: int, tree: MaxTree | None = None) -> None:
+        self.total, self.tree = total, tree
+        self._rows = rows
 
-    @property
-    def tree(self) -> MaxTree | None:
-        """Second values in this order; None if there are none."""
-        ...
+    def __len__(self) -> int:
+        return self.total if self._rows is None else len(self._rows)
 
-    @property
+    @cached_property
     def is_in_order(self) -> bool:
         """Whether positions are row numbers."""
-        ...
+        rows = self._rows
+        return rows is None or (len(rows) == self.total and bool((rows[:-1] < rows[1:]).all()))
 
     def rows_at(self, positions: Codes) -> Codes:
         """Return the right rows at some positions; -1 where the position is negative."""
-        ...
+        if self._rows is None or len(self._rows) == 0 or self.is_in_order:
+            return positions
+        rows = np.take(self._rows, positions, mode="clip")
+        return np.where(positions >= 0, rows, np.int32(-1)) if (positions < 0).any() else rows
 
 
-class Prober(Protocol):
-    """Finds the matches of left rows."""
+@dataclass(frozen=True)
+class Prober:
+    """What finds the matches of left rows."""
 
-    columns: tuple[str, ...]  # the left columns that it reads
-    coded: tuple[str, ...]  # which of these may be dictionary-encoded
-    by_row: bool  # whether the matches of a left row come in the order of the right rows, not of their positions
-
-    @property
-    def right(self) -> BuildSide:
-        """The right side."""
-        ...
-
-    def find(self, batch: pa.RecordBatch) -> MatchSpans:
-        """Return the queries of the rows of a batch."""
-        ...
+    right: BuildSide
+    find: Callable[[pa.RecordBatch], MatchSpans]  # returns the spans of the rows of a batch
+    columns: Sequence[str]  # the left columns that it reads
+    coded: Sequence[str] = ()  # which of these may be dictionary-encoded
+    by_row: bool = (
+        False  # whether the matches of a left row come in the order of the right rows, not of their positions
+    )
+    windows: Mapping[str, Prober] = field(default_factory=dict)  # what finds those in each of several windows, by name
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain
 from juncture.columnar.conversion import converted
 from juncture.kernels import band
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.local.output import pairs
 from juncture.local.output.numbered import number_column
 from juncture.local.output.pairs import (
+    Check,
     MatchSpans,
     Prober,
     Task,
@@ -31,11 +32,14 @@ from juncture.local.output.pairs import (
     with_unmatched,
 )
 from juncture.local.output.payload import Payload
+from juncture.predicate.evaluate.evaluate import matches
+from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
 from juncture.runtime.take import is_awkward, nulls, ordered
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 
 Each = TypeVar("Each")
 Made = tuple[Task, Codes, Codes]
@@ -294,3 +298,30 @@ def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.C
 def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
     whole = plain(array) if is_awkward(array.type) else array
     return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
+
+
+def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:
+    """Return the columns of a side that a predicate reads."""
+    return () if predicate is None else tuple(each.name for each in columns(predicate) if each.side == side)
+
+
+def checking(predicate: Node, payload: Payload, rows_at: Callable[[Codes], Codes]) -> Callable[[pa.RecordBatch], Check]:
+    """Return what makes of a left batch a check of its pairs by a predicate.
+
+    The payload has the right columns that the predicate reads, and `rows_at` returns its rows at some positions.
+    """
+    ours, theirs = list(columns_read(predicate, "left")), list(columns_read(predicate, "right"))
+
+    def check(batch: pa.RecordBatch) -> Check:
+        def holds(lefts: Codes, positions: Codes) -> Mask:
+            lefts_taken = pa.table(taken(batch, ours, lefts), names=ours) if ours else None
+            rights_taken = pa.table(payload.take(theirs, rows_at(positions)), names=theirs) if theirs else None
+            if not sides(predicate):
+                # A constant has no rows of its own.
+                lefts_taken = pa.table({"row": pa.array(lefts)})
+            result: Mask = matches(predicate, lefts_taken, rights_taken).to_numpy(zero_copy_only=False)
+            return result
+
+        return holds
+
+    return check

@@ -17,7 +17,7 @@ from juncture.columnar.arrays import both, plain, validity
 from juncture.columnar.floats import float_codes
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.local.equal_values import equal_columns, equal_types
-from juncture.local.inequality.own_interval import check_interval
+from juncture.local.inequality.conditions import points_of
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
 from juncture.ordered.rough import RoughCoder
@@ -79,7 +79,7 @@ class Placement:
         hashes, valid = self._hashes(table)
         if self.own is not None:
             columns = [one_chunk(table[name]) for name in self.own.names]
-            check_interval(self.own, pa.record_batch(columns, names=self.own.names), self.side)
+            points_of(self.own, pa.record_batch(columns, names=self.own.names), self.side)
         interval = self.interval
         if interval is None:
             nowhere = np.zeros(table.num_rows, np.int64)

@@ -1,16 +1,57 @@
-"""Which parts of the larger side of an equality join can hold a match at all, by the statistics that its files keep."""
+"""Which row groups of a side can hold a match at all, by the statistics that its files keep."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.key_encoding import Form, form_of
 from juncture.columnar.types import plain_type
+from juncture.kernels.array_types import Ints, Words
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source
-from juncture.runtime.zone_maps import Extent, all_ends, meets
+from juncture.runtime.zone_maps import Extent, all_ends, extent_of, meets, parts_within
+from juncture.spec.asof import ResolvedAsof
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import ResolvedEqui
+from juncture.spec.range import ResolvedRange
+
+
+def useful_parts(join: ResolvedAsof, codes: Callable[[], Ints], limits: Words, source: Source) -> list[int]:
+    """Return the parts that may hold a match for any of the left rows, given their ``on`` codes and limits.
+
+    Without a tolerance, all that is earlier than the last left row may match backward, and all that is later than the
+    first forward. Parts without statistics are kept.
+    """
+    if all(source.extent(part, join.right_on) is None for part in range(len(source.part_rows))):
+        return list(range(len(source.part_rows)))
+    on = codes()
+    if len(on) == 0:
+        return []
+    first, last = (join.domain.step_of(int(end)) for end in (on.min(), on.max()))
+    low, high = join.reach(first, last, None if join.tolerance is None else int(np.max(limits)))
+    return parts_within(source, join.right_on, join.domain, low, high)
+
+
+def within_reach(join: ResolvedInequality, left: Source, right: Source, context: JoinContext) -> Source:
+    """Return the right side of a join without the row groups that the window of no left row reaches.
+
+    Only constant ends of a range join prune, and only right rows that are not needed without a match.
+    """
+    if not isinstance(join, ResolvedRange):
+        return right
+    ends = [bound for bound in (join.lower, join.upper) if bound is not None and bound.constant is not None]
+    if not ends or join.how in ("right", "full") or not isinstance(right, ParquetSource):
+        return right
+    found = [extent_of(ends, join.domain) for ends in all_ends(left, join.left_on, context)]
+    extents = [each for each in found if each is not None]
+    if not extents:
+        return right.only([])
+    low, high = join.reach(min(first for first, _ in extents), max(last for _, last in extents))
+    return right.only(parts_within(right, join.right_on, join.domain, low, high))
 
 
 def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Source, Source]:
