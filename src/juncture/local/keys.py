@@ -12,6 +12,7 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Codes
 from juncture.runtime.sources import Source
 from juncture.runtime.zone_maps import ends_of_column
+from juncture.spec.resolved import Resolved
 
 
 class Keys(Protocol):
@@ -31,16 +32,19 @@ class Keys(Protocol):
         ...
 
 
-def keys_of(
-    source: Source,
-    names: Sequence[str],
-    types: tuple[Sequence[pa.DataType], Sequence[pa.DataType]],
-    *,
-    nulls_equal: bool,
-) -> Keys:
-    """Return a table for the keys of a source, whose types come first, and to look up those of the other side."""
-    dense = dense_keys_of(source, names, types, nulls_equal=nulls_equal)
-    return KeyCodes(*types, nulls_equal=nulls_equal) if dense is None else dense
+def key_types(join: Resolved) -> tuple[list[pa.DataType], list[pa.DataType]]:
+    """Return the types of the left and of the right key columns."""
+    return (
+        [join.left_schema.field(name).type for name in join.left_by],
+        [join.right_schema.field(name).type for name in join.right_by],
+    )
+
+
+def left_keys_of(join: Resolved, left: Source) -> Keys:
+    """Return a table for the keys of a join's left side, to look up those of the right one."""
+    types = key_types(join)
+    dense = dense_keys_of(left, join.left_by, types, nulls_equal=join.nulls_equal)
+    return KeyCodes(*types, nulls_equal=join.nulls_equal) if dense is None else dense
 
 
 def dense_keys_of(

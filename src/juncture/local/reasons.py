@@ -14,7 +14,7 @@ import pyarrow.types as pat
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.keys import Keys, keys_of
+from juncture.local.keys import Keys, left_keys_of
 from juncture.local.output.numbered import number_column
 from juncture.planner.explain.counts import ordering_columns
 from juncture.planner.report import REASONS
@@ -59,11 +59,7 @@ class CodedKeys:
     @classmethod
     def of(cls, join: Resolved, left: Source, context: JoinContext) -> CodedKeys:
         """Return the keys of a join's left side, in working types."""
-        types = (
-            [join.left_schema.field(column).type for column in join.left_by],
-            [join.right_schema.field(column).type for column in join.right_by],
-        )
-        keys = keys_of(left, join.left_by, types, nulls_equal=join.nulls_equal)
+        keys = left_keys_of(join, left)
         codes = np.zeros(left.num_rows, np.int32)
         names = list(dict.fromkeys(join.left_by))
 

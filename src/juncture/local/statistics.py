@@ -127,6 +127,7 @@ class _Look:
         values = self._source.column(self._on[0])
         if values is not None and values.type.id in _INTEGER_TYPES and values.null_count == 0:
             order = order_of_values(raw_values(values, np.int64), 0, len(values))
+            self._source.orders[self._on[0]] = order
             self._learn(sampled_from(len(values), len(values)), is_sorted=not order & DISORDER)
 
     def sampled(self, given: SideStats, most: int) -> None:

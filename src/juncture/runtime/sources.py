@@ -122,6 +122,8 @@ class TableSource(Source):
     def __init__(self, table: pa.Table) -> None:
         self.schema = table.schema
         self.table = table
+        # What `juncture.kernels.merge.order_of_values` returned for columns of 64-bit values.
+        self.orders = dict[str, int]()
         starts = range(0, table.num_rows, _SLICE_ROWS)
         self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
 

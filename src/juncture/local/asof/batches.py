@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,27 +15,19 @@ from juncture.kernels.array_types import Ints, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.right import RightRows, load, pointers_of
+from juncture.local.asof.sides import RightRows, SideCodes, pointers_of, read_codes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.direction import Direction
+
+AnyRows = TypeVar("AnyRows", Ints, Rows)
 
 _ROW_BYTES = 96
 """What a right row takes while it is sorted."""
 _SHARE = 1 / 4
 _BATCH_ROWS = 1 << 24
 _BATCH_ROWS_LEAST = 1 << 12
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """Right rows in the order of reading."""
-
-    keys: Rows  # key code of each row
-    on: Ints  # code of each row's ``on``
-    known: Ints  # code of the time from which each row is known; empty if all always are
-    parts: Sequence[int]  # the parts that the rows are from
 
 
 @dataclass(frozen=True)
@@ -59,7 +52,7 @@ def search_batches(
     directions: Sequence[Direction],
     places: int,
     context: JoinContext,
-    searcher: Callable[[Loaded], Callable[[Direction], Ints]],
+    searcher: Callable[[SideCodes], Callable[[Direction], Ints]],
     *,
     at_once: bool,
     row_bytes: int = 0,
@@ -78,11 +71,10 @@ def search_batches(
     best: list[Ints] = []
     advance, done = context.progress.of("right"), 0
     for parts in _parts_of_batches(right, most):
-        codes, on, known = load(right, parts, context)
-        loaded = Loaded(codes if len(codes) else np.zeros(len(on), np.int32), on, known, parts)
+        loaded = read_codes(right, parts, right.keys.find, "right", context).with_keys()
         done += len(loaded.keys)
         find = searcher(loaded)
-        del loaded, codes, on, known
+        del loaded
         found = [find(direction) for direction in directions]
         if best:
             for ours, theirs in zip(best, found, strict=True):
@@ -106,14 +98,14 @@ def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
     return batches
 
 
-def sorted_by_key(loaded: Loaded, key_count: int, right: RightRows, context: JoinContext) -> Batch:
+def sorted_by_key(loaded: SideCodes, key_count: int, right: RightRows, context: JoinContext) -> Batch:
     """Sort rows, all of those that have a key."""
-    known, rows = loaded.known, np.flatnonzero(loaded.keys != EMPTY).astype(np.int32)
-    if right.available_at is not None:
+    known, rows = loaded.times, np.flatnonzero(loaded.keys != EMPTY).astype(np.int32)
+    if right.time is not None:
         rows = rows[order_of([known[rows]], context)]
     ordered = sort_slots(loaded.keys, loaded.on, rows, key_count, context)
     rows = ordered.rows
-    known = known[rows] if right.available_at is not None else np.zeros(len(rows), np.int64)
+    known = known[rows] if right.time is not None else np.zeros(len(rows), np.int64)
     pointers = pointers_of(right, loaded.parts)[rows]
     ends = np.empty(len(rows), np.int32)
     if mark_runs(ordered.on[: len(rows)], ordered.starts, ends):
@@ -132,7 +124,7 @@ def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, 
     if right.ties != "ignore":
         _order_ties(pointers, ends, right, context)
     elif right.first:
-        return _turned(pointers, ends)
+        return turned(pointers, ends)
     return pointers
 
 
@@ -149,12 +141,12 @@ def _order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinConte
     pointers[places] = tied[order_of([ends[places].astype(np.int64), *keys], context)]
 
 
-def _turned(pointers: Ints, ends: Rows) -> Ints:
-    """Return the rows with each run of equal key and ``on`` turned round, so that the first of the table wins."""
+def turned(rows: AnyRows, ends: Rows) -> AnyRows:
+    """Return rows with each run of equal key and ``on``, given its end, turned round."""
     places = np.arange(len(ends))
     starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
-    turned: Ints = pointers[starts + ends - 1 - places]
-    return turned
+    reversed_rows: AnyRows = rows[starts + ends - 1 - places]
+    return reversed_rows
 
 
 def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: JoinContext) -> None:

@@ -21,9 +21,8 @@ from juncture.kernels import asof_where as kernels
 from juncture.kernels.array_types import Codes, Ints, Rows
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, sorted_by_key
-from juncture.local.asof.left import Left
-from juncture.local.asof.right import RightRows
+from juncture.local.asof.batches import Batch, nothing, search_batches, sorted_by_key, turned
+from juncture.local.asof.sides import Left, RightRows, SideCodes
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.decompose.shape import shape
@@ -46,7 +45,6 @@ _PAIRS = 1 << 16
 """How many pairs a thread tries at once."""
 _ROW_BYTES = 40
 """What keys and order of a row take besides the columns of the condition."""
-"""By what share of them floats may be off that are added once."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def search_where(
     slots = _narrowed(condition, "left", keys, left_values, left.slots, context)
     by_distance = within_tolerance and join.tolerance is not None and not isinstance(right.coder, RankCoder)
 
-    def searcher(loaded: Loaded) -> Callable[[Direction], Ints]:
+    def searcher(loaded: SideCodes) -> Callable[[Direction], Ints]:
         batch = sorted_by_key(loaded, left.slots.key_count, right, context)
         right_values = _Rows(right.source, condition.names["right"], batch.pointers, context)
         every = Slots(batch.on, np.arange(len(batch.pointers), dtype=np.int32), batch.starts)
@@ -226,7 +224,12 @@ class _Walk:
     def run(self, spans: Ints, context: JoinContext) -> Ints:
         """Return the first rows that satisfy the condition, for all slots of the left side."""
         best = nothing(self.left.slots, self.places)
-        order = self._forward_order() if self.direction.forward else self.rows.rows
+        order = self.rows.rows
+        if self.direction.forward:
+            # The winner of a tie is the last of its run.
+            ends = np.empty(len(order), np.int32)
+            mark_runs(self.rows.on[: len(order)], self.rows.starts, ends)
+            order = turned(order, ends)
         taken = np.zeros(len(self.slots), np.int64)
         counts = spans[:, kernels.COUNT]
         lacking = np.flatnonzero(counts > 0)
@@ -238,16 +241,6 @@ class _Walk:
             tried, more = tried + more, min(more * _GROWTH, _PAIRS)
             lacking = lacking[(taken[lacking] < self.places) & (counts[lacking] > tried)]
         return best
-
-    def _forward_order(self) -> Rows:
-        """Return the rows with each run of equal values turned round: the winner of a tie is its last."""
-        count = len(self.rows)
-        ends = np.empty(count, np.int32)
-        mark_runs(self.rows.on[:count], self.rows.starts, ends)
-        places = np.arange(count)
-        starts = np.maximum.accumulate(np.where(np.diff(ends, prepend=-1) != 0, places, 0))
-        turned: Rows = self.rows.rows[starts + ends - 1 - places]
-        return turned
 
     def _try(self, spans: Ints, order: Rows, tried: int, more: int, taken: Ints, best: Ints, part: Ints) -> None:
         """Try a number of further rows of some slots, and keep those that satisfy the condition."""

@@ -17,8 +17,8 @@ from juncture.kernels import bucket_sort, search
 from juncture.kernels.array_types import Ints
 from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.sort import mark_runs
-from juncture.local.asof.batches import Batch, Loaded, nothing, search_batches, with_ties_broken
-from juncture.local.asof.right import RightRows
+from juncture.local.asof.batches import Batch, nothing, search_batches, with_ties_broken
+from juncture.local.asof.sides import RightRows, SideCodes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.threads import slices
@@ -52,7 +52,7 @@ def search_known(
     Time O(R log R + L log R) for each batch, regardless of availability; some 60 ns and core for a right row.
     """
 
-    def searcher(loaded: Loaded) -> Callable[[Direction], Ints]:
+    def searcher(loaded: SideCodes) -> Callable[[Direction], Ints]:
         buckets = _Buckets(slots, len(loaded.keys))
 
         def find(direction: Direction) -> Ints:
@@ -111,7 +111,7 @@ class _Sorting:
     def __init__(
         self,
         buckets: _Buckets,
-        loaded: Loaded,
+        loaded: SideCodes,
         right: RightRows,
         direction: Direction,
         context: JoinContext,
@@ -122,7 +122,7 @@ class _Sorting:
         self._context = context
         self._partition(loaded)
 
-    def _partition(self, loaded: Loaded) -> None:
+    def _partition(self, loaded: SideCodes) -> None:
         """Bring the rows of each partition together, and leave out those that no left row can take."""
         buckets, direction = self._buckets, self._direction
         chunks = self._chunks(loaded)
@@ -148,13 +148,13 @@ class _Sorting:
         def scatter(chunk: int) -> None:
             rows, pointer = chunks[chunk]
             bucket_sort.scatter(
-                loaded.on[rows], loaded.known[rows], numbers[rows], pointer, buckets.shift, offsets[chunk], self._on,
+                loaded.on[rows], loaded.times[rows], numbers[rows], pointer, buckets.shift, offsets[chunk], self._on,
                 self._known, self._numbers, self._pointers,
             )  # fmt: skip
 
         self._context.threads.run(scatter, range(len(chunks)))
 
-    def _chunks(self, loaded: Loaded) -> list[tuple[slice, int]]:
+    def _chunks(self, loaded: SideCodes) -> list[tuple[slice, int]]:
         """Cut the rows into ranges for threads, each with the pointer of its first row; pointers in it go up by one."""
         bounds, chunks, first = self._right.source.bounds, [], 0
         parts = np.array(loaded.parts, np.int64)

@@ -14,13 +14,20 @@ from operator import or_
 import numpy as np
 
 from juncture.errors import PlanError
-from juncture.kernels import asof, ties
 from juncture.kernels import merge as kernels
+from juncture.kernels import ties
 from juncture.kernels.array_types import Codes, Ints, IntTable, Rows
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.asof.left import LeftCodes
-from juncture.local.asof.right import RightRows, load, pointers_of
+from juncture.local.asof.sides import (
+    LeftCodes,
+    RightRows,
+    SideCodes,
+    count_matches,
+    no_matches,
+    pointers_of,
+    read_codes,
+)
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of
@@ -45,9 +52,10 @@ class Ascending:
     repeats: bool  # whether an ``on`` occurs more than once
 
     @classmethod
-    def of(cls, keys: Codes, on: Ints, context: JoinContext, *, one_key: bool) -> Ascending:
+    def of(cls, codes: SideCodes, context: JoinContext, *, one_key: bool) -> Ascending:
         """Return rows in this order, given their codes. With one key, rows whose key is `EMPTY` are left out."""
-        rows, order = _NO_ROWS, _order_of(on, context)
+        keys, on, rows = codes.keys, codes.on, _NO_ROWS
+        order = _order_of(on, context) if codes.order is None else codes.order
         if len(keys) and (one_key or order & kernels.DISORDER):
             # Rows that match nothing may have no value, so that the others are in order without them.
             rows = np.flatnonzero(keys != EMPTY).astype(np.int32)
@@ -88,15 +96,13 @@ def merge(
             "algorithm='probe', which streams it.",
             name="JN-ROWS-LIMIT",
         )
-    keys, on, _ = load(right, right.parts, context)
     one_key, key_count = not right.by, max(left.keys.count, 1)
-    ascending = Ascending.of(left.codes, left.on, context, one_key=one_key)
-    other = Ascending.of(keys, on, context, one_key=one_key)
-    counters = np.zeros(asof.COUNTERS, np.int64)
-    counters[asof.FIRST_TIED] = -1
+    ascending = Ascending.of(left.codes, context, one_key=one_key)
+    codes = read_codes(right, right.parts, right.keys.find, "right", context)
+    other = Ascending.of(codes, context, one_key=one_key)
     if len(directions) == places == 1 and left.barred is None:
         _match_once(ascending, other, left, right, directions[0], key_count, pointers[:, 0], context)
-        return counters
+        return no_matches()
     linked = _Linked.of(other, right, directions, key_count, places, context)
     sides = {
         direction.forward: _nearest(ascending, other, direction, key_count, context, _positions_of(ascending))
@@ -107,21 +113,14 @@ def merge(
     limits = np.asarray(left.limits, np.uint64)
     pointers[:] = NOWHERE
 
-    def choose(part: tuple[int, int]) -> Ints:
-        counts = np.zeros(asof.COUNTERS, np.int64)
-        counts[asof.FIRST_TIED] = -1
+    def choose(part: tuple[int, int], counts: Ints) -> None:
         kernels.choose_positions(
             ascending.keys, ascending.on, ascending.rows, barred, *part, sides.get(False, _NO_POSITIONS),
             sides.get(True, _NO_POSITIONS), other.on, linked.before, linked.after, linked.behind_rows,
             linked.ahead_rows, wanted, places, limits, floating, later, pointers, counts,
         )  # fmt: skip
-        return counts
 
-    for counts in context.threads.map(choose, slices(len(ascending.on), context.threads.count, least=_SLICE_LEAST)):
-        firsts = [int(each[asof.FIRST_TIED]) for each in (counters, counts)]
-        counters += counts
-        counters[asof.FIRST_TIED] = min((first for first in firsts if first >= 0), default=-1)
-    return counters
+    return count_matches(choose, slices(len(ascending.on), context.threads.count, least=_SLICE_LEAST), context)
 
 
 def _match_once(

@@ -17,12 +17,10 @@ from juncture.kernels import asof as kernels
 from juncture.kernels.array_types import Ints, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.asof.condition import Condition, search_where
-from juncture.local.asof.exact import choose_exact
 from juncture.local.asof.known import search_known
-from juncture.local.asof.left import Left, read_codes, sorted_left
 from juncture.local.asof.merge import merge
 from juncture.local.asof.probe import TieFloodError, probe
-from juncture.local.asof.right import RightRows
+from juncture.local.asof.sides import Left, RightRows, count_matches, no_matches, read_left, sorted_left
 from juncture.local.keys import Keys
 from juncture.local.prune import useful_parts
 from juncture.local.row_text import row_text
@@ -124,9 +122,9 @@ class Search:
         elif self._places > self._wanted:
             self._ties = "order"
         self._coder: Coder = join.domain
-        self._available_at_coder: Coder | None = None
+        self._time_coder: Coder | None = None
         if join.available_at is not None:
-            self._available_at_coder = join.available_at.domain
+            self._time_coder = join.available_at.domain
         self._condition = None if join.where is None else Condition.of(join.where)
         self._merges = self._is_merge and prepared is None and self._condition is None and join.available_at is None
         restores = join.domain.restores(right.schema.field(join.right_on).type)
@@ -196,31 +194,28 @@ class Search:
             # Codes of their own may do for the others.
             return
         if available_at is not None:
-            self._available_at_coder = available_at.domain.ranked(
-                lambda: self._values(available_at.left, available_at.right)
-            )
+            self._time_coder = available_at.domain.ranked(lambda: self._values(available_at.left, available_at.right))
 
     def _read_left(self, piece: range) -> Left:
         with self._context.progress.during("left"):
-            join, seen_coder = self._join, self._available_at_coder
+            join, time_coder = self._join, self._time_coder
             if (
                 self._prepared is not None
-                and seen_coder is None
+                and time_coder is None
                 and self._coder is join.domain
                 and len(piece) == len(self._left.part_rows)
             ):
                 return self._prepared()
-            codes = read_codes(join, self._left, piece, self._coder, self._context, seen_coder=seen_coder)
+            codes = read_left(join, self._left, piece, self._coder, self._context, time_coder)
             return sorted_left(codes, self._context)
 
     def _merge(self, piece: range, pointers: Ints) -> dict[str, int]:
         """Find the matches of a piece of the left side by `merge`."""
         with self._context.progress.during("left"):
-            left = read_codes(self._join, self._left, piece, self._coder, self._context)
+            left = read_left(self._join, self._left, piece, self._coder, self._context, None)
         with self._context.progress.during("right"):
-            right = self._prepare(
-                left.keys, lambda: left.on[left.codes != EMPTY] if len(left.codes) else left.on, left.limits
-            )
+            keys, on = left.codes.keys, left.codes.on
+            right = self._prepare(left.keys, lambda: on[keys != EMPTY] if len(keys) else on, left.limits)
             later = self._join.spec.prefer == "later"
             counts = merge(
                 left, right, self._join.directions, self._wanted, self._places, later, pointers, self._context
@@ -246,7 +241,7 @@ class Search:
                     self._condition, self._join, left, self._left, first_row, right, *asked, at_once=at_once,
                     within_tolerance=not self._seeks_nearest,
                 )  # fmt: skip
-            elif right.available_at is None:
+            elif right.time is None:
                 best = probe(left.slots, right, *asked)
             else:
                 best = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
@@ -285,8 +280,8 @@ class Search:
             code_columns=columns[0],
             decided=columns[1] and self._trusts_codes,
             may_flood=possible and not columns[0],
-            available_at=None if join.available_at is None else join.available_at.right,
-            available_at_coder=self._available_at_coder,
+            time=None if join.available_at is None else join.available_at.right,
+            time_coder=self._time_coder,
             first=join.spec.ties == "first",
         )
 
@@ -296,35 +291,25 @@ class Search:
         sides = {direction.forward: found for direction, found in zip(self._join.directions, best, strict=True)}
         behind, ahead = sides.get(False, none), sides.get(True, none)
         pointers[:] = kernels.NOWHERE
-        counters = np.zeros(kernels.COUNTERS, np.int64)
-        counters[kernels.FIRST_TIED] = -1
         if len(left.slots) == 0:
-            return counters
+            return no_matches()
         later = self._join.spec.prefer == "later"
         if isinstance(self._coder, RankCoder) and self._join.domain.has_distances:
-            choose_exact(left, self._coder.positions, behind, ahead, self._wanted, later, pointers, counters)
-            return counters
+            return _choose_exact(left, self._coder.positions, behind, ahead, self._wanted, later, pointers)
         rows = left.slots.rows
         if left.barred is not None:
             rows = np.where(left.barred[rows], ~rows, rows)
         floating = self._join.domain.floating
         limits = np.asarray(left.limits, np.uint64)
 
-        def choose(part: tuple[int, int, int]) -> Ints:
-            counts = np.zeros(kernels.COUNTERS, np.int64)
-            counts[kernels.FIRST_TIED] = -1
+        def choose(part: tuple[int, int, int], counts: Ints) -> None:
             step, wanted = int(len(limits) > 1), self._wanted
             kernels.choose(
                 left.slots.on, rows, *part[:2], behind, ahead, wanted, limits, step, floating, later, pointers, codes,
                 counts,
             )  # fmt: skip
-            return counts
 
-        for counts in self._context.threads.map(choose, left.slots.ranges(self._context)):
-            firsts = [int(each[kernels.FIRST_TIED]) for each in (counters, counts)]
-            counters += counts
-            counters[kernels.FIRST_TIED] = min((first for first in firsts if first >= 0), default=-1)
-        return counters
+        return count_matches(choose, left.slots.ranges(self._context), self._context)
 
     def _tie_error(self, row: int) -> DataError:
         spec = self._join.spec
@@ -336,3 +321,41 @@ class Search:
             "order_by=.",
             name="JN-TIE",
         )
+
+
+def _choose_exact(
+    left: Left, values: list[Any], behind: Ints, ahead: Ints, wanted: int, later: bool, pointers: Ints
+) -> Ints:
+    """Write each left row's matches, and return the counters, for codes that are ranks of values.
+
+    `values` has what each rank stands for, in steps of the domain, or floats. The limits of `left` are Python's
+    numbers. As `juncture.kernels.asof.choose` for distances that do not fit 64 bits, slowly and exactly.
+    """
+    counts = no_matches()
+    limits: list[Any] = list(left.limits)
+    ahead_rank = -1 if later else 1
+    places = max(each.shape[1] for each in (behind, ahead) if len(each))
+    for slot, row in enumerate(left.slots.rows.tolist()):
+        on = values[left.slots.on[slot]]
+        near = [(on - values[place[0]], 0, place) for place in _held(behind, slot)]
+        far = [(values[~place[0]] - on, ahead_rank, place) for place in _held(ahead, slot)]
+        # Stable, and each side ascends by distance already.
+        candidates = sorted(near + far, key=lambda candidate: candidate[:2])
+        barred = left.barred is not None and left.barred[row]
+        limit = limits[row if len(limits) > 1 else 0]
+        taken = [] if barred else [c for c in candidates if c[0] <= limit][:places]
+        for place, (_, _, candidate) in enumerate(taken[:wanted]):
+            pointers[row, place] = candidate[-1]
+        if len(taken) > wanted and taken[wanted][2][:-1] == taken[wanted - 1][2][:-1]:
+            counts[kernels.TIED] += 1
+            first = int(counts[kernels.FIRST_TIED])
+            counts[kernels.FIRST_TIED] = row if first < 0 else min(row, first)
+        counts[kernels.MATCHED if taken else kernels.BEYOND if candidates else kernels.NOTHING] += 1
+    return counts
+
+
+def _held(best: Ints, slot: int) -> list[list[int]]:
+    """Return the candidates of a slot, without empty places."""
+    if len(best) == 0:
+        return []
+    return [place for place in best[slot].tolist() if place[-1] != kernels.NOWHERE]

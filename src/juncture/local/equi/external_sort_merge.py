@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.columnar.hashes import KeyHashes
-from juncture.local.equi.in_memory import held_bytes, key_types, merged, stream_blockwise, stream_held
+from juncture.local.equi.in_memory import held_bytes, merged, stream_blockwise, stream_held
+from juncture.local.keys import key_types
 from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import AscendingBatches, ExternalSorter, last_values

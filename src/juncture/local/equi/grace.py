@@ -18,13 +18,13 @@ from juncture.kernels.hash import hash_integers
 from juncture.local.equi.in_memory import (
     hashed,
     held_bytes,
-    key_types,
     looks_for_keys_only,
     stream_blockwise,
     stream_held,
 )
 from juncture.local.equi.partitioned import partition_rows
 from juncture.local.equi.swapped import can_swap, stream_swapped
+from juncture.local.keys import key_types
 from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through

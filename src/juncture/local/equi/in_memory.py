@@ -19,7 +19,7 @@ from juncture.local.equi.hash_index import (
 )
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
-from juncture.local.keys import Keys, dense_keys_of
+from juncture.local.keys import Keys, dense_keys_of, key_types
 from juncture.local.output.blockwise import blocks_of, join_blockwise
 from juncture.local.output.numbered import NumberedJoin
 from juncture.local.output.pairs import MatchSpans, Prober
@@ -72,14 +72,6 @@ def stream_blockwise(
 
     rows_most = max(1, int(block_bytes * right.num_rows / max(held_bytes(right), 1)))
     return join_blockwise(numbered, left, ((left, block) for block in blocks_of(right, rows_most)), run)
-
-
-def key_types(join: ResolvedEqui) -> tuple[list[pa.DataType], list[pa.DataType]]:
-    """Return the types of the left and of the right key columns."""
-    return (
-        [join.left_schema.field(name).type for name in join.left_by],
-        [join.right_schema.field(name).type for name in join.right_by],
-    )
 
 
 def looks_for_keys_only(join: ResolvedEqui) -> bool:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Ints
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.asof.left import Left
+from juncture.local.asof.sides import Left, Side, read_codes
 from juncture.local.reasons import CodedKeys
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
@@ -52,17 +50,11 @@ class Spine:
         name = (_name_of_keys(join), join.left_on, join.domain)
         if name not in self._orders:
             coded = self.keys(join, left)
-            on, valid = np.empty(self.rows, np.int64), np.ones(self.rows, np.bool_)
-
-            def code(batch: pa.RecordBatch, rows: slice) -> None:
-                on[rows], here = join.domain.encode(batch.column(0))
-                if here is not None:
-                    valid[rows] = here
-
-            self._read(left, [join.left_on], code)
-            codes = coded.codes if valid.all() else np.where(valid, coded.codes, EMPTY)
+            side = Side(source=left, on=join.left_on, by=(), coder=join.domain, keys=coded.keys)
+            here = read_codes(side, range(len(left.part_rows)), coded.keys.add, "left", self._context.quiet())
+            codes = coded.codes if len(here.keys) == 0 else np.where(here.keys == EMPTY, here.keys, coded.codes)
             rows = np.flatnonzero(codes != EMPTY).astype(np.int32)
-            slots = sort_slots(codes, on, rows, max(coded.keys.count, 1), self._context)
+            slots = sort_slots(codes, here.on, rows, max(coded.keys.count, 1), self._context)
             self._orders[name] = SpineOrder(coded, slots)
         return self._orders[name]
 
@@ -79,17 +71,6 @@ class Spine:
             barred=None,
             seen=np.empty(0, np.int64),
         )
-
-    def _read(self, left: Source, columns: list[str], take: Callable[[pa.RecordBatch, slice], None]) -> None:
-        """Read columns, and hand on their batches with the numbers of their rows."""
-
-        def read(part: int) -> None:
-            start = int(left.bounds[part])
-            for batch in left.read(part, columns, columns):
-                take(batch, slice(start, start + batch.num_rows))
-                start += batch.num_rows
-
-        self._context.threads.run(read, range(len(left.part_rows)))
 
 
 def positions_of(rows: Ints, total: int) -> Ints:
