@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from juncture.planner.many import ManyPlan
     from juncture.planner.many_report import ManyReport, TableReport
     from juncture.planner.plan import Analysis, Plan
-    from juncture.planner.report import MatchReport
-    from juncture.planner.row_explanation import RowExplanation
+    from juncture.planner.report import MatchReport, RowExplanation
     from juncture.planner.statistics import SideStats, Stats
     from juncture.predicate.intervals.bounds import bounds
     from juncture.spec.asof import Asof
@@ -167,7 +166,7 @@ _HOME = {
     "PlanError": "juncture.errors",
     "Range": "juncture.spec.range",
     "Right": "juncture.spec.many",
-    "RowExplanation": "juncture.planner.row_explanation",
+    "RowExplanation": "juncture.planner.report",
     "RunReport": "juncture.pipeline.run",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.statistics",

@@ -70,6 +70,17 @@ class SpecError(JunctureError, ValueError):
     """An argument has a value that no tables could satisfy."""
 
 
+def wrong_type(argument: str, value: object, what: str, expected: str, name: str = "JN-ARGUMENT-TYPE") -> SpecError:
+    """Return the error for an argument whose value is not ``what``.
+
+    Examples
+    --------
+    >>> wrong_type("suffix", 3, "a string", 'for example suffix="_right"').message
+    'suffix=3 (int) is not a string. Expected for example suffix="_right".'
+    """
+    return SpecError(f"{argument}={value!r} ({type(value).__name__}) is not {what}. Expected {expected}.", name=name)
+
+
 class SchemaError(JunctureError, ValueError):
     """The arguments do not fit the schemas of the two tables."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture.errors import SpecError
+from juncture.errors import wrong_type
 
 _PYTHON = frozenset((type(None), bool, int, float, str, tuple, list, dict))
 """Types whose values `plain` returns unchanged: looked up, since specs and statistics have many of them."""
@@ -50,10 +50,7 @@ def flag(argument: str, value: object) -> bool:
     """Return a boolean as Python's; raise SpecError for other values."""
     converted = plain(value)
     if not isinstance(converted, bool):
-        raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a boolean. Expected True or False.",
-            name="JN-ARGUMENT-TYPE",
-        )
+        raise wrong_type(argument, value, "a boolean", "True or False")
     return converted
 
 

@@ -7,7 +7,7 @@ import juncture as jn
 from juncture.errors import PlanError
 from juncture.local.asof.report import match_report
 from juncture.local.computed import with_computed
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from support.cases import read_cases

@@ -18,7 +18,7 @@ from juncture.spark.asof.shuffle import asof_placements, asof_stages
 from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import Asof
-from juncture.testing.computed import with_computed
+from juncture.testing.output import with_computed
 from spark.stages import output_of, run
 from strategies import Example, examples, packed_examples
 from support.tables import difference

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from juncture.cli.console import WIDTH_OF_PIPES
 from juncture.cli.show import heading, print_plan, report_view, rows_view
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import Asof
 

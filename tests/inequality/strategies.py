@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError
+from juncture.spec.compared import can_be_key
 from juncture.spec.equi import Equi
-from juncture.spec.keys import can_be_key
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved

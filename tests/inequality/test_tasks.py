@@ -14,7 +14,7 @@ from juncture.spark.inequality.shuffle import inequality_placements, inequality_
 from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
-from juncture.testing.computed import with_computed
+from juncture.testing.output import with_computed
 from spark.stages import output_of, run
 from support.kinds import defined_rows
 from support.tables import difference

@@ -12,7 +12,7 @@ import pytest
 
 import juncture as jn
 from juncture.kernels import asof
-from juncture.planner.run import Measured, Phase
+from juncture.planner.report import Measured, Phase
 
 LEFT = pa.table({"ts": range(1_000), "end": range(1, 1_001)})
 RIGHT = pa.table({"ts": range(500), "end": range(1, 501)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from juncture.planner.sample import KeySample
+from juncture.planner.statistics import KeySample
 
 ROWS, PICKED = 400_000, 20_000
 

@@ -22,8 +22,8 @@ from juncture.predicate.intervals.interval import (
     union,
     width,
 )
-from juncture.predicate.intervals.options import among
-from juncture.predicate.language.options import Options
+from juncture.predicate.intervals.relate import among
+from juncture.predicate.language.nodes import Options
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, Type
 from predicate.strategies import values
 

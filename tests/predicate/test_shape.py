@@ -71,13 +71,13 @@ def holds(parts, row) -> bool:
             checks.append(key.null_safe and one is None and other is None)
         else:
             checks.append(naive.compare_values("=", one, key.left.type, other, key.right.type))
-    for band in (*parts.bands, *parts.inequalities):
-        checks += [above(band.lower, band.right, row, 1)] if band.lower else []
-        checks += [above(band.upper, band.right, row, -1)] if band.upper else []
-    for part in parts.containments:
-        checks += [above(part.lower, part.point, row, 1), above(part.upper, part.point, row, -1)]
-    for part in parts.overlaps:
-        checks += [above(part.left_start, part.right_end, row, 1), above(part.left_end, part.right_start, row, -1)]
+    for pair in parts.intervals:
+        for start, end in ((pair.left[0], pair.right[1]), (pair.right[0], pair.left[1])):
+            if start is not None and end is not None:
+                is_bare = not end.offset and not end.strict
+                checks.append(
+                    above(start, end.expression, row, 1) if is_bare else above(end, start.expression, row, -1)
+                )
     for node in (parts.left_filter, parts.right_filter, parts.residual):
         checks += [naive.evaluate(node, row) is True] if node is not None else []
     return all(checks)
@@ -169,11 +169,11 @@ def test_what_cannot_be_moved_stays_and_says_so():
     assert product.residual is not None
     assert "stays as it is" in product.notes[0]
     wide = shape(parse("l.b - r.b > 5", LEFT, LEFT))
-    assert str(wide.inequalities[0]) == "r.b < l.b - 5"
+    assert str(wide.intervals[0]) == "r.b < l.b - 5"
     assert wide.residual is not None
     assert "rechecked" in wide.notes[0]
     floats = shape(parse("abs(l.x - r.x) <= 5", LEFT, LEFT))
-    assert floats.inequalities
+    assert floats.intervals
     assert floats.residual is not None
 
 

@@ -24,7 +24,7 @@ from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.testing.asof import asof_join
-from juncture.testing.computed import with_computed
+from juncture.testing.output import with_computed
 from spark.stages import arrived, collect, output_of, run, scattered
 from support.cases import Case, read_cases
 from support.engines import algorithms_on_spark, fits_spark, in_tasks

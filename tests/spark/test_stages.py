@@ -27,7 +27,7 @@ from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import PartitionRows
 from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.range import Range
-from juncture.testing.computed import with_computed
+from juncture.testing.output import with_computed
 from spark.stages import collect, output_of, scattered
 from support.tables import difference, read_table
 

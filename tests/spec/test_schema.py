@@ -10,10 +10,8 @@ from juncture.ordered.decimals import Decimals
 from juncture.ordered.floats import Floats
 from juncture.ordered.integers import Integers
 from juncture.ordered.times import Dates, Timestamps
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.equi import Equi
-from juncture.spec.keys import check_keys
-from juncture.spec.output import output_columns
 from juncture.spec.schema import common_domain
 
 

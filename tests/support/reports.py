@@ -7,12 +7,13 @@ from collections import Counter
 
 import pyarrow as pa
 
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.asof import allowed_rows, available_at_values, limits, places
-from juncture.testing.computed import with_computed
+from juncture.testing.asof import available_at_values, limits, places
+from juncture.testing.output import with_computed
 from juncture.testing.rows import keys, unit_of
+from juncture.testing.where import passing
 
 __all__ = ["expected_report"]
 
@@ -29,7 +30,7 @@ def expected_report(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Matc
     has_on = [row for row in rows if row[0] is not None]
     usable = [row for row in has_on if None not in row]
     counts, distances = Counter(), []
-    allowed = allowed_rows(join, left, right)
+    allowed = passing(join.where, left, right)
     for on, key, limit, sees, others in zip(left_on, left_keys, limits(join, left), seen, allowed, strict=True):
         has_key = any(other_key == key for _, other_key, _ in has_on)
         of_key = [rows[other][::2] for other in others if rows[other] in usable and rows[other][1] == key]

@@ -15,8 +15,7 @@ from juncture.cli.places import STANDARD_INPUT
 from juncture.cli.progress import step
 from juncture.cli.request import Reading
 from juncture.errors import DataError, JunctureError, SchemaError
-from juncture.files.formats import COMPRESSED, Format, format_of, format_of_start
-from juncture.files.found import WILDCARDS, files_of, paths_of
+from juncture.files.formats import COMPRESSED, WILDCARDS, Format, files_of, format_of, format_of_start, paths_of
 from juncture.files.text.options import TextOptions
 from juncture.inputs.files import Files
 from juncture.runtime.partitions import partitions_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from juncture.files.found import WILDCARDS, files_of
+from juncture.files.formats import WILDCARDS, files_of
 
 STANDARD_INPUT = "-"
 STANDARD_OUTPUT = Path("-")

@@ -24,8 +24,7 @@ from juncture.cli.progress import step
 from juncture.cli.request import Request, order_columns
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.errors import SpecError
-from juncture.files.formats import FORMATS, Format, format_of
-from juncture.files.found import paths_of
+from juncture.files.formats import FORMATS, Format, format_of, paths_of
 from juncture.files.output import check_target, replacing
 from juncture.spec.arguments import check_choice
 from juncture.spec.schema import SIDES

@@ -10,8 +10,7 @@ from pyarrow.fs import FileType
 
 from juncture.errors import DataError, PlanError, SpecError
 from juncture.files.arrow import arrow_rows, arrow_schema
-from juncture.files.formats import Format, format_by_name
-from juncture.files.found import WILDCARDS
+from juncture.files.formats import WILDCARDS, Format, format_by_name
 from juncture.files.text.options import TextOptions
 from juncture.files.text.read import text_rows, text_schema
 from juncture.files.text.types import TextFormat

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from juncture.errors import SpecError
+from juncture.errors import SpecError, wrong_type
 from juncture.files.formats import FORMATS, Format
 from juncture.spec.arguments import check_choice
 from juncture.values import flag
@@ -50,11 +50,7 @@ class Files:
 
     def __post_init__(self) -> None:
         if not is_path(self.path):
-            raise SpecError(
-                f"path={self.path!r} ({type(self.path).__name__}) is not a path. Expected a file, folder, glob or "
-                "URI, or a list of them.",
-                name="JN-ARGUMENT-TYPE",
-            )
+            raise wrong_type("path", self.path, "a path", "a file, folder, glob or URI, or a list of them")
         if self.format is not None:
             check_choice("format", self.format, FORMATS)
         flag("union_by_name", self.union_by_name)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-from juncture.joins.execution import Execution, check_execution
-from juncture.joins.frames import returns_left_type
+from juncture.joins.execution import Execution, check_execution, returns_left_type
 from juncture.joins.planning import joined
 from juncture.ordered.domain import Distance
-from juncture.spec.asof import Asof, Prefer, Ties
-from juncture.spec.direction import DirectionName
+from juncture.spec.asof import Asof, DirectionName, Prefer, Ties
 from juncture.spec.expression import Keys
 from juncture.spec.schema import How
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 import pyarrow as pa
 
-from juncture.joins.planning import check_spec
-from juncture.joins.stream_inputs import SparkTable, are_schemas, check_streams, refuse_on_spark
+from juncture.joins.planning import SparkTable, are_schemas, check_spec, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.arguments import check_choice
 from juncture.spec.kinds import Spec

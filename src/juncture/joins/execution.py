@@ -1,16 +1,19 @@
-"""The arguments that all join functions share: how a join runs, apart from what it means."""
+"""What all join functions share: the arguments that say how a join runs, and the type of the result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypedDict, TypeVar, cast, overload
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.planner.statistics import Stats
 from juncture.spec.elsewhere import argument_hint
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyspark.sql
     from pyspark.sql import SparkSession
 
 
@@ -74,3 +77,23 @@ def refuse_unknown(function: Callable[..., Any], unknown: Mapping[str, object]) 
             known += sorted(_NAMES)
         hint = argument_hint(name, known) or did_you_mean(name, known)
         raise SpecError(f"{function.__name__}() has no argument {name}={value!r}. {hint}", name="JN-ARGUMENT-UNKNOWN")
+
+
+Frame = TypeVar("Frame", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame", "pyspark.sql.DataFrame")
+"""Left tables whose type the result has. Type checkers do not know the result for other inputs, such as paths."""
+
+Arguments = ParamSpec("Arguments")
+
+
+class JoinFunction(Protocol[Arguments]):
+    """A function that joins two tables."""
+
+    @overload
+    def __call__(self, left: Frame, right: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Frame: ...
+    @overload
+    def __call__(self, left: Any, right: Any, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Any: ...
+
+
+def returns_left_type(function: Callable[Concatenate[Any, Any, Arguments], Any]) -> JoinFunction[Arguments]:
+    """Declare that a function returns a table of the type of the left one. The function itself is unchanged."""
+    return cast("JoinFunction[Arguments]", function)

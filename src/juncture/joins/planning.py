@@ -1,13 +1,15 @@
-"""`plan` and `prepare`: the spec decides the kind of join, the inputs decide the engine."""
+"""`plan` and `prepare`: the spec decides the kind of join, the inputs decide the engine. Checks of both."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
 
 import pyarrow as pa
 
-from juncture.errors import PlanError, SpecError
-from juncture.inputs import choose_engine, is_stream
+from juncture.errors import PlanError, SpecError, wrong_type
+from juncture.inputs import choose_engine, is_spark_frame, is_stream
 from juncture.joins.execution import Execution, check_execution
 from juncture.planner.choose import ALGORITHMS, check_algorithm
 from juncture.planner.decision import Engine
@@ -17,6 +19,9 @@ from juncture.spec.kinds import Spec
 from juncture.values import flag
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from juncture.inputs.files import Files
     from juncture.local.prepared import PreparedJoin
 
 
@@ -125,11 +130,7 @@ def prepare(
     check_spec(spec)
     for side, schema in (("left", left_schema), ("right", right_schema)):
         if not isinstance(schema, pa.Schema):
-            raise SpecError(
-                f"{side}_schema={schema!r} ({type(schema).__name__}) is not a schema. Expected a pyarrow.Schema, such "
-                "as table.schema.",
-                name="JN-ARGUMENT-TYPE",
-            )
+            raise wrong_type(f"{side}_schema", schema, "a schema", "a pyarrow.Schema, such as table.schema")
     _check_order(maintain_order)
     check_algorithm(spec, algorithm, "local")
     from juncture.local.prepared import prepare as prepare_in_process
@@ -154,11 +155,8 @@ def _engine_of(left: Any, right: Any, spec: Spec, execution: Execution) -> Engin
     check_spec(spec)
     stats = execution.get("stats")
     if stats is not None and not isinstance(stats, Stats):
-        raise SpecError(
-            f"stats={stats!r} ({type(stats).__name__}) is not statistics of both sides. Expected "
-            "juncture.Stats(left=juncture.SideStats(rows=…), right=…).",
-            name="JN-ARGUMENT-TYPE",
-        )
+        example = "juncture.Stats(left=juncture.SideStats(rows=…), right=…)"
+        raise wrong_type("stats", stats, "statistics of both sides", example)
     flag("lazy", execution.get("lazy", False))
     engine = choose_engine(left, right, execution.get("spark"))
     check_limits(engine, execution.get("memory"))
@@ -177,9 +175,7 @@ def check_spec(spec: object) -> None:
     """Refuse a value that is not a join."""
     if type(spec) not in ALGORITHMS:
         known = ", ".join(f"jn.{kind.__name__}(…)" for kind in ALGORITHMS)
-        raise SpecError(
-            f"spec={spec!r} ({type(spec).__name__}) is not a join. Expected one of {known}.", name="JN-ARGUMENT-TYPE"
-        )
+        raise wrong_type("spec", spec, "a join", f"one of {known}")
 
 
 def check_limits(engine: Engine, memory: str | int | None) -> None:
@@ -200,3 +196,43 @@ def _check_order(value: object) -> None:
             "rows) or None (any order). For the order of the right rows, swap the two tables.",
             name="JN-ARGUMENT-VALUE",
         )
+
+
+SparkTable: TypeAlias = "DataFrame | Files | str | PathLike[str] | Sequence[str | PathLike[str]]"
+"""A DataFrame, or paths to Parquet files."""
+
+
+def are_schemas(left: object, right: object) -> bool:
+    """Return whether the inputs are two schemas, or False if one is a DataFrame. Anything else raises an error."""
+    if is_spark_frame(left) or is_spark_frame(right):
+        return False
+    for side, value in (("left", left), ("right", right)):
+        if not isinstance(value, pa.Schema):
+            raise SpecError(
+                f"{side}={value!r} ({type(value).__name__}) is neither a schema nor a streaming DataFrame. Expected a "
+                "pyarrow.Schema, such as table.schema, or a DataFrame of spark.readStream.",
+                name="JN-ARGUMENT-TYPE",
+            )
+    return True
+
+
+def check_streams(left: object, right: object, spec: object) -> None:
+    """Refuse a join on Spark without a streaming DataFrame."""
+    check_spec(spec)
+    choose_engine(left, right, None)
+    if not (is_stream(left) or is_stream(right)):
+        raise PlanError(
+            "Neither input is a streaming DataFrame. Read one of them with spark.readStream, or join two tables with "
+            "jn.plan(left, right, spec).",
+            name="JN-BATCH-INPUTS",
+        )
+
+
+def refuse_on_spark(**arguments: object) -> None:
+    """Refuse arguments that apply to two schemas only. None stands for the default of an argument."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise PlanError(
+                f"{name}={value!r} applies to joins of two schemas, which run in this process. Remove it.",
+                name="JN-ARGUMENT-INAPPLICABLE",
+            )

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from juncture.joins.execution import Execution, check_execution
-from juncture.joins.frames import returns_left_type
+from juncture.joins.execution import Execution, check_execution, returns_left_type
 from juncture.joins.planning import joined
 from juncture.ordered.domain import Distance
 from juncture.spec.aggregate import Agg
+from juncture.spec.distance import Windows
 from juncture.spec.expression import Key, Keys
 from juncture.spec.range import Range
 from juncture.spec.schema import Closed, How
-from juncture.spec.window import Windows
 
 
 @returns_left_type

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import pyarrow as pa
 
-from juncture.errors import SpecError
-from juncture.joins.planning import check_spec
-from juncture.joins.stream_inputs import SparkTable, are_schemas, check_streams, refuse_on_spark
+from juncture.errors import wrong_type
+from juncture.joins.planning import SparkTable, are_schemas, check_spec, check_streams, refuse_on_spark
 from juncture.planner.plan import Plan
 from juncture.spec.kinds import Spec
 
@@ -181,9 +180,5 @@ def stream_listener(report: Callable[[StreamProgress], object] = print) -> Strea
     from juncture.streams.spark.progress import ProgressListener
 
     if not callable(report):
-        raise SpecError(
-            f"report={report!r} ({type(report).__name__}) is not callable. Expected a function of one argument, such "
-            "as print.",
-            name="JN-ARGUMENT-TYPE",
-        )
+        raise wrong_type("report", report, "callable", "a function of one argument, such as print")
     return ProgressListener(report)

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from juncture.errors import SpecError
+from juncture.errors import SpecError, wrong_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,10 +82,7 @@ def view(
     from juncture.local.resources import resources_here
 
     if not isinstance(sql, str):
-        raise SpecError(
-            f'sql={sql!r} ({type(sql).__name__}) is not SQL. Expected a string such as "SELECT … FROM …".',
-            name="JN-ARGUMENT-TYPE",
-        )
+        raise wrong_type("sql", sql, "SQL", 'a string such as "SELECT … FROM …"')
     if not isinstance(sources, Mapping) or not sources or not all(isinstance(name, str) for name in sources):
         raise SpecError(
             f"sources={sources!r} is not a mapping of names to schemas, or is empty. Expected for example "

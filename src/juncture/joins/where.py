@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from juncture.joins.execution import Execution, check_execution
-from juncture.joins.frames import returns_left_type
+from juncture.joins.execution import Execution, check_execution, returns_left_type
 from juncture.joins.planning import joined
 from juncture.spec.aggregate import Agg
 from juncture.spec.expression import Keys

@@ -16,9 +16,8 @@ from juncture.local.asof.report import distances_between
 from juncture.local.asof.report import row_report as asof_rows
 from juncture.local.kinds import match
 from juncture.local.reasons import CodedKeys, RowReport, reasons_of
-from juncture.planner.explain.counts import explanations_of
-from juncture.planner.report import REASONS, figure
-from juncture.planner.row_explanation import Candidate, RowExplanation
+from juncture.planner.explain.meaning import explanations_of
+from juncture.planner.report import REASONS, Candidate, RowExplanation, figure
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource

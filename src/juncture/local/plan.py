@@ -22,9 +22,7 @@ from juncture.local.profile import Opened, measure
 from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.planning_input import PlanningInput
-from juncture.planner.report import MatchReport
-from juncture.planner.row_explanation import RowExplanation
-from juncture.planner.run import Measured
+from juncture.planner.report import MatchReport, Measured, RowExplanation
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.progress import Report

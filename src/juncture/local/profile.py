@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from juncture.kernels.compiled import compile_seconds
 from juncture.local.kinds import execute
-from juncture.planner.run import Measured
+from juncture.planner.report import Measured
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.sources import Source

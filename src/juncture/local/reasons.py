@@ -16,7 +16,7 @@ from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys, left_keys_of
 from juncture.local.output.numbered import number_column
-from juncture.planner.explain.counts import ordering_columns
+from juncture.planner.explain.meaning import ordering_columns
 from juncture.planner.report import REASONS
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source

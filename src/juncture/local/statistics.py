@@ -20,8 +20,7 @@ from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
 from juncture.local.output.show import taken
-from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.statistics import SideStats, combined
+from juncture.planner.statistics import KeySample, SideStats, combined, sampled_from
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.take import take

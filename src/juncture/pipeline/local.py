@@ -18,8 +18,7 @@ from juncture.columnar.arrays import with_fields
 from juncture.columnar.conversion import converted_columns, with_types
 from juncture.errors import DataError
 from juncture.files.arrow import arrow_rows, arrow_schema
-from juncture.files.formats import FORMATS, Format
-from juncture.files.found import files_of, paths_of
+from juncture.files.formats import FORMATS, Format, files_of, paths_of
 from juncture.files.text.read import read_text
 from juncture.files.text.types import TextFormat
 from juncture.files.text.write import write_rows

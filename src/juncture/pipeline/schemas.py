@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from juncture.errors import DataError, JunctureError, SpecError, did_you_mean
-from juncture.files.found import paths_of
+from juncture.files.formats import paths_of
 from juncture.ordered.duration import duration_ns, is_duration
 from juncture.pipeline.engine import Mode
 from juncture.pipeline.expressions import ExpressionError, UnknownFunctionError, derived_schema

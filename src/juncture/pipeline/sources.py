@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from juncture.errors import DataError, SpecError
 from juncture.files.arrow import arrow_schema
-from juncture.files.formats import format_of
-from juncture.files.found import WILDCARDS, files_of, paths_of
+from juncture.files.formats import WILDCARDS, files_of, format_of, paths_of
 from juncture.files.text.options import TextOptions, column_type
 from juncture.files.text.read import sampled_schema
 from juncture.files.text.types import as_text

@@ -21,7 +21,7 @@ from pyspark.sql.types import NullType
 
 from juncture.columnar.conversion import converted
 from juncture.errors import DataError, JunctureError, PlanError, error_from_spark
-from juncture.files.found import paths_of
+from juncture.files.formats import paths_of
 from juncture.files.text.types import as_text
 from juncture.joins.many import plan_many
 from juncture.joins.planning import plan

@@ -11,7 +11,7 @@ from typing import Any
 
 from juncture import __version__
 from juncture.errors import JunctureError
-from juncture.files.found import paths_of
+from juncture.files.formats import paths_of
 from juncture.pipeline.graph import needed_for
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection, SourceSection
 from juncture.pipeline.places import placed

@@ -1,4 +1,7 @@
-"""What the planner knows of an algorithm: a row of data, with the rules that rule it out."""
+"""An algorithm as the planner knows it: a row of data with its rules, and the cost of each step of its work.
+
+Each step has one constant, in core-nanoseconds a row. Costs are right to within a factor: they rank the algorithms.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+from juncture.planner.constants import Constants
 from juncture.planner.planning_input import PlanningInput
 from juncture.spec.schema import Side
 
@@ -73,3 +77,34 @@ def held_side(planning: PlanningInput, algorithm: Algorithm) -> Side:
     if left is None or right is None:
         return "left" if planning.left_rows < planning.right_rows else "right"
     return "left" if left < right else "right"
+
+
+def terms(planning: PlanningInput) -> tuple[Constants, int, int]:
+    """Return what formulas are made of: what a row costs in each step, and the rows of both sides."""
+    return planning.resources.constants, planning.left_rows, planning.right_rows
+
+
+def enter_ns(planning: PlanningInput) -> float:
+    """Return what it takes to bring a row into a task's Python."""
+    c = planning.resources.constants
+    return c.direct_scan_ns if planning.direct else c.scan_ns + handed_ns(c)
+
+
+def handed_ns(constants: Constants) -> float:
+    """Return what it takes to hand a row of the JVM's to Python."""
+    return constants.to_python_ns + constants.row_size_ns
+
+
+def spread_s(planning: PlanningInput, core_ns: float) -> float:
+    """Return the seconds of work that divides evenly among the cores."""
+    return core_ns / planning.resources.cores / 1e9
+
+
+def keyed_s(planning: PlanningInput, core_ns: float) -> float:
+    """Return the seconds of work that cannot divide a key."""
+    return core_ns * max(1 / planning.resources.cores, planning.hottest_key_share) / 1e9
+
+
+def if_counted(cost: Cost) -> Cost:
+    """Return a formula without an answer where right rows are not counted: those are held only if someone says so."""
+    return lambda planning: None if planning.stats.right.rows is None else cost(planning)

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from juncture.columnar.dense_keys import is_narrow
 from juncture.columnar.types import plain_type
-from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side
-from juncture.planner.cost import if_counted, spread_s, terms
+from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side, if_counted, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes
 from juncture.planner.planning_input import PlanningInput

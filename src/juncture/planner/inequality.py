@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast
-from juncture.planner.cost import enter_ns, handed_ns, if_counted, spread_s, terms
+from juncture.planner.algorithm import (
+    Algorithm,
+    Cost,
+    Need,
+    Rule,
+    broadcast,
+    enter_ns,
+    handed_ns,
+    if_counted,
+    spread_s,
+    terms,
+)
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES
 from juncture.planner.planning_input import PlanningInput

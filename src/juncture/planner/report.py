@@ -1,4 +1,4 @@
-"""What an as-of join found: how many rows matched, why the others did not, and how far away the matches were."""
+"""Reports of joins: counts of matches with the reasons of other rows, single rows explained, and measured runs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from html import escape
 from typing import Any
 
 from juncture.ordered.duration import format_duration
+from juncture.runtime.progress import Phase
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,3 +134,135 @@ def distances_in_words(report: MatchReport) -> str:
     if report.distances is not None:
         return report.distances.words()
     return "none: values of on have an order alone" if report.matched else "none, since nothing matched"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What happened when a join ran. None stands for what cannot be known, and ``unknown`` says why.
+
+    Attributes
+    ----------
+    algorithm
+        The algorithm that ran: another than the plan's where a stream turned out too large for that.
+    duration_s
+        Wall time.
+    compile_s
+        The part of `duration_s` in which kernels were compiled, or loaded if an earlier process had compiled them: once
+        per process. On Spark, workers do that.
+    left_rows, right_rows
+        Rows of the inputs.
+    output_rows
+        Rows of the result.
+    phases
+        What took how long, in the order of time. A join that works in turns has several of one name.
+    shuffle_bytes
+        On Spark, bytes that tasks wrote for others to read.
+    spilled_bytes
+        Bytes written to temporary files.
+    peak_memory_bytes
+        The most memory that the process has held since it started.
+    earlier_peak_bytes
+        The same when the join began. Where both are equal, the join stayed below them.
+    task_bytes
+        On Spark, the most that one task held in tables and sorts of the JVM; what its Python held is not among it.
+    unknown
+        What is not known, with the reason: pairs of a heading and a text.
+    """
+
+    algorithm: str | None = None
+    duration_s: float
+    compile_s: float | None = None
+    left_rows: int | None = None
+    right_rows: int | None = None
+    output_rows: int
+    phases: tuple[Phase, ...] = ()
+    shuffle_bytes: int | None = None
+    spilled_bytes: int | None = None
+    peak_memory_bytes: int | None = None
+    earlier_peak_bytes: int | None = None
+    task_bytes: int | None = None
+    unknown: tuple[tuple[str, str], ...] = ()
+
+    def totals(self) -> dict[str, float]:
+        """Return the seconds of each kind of phase, in the order in which they first came."""
+        totals: dict[str, float] = {}
+        for phase in self.phases:
+            totals[phase.name] = totals.get(phase.name, 0.0) + phase.duration_s
+        return totals
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Candidate:
+    """A right row near a left row that is not among its matches.
+
+    Attributes
+    ----------
+    right_row
+        Its row number.
+    values
+        The columns that a join compares, as text.
+    distance
+        How far its ``on`` is: nanoseconds of dates and timestamps, else in the unit of ``on``; None if values have an
+        order and no distances.
+    excluded
+        Why it is no match, the first that applies: ``"side"`` (not on the side of ``direction``), ``"exact"``
+        (``allow_exact_matches=False``), ``"not_available"`` (``available_at``), ``"where"``, ``"beyond_tolerance"``,
+        ``"window"`` (outside the window of a range join), or ``"not_best"``.
+    explanation
+        The same as text.
+    """
+
+    right_row: int
+    values: str
+    distance: float | None
+    excluded: str
+    explanation: str
+
+    def __repr__(self) -> str:
+        return f"  right row {self.right_row:,} ({self.values}): {self.explanation}"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RowExplanation:
+    """Why a left row has the matches that it has, or none. Shown, it is a text.
+
+    Made by `juncture.Plan.explain_row`; not to be made by hand.
+
+    Attributes
+    ----------
+    left_row
+        The row number.
+    values
+        Its columns that the join compares, as text.
+    matches, match_count
+        Row numbers of its matches, at most ten of them, best first; and how many there are.
+    reason
+        Why there is none: one of the counts of `MatchReport`, such as ``"beyond_tolerance"``. None if there is a match.
+    explanation
+        The same as text, in words of the join's columns.
+    candidates
+        Right rows near it that are not among its matches, the nearest first. Of as-of and range joins.
+    """
+
+    left_row: int
+    values: str
+    matches: tuple[int, ...]
+    match_count: int
+    reason: str | None
+    explanation: str
+    candidates: tuple[Candidate, ...] = ()
+
+    def __repr__(self) -> str:
+        if self.reason is None:
+            rows = ", ".join(f"{row:,}" for row in self.matches) + (
+                ", …" if self.match_count > len(self.matches) else ""
+            )
+            outcome = f"{self.match_count:,} match{'es' if self.match_count > 1 else ''}, right row {rows}"
+        else:
+            outcome = f"no match, {label_of(self.reason)}" + (f": {self.explanation}" if self.explanation else "")
+        lines = [f"left row {self.left_row:,} ({self.values}): {outcome}"]
+        lines += [str(each) for each in self.candidates]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"

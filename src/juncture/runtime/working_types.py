@@ -3,7 +3,7 @@
 Arrow lacks operations for some types: it selects no rows of views and runs, joins no list views, counts neither half
 floats nor short decimals, supports less within lists and structs, and miscounts untyped nulls. So views become strings
 and binary, list views lists, numbers wider, and runs and dictionaries of or within nested values are decoded. A
-compared column of the null type has the type of the resolved join (see `juncture.spec.nulls`).
+compared column of the null type has the type of the resolved join (see `juncture.spec.schema`).
 """
 
 from __future__ import annotations

@@ -14,8 +14,7 @@ from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, spark_errors
 from juncture.inputs import Files, is_spark_frame, is_stream, kind_of
 from juncture.planner.plan import Plan
-from juncture.planner.report import MatchReport
-from juncture.planner.run import Measured
+from juncture.planner.report import MatchReport, Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning

@@ -18,8 +18,7 @@ import pyarrow.types as pat
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.statistics import GIVEN, SideStats, Stats, against, combined
+from juncture.planner.statistics import GIVEN, KeySample, SideStats, Stats, against, combined, sampled_from
 from juncture.spark.exchange.exchange import packets
 from juncture.spark.input.files import FileSide
 from juncture.spark.input.frame import FrameSide, SparkSide

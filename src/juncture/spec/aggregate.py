@@ -12,11 +12,10 @@ import pyarrow.types as pat
 
 from juncture.columnar.schemas import check_columns, check_order, check_ties
 from juncture.columnar.types import plain_type
-from juncture.errors import SchemaError, SpecError
+from juncture.errors import SchemaError, SpecError, wrong_type
 from juncture.spec.arguments import check_choice, check_name
-from juncture.spec.keys import can_be_key
-from juncture.spec.nulls import typed
-from juncture.spec.schema import How
+from juncture.spec.compared import can_be_key
+from juncture.spec.schema import How, typed
 
 Function = Literal[
     "count",
@@ -103,11 +102,8 @@ def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
     if agg is None:
         return None
     if not isinstance(agg, Mapping) or not agg:
-        raise SpecError(
-            f"agg={agg!r} ({type(agg).__name__}) is not a mapping of right columns to functions. Expected for example "
-            'agg={"value": ["mean", "max"]} or agg={"*": "count"}.',
-            name="JN-AGGREGATE-FORM",
-        )
+        example = 'for example agg={"value": ["mean", "max"]} or agg={"*": "count"}'
+        raise wrong_type("agg", agg, "a mapping of right columns to functions", example, name="JN-AGGREGATE-FORM")
     frozen = {}
     for column, functions in agg.items():
         check_name("agg", column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from juncture.errors import SpecError, closest
+from juncture.errors import SpecError, closest, wrong_type
 from juncture.spec.elsewhere import choice_hint
 from juncture.spec.expression import Expr, Key, Keys
 from juncture.values import flag
@@ -27,23 +27,22 @@ def check_choice(argument: str, value: object, choices: Sequence[str]) -> None:
     raise SpecError(message, name="JN-ARGUMENT-VALUE")
 
 
+def check_text(argument: str, value: object, expected: str) -> None:
+    """Raise SpecError unless a value is a string."""
+    if not isinstance(value, str):
+        raise wrong_type(argument, value, "a string", expected)
+
+
 def check_condition(value: object, example: str) -> None:
     """Raise SpecError unless ``where`` is None or a string."""
-    if value is not None and not isinstance(value, str):
-        raise SpecError(
-            f'where={value!r} ({type(value).__name__}) is not a string. Expected SQL, such as where="{example}".',
-            name="JN-ARGUMENT-TYPE",
-        )
+    if value is not None:
+        check_text("where", value, f'SQL, such as where="{example}"')
 
 
 def check_sequence(argument: str, value: object) -> None:
     """Raise SpecError unless a value is a column name or a sequence."""
     if not isinstance(value, str | tuple | Sequence):
-        raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a column name. Expected a string or a list of "
-            "strings.",
-            name="JN-ARGUMENT-TYPE",
-        )
+        raise wrong_type(argument, value, "a column name", "a string or a list of strings")
 
 
 def check_name(argument: str, name: object) -> None:
@@ -57,11 +56,7 @@ def check_name(argument: str, name: object) -> None:
 
 def check_suffix(suffix: object) -> None:
     """Raise SpecError unless the suffix is a string."""
-    if not isinstance(suffix, str):
-        raise SpecError(
-            f'suffix={suffix!r} ({type(suffix).__name__}) is not a string. Expected for example suffix="_right".',
-            name="JN-ARGUMENT-TYPE",
-        )
+    check_text("suffix", suffix, 'for example suffix="_right"')
 
 
 def freeze_flags(spec: Any, *arguments: str) -> None:

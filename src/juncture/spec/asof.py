@@ -1,4 +1,4 @@
-"""As-of joins: each left row matches the right row in force at its time."""
+"""As-of joins: each left row matches the right row in force at its time, searched for in one direction or both."""
 
 from __future__ import annotations
 
@@ -24,19 +24,50 @@ from juncture.spec.arguments import (
     freeze_names,
 )
 from juncture.spec.base import OrderedSpec
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.conversions import filled, matched_keys, ordered
-from juncture.spec.direction import Direction, DirectionName, directions_of
 from juncture.spec.distance import check_distance_column, freeze_distance, in_steps, typed_distances, value_type
 from juncture.spec.expression import Key, Keys
-from juncture.spec.keys import check_keys
-from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, How, Side, common_domain, shared_domain
 from juncture.values import whole
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
+
+
+DirectionName = Literal["backward", "forward", "nearest"]
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A search among the right rows before a left row, or after it (``forward``), in the order of ``on``.
+
+    ``strict`` excludes right rows with an equal ``on``.
+    """
+
+    forward: bool
+    strict: bool
+
+    @property
+    def name(self) -> Literal["backward", "forward"]:
+        """The name of the direction."""
+        return "forward" if self.forward else "backward"
+
+
+def directions_of(name: DirectionName, *, strict: bool) -> tuple[Direction, ...]:
+    """Return the searches of an as-of join; ``strict`` excludes equal values.
+
+    Examples
+    --------
+    >>> [direction.name for direction in directions_of("nearest", strict=False)]
+    ['backward', 'forward']
+    """
+    if name == "nearest":
+        # The backward search finds equal values.
+        return Direction(forward=False, strict=strict), Direction(forward=True, strict=True)
+    return (Direction(forward=name == "forward", strict=strict),)
+
 
 Prefer = Literal["earlier", "later"]
 Ties = Literal["greatest", "first", "last", "error"]
@@ -142,60 +173,14 @@ class Asof(OrderedSpec):
 
     Among the right rows with equal ``by``, the row with the closest ``on`` in ``direction`` matches. A spec is
     immutable and independent of tables and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes`
-    or `juncture.Right`. `juncture.join_asof` accepts the same arguments and runs the join at once.
+    or `juncture.Right`.
 
-    Parameters
-    ----------
-    on
-        The column of both tables that orders the rows, or an expression: an integer, float, decimal, date or timestamp.
-        Without ``tolerance`` and ``"nearest"``, it may be any ordered type, or several columns. Null and NaN never
-        match.
-    left_on, right_on
-        The same for each table, if the names differ.
-    by
-        Columns or expressions that must be equal.
-    left_by, right_by
-        The same for each table, if the names differ.
-    direction
-        ``"backward"`` matches the greatest right ``on`` that is at most the left's, ``"forward"`` the least that is at
-        least the left's, and ``"nearest"`` the one at the smallest distance.
-    tolerance
-        The greatest distance of a match, inclusive: a number, a ``timedelta``, a duration such as ``"5m"``, or the name
-        of a left column with one distance per row. None means no limit.
-    allow_exact_matches
-        Whether a right row with the same ``on`` matches.
-    how
-        ``"left"`` keeps all left rows, ``"inner"`` those with a match; ``"right"`` and ``"full"`` also keep unmatched
-        right rows; ``"semi"`` and ``"anti"`` return left rows with and without a match.
-    matches
-        The most right rows per left row, best first.
-    order_by
-        Right columns that break ties at the same ``on``: the greatest wins. The other right columns follow, in order.
-    ties
-        ``"greatest"`` breaks ties by ``order_by``. ``"first"`` and ``"last"`` use the order of the right table, or of
-        ``order_by``. ``"error"`` raises if there is a tie.
-    prefer
-        Which of two right rows at the same distance is the nearest: ``"earlier"`` or ``"later"``.
-    nulls_equal
-        Whether null equals null in ``by``.
-    available_at
-        The right column with the time at which a row became available, and optionally the left column to compare it
-        with (by default ``on``). A right row matches only if it was available.
-    where
-        A further condition over both tables, in SQL, such as ``"r.price < l.limit"``.
-    coalesce
-        Whether the output omits the right ``on`` column if ``on`` names both.
-    suffix
-        Appended to right column names that the left table has too.
+    Its arguments are those of `juncture.join_asof`, which runs the join at once. A spec costs nothing to create.
 
     Raises
     ------
     SpecError
         If an argument is invalid whatever the tables are.
-
-    Notes
-    -----
-    A spec costs nothing to create. See `juncture.join_asof` for the time and memory of the join.
 
     Examples
     --------

@@ -15,10 +15,10 @@ from juncture.ordered.duration import TimeLength, duration_ns, format_duration
 from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
 from juncture.spec.compared import ComparedColumns
+from juncture.spec.distance import Windows
 from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
-from juncture.spec.window import Windows
 
 _DISTANCES = ("tolerance", "lower", "upper")
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, TypedDict
 import pyarrow as pa
 
 from juncture.columnar.schemas import check_columns
-from juncture.columnar.types import is_null_type, plain_type
-from juncture.errors import JunctureError
+from juncture.columnar.types import is_null_type, key_kind, plain_type
+from juncture.errors import JunctureError, SchemaError
 from juncture.spec.expression import Expr, Key
-from juncture.spec.nulls import first_type, typed
-from juncture.spec.schema import SIDES, Side
+from juncture.spec.schema import SIDES, How, OutputColumn, Side, first_type, left_columns, typed
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -305,3 +304,94 @@ class ComparedColumns:
         else:
             self.right = schema
         return name
+
+
+def check_keys(columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, role: str = "by") -> None:
+    """Raise SchemaError for pairs of columns whose types have no equality or no common values. Null matches all."""
+    for left_name, right_name in pairs:
+        left_field, right_field = columns.field("left", left_name), columns.field("right", right_name)
+        kinds = key_kind(left_field.type), key_kind(right_field.type)
+        for each, kind, side in ((left_field, kinds[0], "left"), (right_field, kinds[1], "right")):
+            if "map" in kind:
+                raise SchemaError(
+                    f"The {side} {role} column {each.name!r} is of type {each.type}, and maps have no equality. "
+                    "Join by its sorted entries, or by a string made from them.",
+                    name="JN-TYPE-UNSUPPORTED",
+                )
+            if "interval" in kind or "union" in kind:
+                raise SchemaError(
+                    f"The {side} {role} column {each.name!r} is of type {each.type}, which has no equality. Cast "
+                    "it first, for example to string.",
+                    name="JN-TYPE-UNSUPPORTED",
+                )
+        if kinds[0] != kinds[1] and "null" not in kinds:
+            pair = (
+                f"{role}= compares left {left_field.name!r} ({left_field.type}) with right {right_field.name!r} "
+                f"({right_field.type})"
+            )
+            if all(kind.startswith("timestamp") for kind in kinds):
+                raise SchemaError(
+                    f"{pair}, but only one of them has a time zone. Add a time zone to the other, or drop it from "
+                    "both.",
+                    name="JN-TIMEZONE-MISMATCH",
+                )
+            raise SchemaError(
+                f"{pair}, which have no common values. Cast one of them to the type of the other.",
+                name="JN-TYPE-MISMATCH",
+            )
+
+
+def can_be_key(data_type: pa.DataType) -> bool:
+    """Return whether values of a type have equality.
+
+    Examples
+    --------
+    >>> can_be_key(pa.string()), can_be_key(pa.map_(pa.string(), pa.int64()))
+    (True, False)
+    """
+    return not any(kind in key_kind(data_type) for kind in ("map", "interval", "union"))
+
+
+def output_columns(
+    columns: ComparedColumns, *, how: How, equal: Sequence[tuple[str, str]], suffix: str, has_right: bool = True
+) -> tuple[OutputColumn, ...]:
+    """Return the columns of a join's output: the left ones, then the right ones that do not repeat a left one.
+
+    ``equal`` has pairs of left and right columns that agree in every match: the output omits the right one, which fills
+    the left one in unmatched right rows. Without ``has_right``, the output has the left columns only. Raises
+    SchemaError if a name is taken even with the suffix, or types differ.
+    """
+    if not has_right or how in ("semi", "anti"):
+        return left_columns(columns.own("left"))
+    repeated = [
+        (left, right, columns.own_name("left", left), columns.own_name("right", right)) for left, right in equal
+    ]
+    fills: dict[str, tuple[str, str]] = {}
+    for left_key, right_key, left_name, right_name in repeated:
+        if left_name is None or right_name is None or how not in ("right", "full"):
+            continue
+        one, other = columns.type("left", left_key), columns.type("right", right_key)
+        if plain_type(one) != plain_type(other):
+            raise SchemaError(
+                f"how={how!r} writes {right_name!r} ({other}) of unmatched right rows into the left column "
+                f"{left_name!r} ({one}), but the types differ. Cast one of them first.",
+                name="JN-FILL-TYPE",
+            )
+        fills[left_name] = left_key, right_key
+    shown = columns.own("left").names
+    output = [OutputColumn(name, "left", *fills.get(name, (name,))) for name in shown]
+    taken = set(shown)
+    dropped = {right_name for _, _, left_name, right_name in repeated if left_name is not None}
+    for name in columns.own("right").names:
+        if name in dropped:
+            continue
+        output_name = name if name not in taken else name + suffix
+        if output_name in taken:
+            raise SchemaError(
+                f"Right column {name!r} would be named {output_name!r}, which is already a column. Pass another "
+                f"suffix= (now {suffix!r}), or rename the column.",
+                name="JN-OUTPUT-COLUMN-TAKEN",
+            )
+        taken.add(output_name)
+        output.append(OutputColumn(output_name, "right", name))
+    return tuple(output)

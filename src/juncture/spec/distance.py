@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.types import plain_type
-from juncture.errors import SchemaError, SpecError, did_you_mean
+from juncture.errors import SchemaError, SpecError, did_you_mean, wrong_type
 from juncture.ordered.domain import Distance, Domain
 from juncture.ordered.duration import TimeLength, is_duration, length_ns
-from juncture.spec.nulls import typed
+from juncture.spec.arguments import check_name
+from juncture.spec.schema import typed
 from juncture.values import plain
 
 
@@ -28,11 +30,8 @@ def freeze_distance(argument: str, value: object) -> Distance | None:
             name="JN-DISTANCE-VALUE",
         )
     if isinstance(distance, bool) or not isinstance(distance, int | float | Decimal | TimeLength | str):
-        raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a distance. Expected a number, a timedelta, a "
-            'duration such as "5m", or the name of a left column.',
-            name="JN-ARGUMENT-TYPE",
-        )
+        expected = 'a number, a timedelta, a duration such as "5m", or the name of a left column'
+        raise wrong_type(argument, value, "a distance", expected)
     if isinstance(distance, int | float | Decimal) and Decimal(distance).is_nan():
         raise SpecError(
             f"{argument}=nan would match nothing. Pass a number, or None for no limit.", name="JN-DISTANCE-VALUE"
@@ -87,3 +86,55 @@ def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.Data
 def typed_distances(distances: Iterable[Distance | None], domain: Domain, left: pa.Schema) -> pa.Schema:
     """Return a left schema in which distance columns of the null type have the type of the domain's distances."""
     return typed(left, {name: domain.distance_type for name in distances if isinstance(name, str)})
+
+
+Ends: TypeAlias = tuple[Distance | None, Distance | None]
+"""The ends of a window, relative to the left ``on``; None if unbounded."""
+Windows: TypeAlias = Mapping[str, Ends | Mapping[str, Any]]
+"""The ends of each window by its name: a pair, or a mapping with ``lower`` and ``upper``."""
+
+_SIDES = ("lower", "upper")
+
+
+def freeze_windows(windows: Windows | None) -> dict[str, Ends] | None:
+    """Validate ``windows=`` without schemas, and return a copy in one form.
+
+    Examples
+    --------
+    >>> freeze_windows({"1h": ["-1h", 0], "before": {"upper": 0}})
+    {'1h': ('-1h', 0), 'before': (None, 0)}
+    """
+    if windows is None:
+        return None
+    if not isinstance(windows, Mapping) or not windows:
+        raise SpecError(
+            f'windows={windows!r} is not a mapping of names to windows. Expected for example windows={{"1h": '
+            '("-1h", 0), "7d": ("-7d", 0)}.',
+            name="JN-WINDOWS-FORM",
+        )
+    return {name: _frozen(name, ends) for name, ends in windows.items()}
+
+
+def _frozen(name: str, ends: Any) -> Ends:
+    check_name("windows", name)
+    if isinstance(ends, Mapping):
+        unknown = [side for side in ends if side not in _SIDES]
+        pair: Any = None if unknown else [ends.get(side) for side in _SIDES]
+    else:
+        pair = ends if isinstance(ends, Sequence) and not isinstance(ends, str) and len(ends) == 2 else None
+    if pair is None:
+        raise SpecError(
+            f'windows[{name!r}]={ends!r} is not a window. Expected its two ends, such as ("-1h", 0), '
+            'or one of them if the other is open, such as {"upper": 0}.',
+            name="JN-WINDOWS-FORM",
+        )
+    lower, upper = (_distance(f"windows[{name!r}]", end) for end in pair)
+    return lower, upper
+
+
+def _distance(argument: str, end: Any) -> Distance | None:
+    """Return an end of a window in one form. Decimals are encoded as in `Spec.to_dict`."""
+    if isinstance(end, Mapping) and end.keys() == {"decimal"}:
+        end = Decimal(end["decimal"])
+    frozen: Distance | None = freeze_distance(argument, end)
+    return frozen

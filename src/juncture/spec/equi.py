@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -12,17 +12,12 @@ from juncture.errors import SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
 from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
 from juncture.spec.base import Spec, check_answer
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Key, Keys
-from juncture.spec.keys import check_keys
-from juncture.spec.output import output_columns
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How, Side
 from juncture.spec.where import ResolvedWhere, Where, resolved_where
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,38 +42,14 @@ class Equi(Spec):
 
     Two rows match if their keys are equal and ``where`` is true. NaN equals NaN, as in Spark, and -0.0 equals 0.0. A
     spec is immutable and independent of tables and engines. Pass it to `juncture.plan`, `juncture.stream`,
-    `juncture.changes` or `juncture.Right`. `juncture.join` accepts the same arguments and runs the join at once.
+    `juncture.changes` or `juncture.Right`.
 
-    Parameters
-    ----------
-    on
-        The key columns of both tables, or expressions.
-    left_on, right_on
-        The same for each table, if the names differ.
-    how
-        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
-        ``"left"`` (the default) or ``"inner"``.
-    agg
-        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
-        then has one row per left row.
-    where
-        A further condition over both tables, in SQL, such as ``"r.price > l.least"``.
-    nulls_equal
-        Whether null equals null. By default, nulls never match.
-    coalesce
-        Whether the output omits the right key columns.
-    suffix
-        Appended to right column names that the left table has too.
+    Its arguments are those of `juncture.join`, which runs the join at once. A spec costs nothing to create.
 
     Raises
     ------
     SpecError
         If an argument is invalid whatever the tables are.
-
-    Notes
-    -----
-    A spec costs nothing to create. See `juncture.join` for the time and memory of the join. With ``agg``, the spec
-    resolves to a predicate join.
 
     Examples
     --------

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.schemas import check_columns
-from juncture.errors import SchemaError, SpecError
+from juncture.errors import SchemaError, SpecError, wrong_type
 from juncture.ordered.domain import Distance, Domain
 from juncture.spec.arguments import check_name, check_sequence
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys
 from juncture.spec.distance import freeze_distance, in_steps
-from juncture.spec.keys import check_keys
 from juncture.spec.schema import shared_domain
 
 
@@ -171,11 +170,7 @@ def key_combinations(by: Any, start: Any, end: Any) -> tuple[pa.Table, list[str]
     names = list(by)
     for name in names:
         if isinstance(by[name], str) or not isinstance(by[name], Sequence):
-            raise SpecError(
-                f"by[{name!r}]={by[name]!r} ({type(by[name]).__name__}) is not a list of values. Expected for example "
-                '["a", "b"].',
-                name="JN-ARGUMENT-TYPE",
-            )
+            raise wrong_type(f"by[{name!r}]", by[name], "a list of values", 'for example ["a", "b"]')
     if not names:
         return pa.table({"nothing": pa.array([0])}), []
     rows = list(product(*by.values()))

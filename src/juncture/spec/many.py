@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 import pyarrow as pa
 
 from juncture.columnar.schemas import check_columns
-from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean
+from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean, wrong_type
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.arguments import check_choice, check_name
+from juncture.spec.arguments import check_choice, check_name, check_text
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn
@@ -75,27 +75,15 @@ class Right:
 
     def __post_init__(self) -> None:
         if not isinstance(self.spec, Spec):
-            raise SpecError(
-                f"spec={self.spec!r} ({type(self.spec).__name__}) is not a join. Expected a spec, such as "
-                'juncture.Asof(on="ts").',
-                name="JN-ARGUMENT-TYPE",
-            )
+            raise wrong_type("spec", self.spec, "a join", 'a spec, such as juncture.Asof(on="ts")')
         _check_single(self.spec)
         columns = self.columns
         if columns is not None and (isinstance(columns, str) or not isinstance(columns, Sequence | Mapping)):
-            raise SpecError(
-                f"columns={columns!r} ({type(columns).__name__}) is not a list of column names. Expected for example "
-                'columns=["wind"], or a mapping to new names such as columns={"wind": "wind_at_departure"}.',
-                name="JN-ARGUMENT-TYPE",
-            )
+            example = 'columns=["wind"], or a mapping to new names such as columns={"wind": "wind_at_departure"}'
+            raise wrong_type("columns", columns, "a list of column names", f"for example {example}")
         for name in [*(columns or ()), *(columns.values() if isinstance(columns, Mapping) else ())]:
             check_name("columns", name)
-        if not isinstance(self.prefix, str):
-            raise SpecError(
-                f"prefix={self.prefix!r} ({type(self.prefix).__name__}) is not a string. Expected for example "
-                'prefix="weather_".',
-                name="JN-ARGUMENT-TYPE",
-            )
+        check_text("prefix", self.prefix, 'for example prefix="weather_"')
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
         if self.duplicates != "error" and not self.spec.is_lookup:
             raise SpecError(
@@ -170,11 +158,8 @@ class ResolvedTable:
 def check_tables(tables: Any) -> dict[str, Right]:
     """Return the tables of `juncture.join_many`, or raise SpecError."""
     if not isinstance(tables, Mapping) or not tables:
-        raise SpecError(
-            f"tables={tables!r} ({type(tables).__name__}) is not a mapping of names to tables, or is empty. Expected "
-            f'for example {{"weather": juncture.Right(weather, juncture.Asof(on="ts"))}}.',
-            name="JN-ARGUMENT-TYPE",
-        )
+        example = '{"weather": juncture.Right(weather, juncture.Asof(on="ts"))}'
+        raise wrong_type("tables", tables, "a mapping of names to tables, or is empty", f"for example {example}")
     for name, right in tables.items():
         if not isinstance(name, str):
             raise SpecError(

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeAlias, get_args
 import pyarrow as pa
 
 from juncture.columnar.schemas import check_columns
-from juncture.errors import SpecError
+from juncture.errors import SpecError, wrong_type
 from juncture.ordered.domain import Domain
 from juncture.spec.aggregate import (
     Agg,
@@ -20,7 +20,7 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.base import AggregatingSpec
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.condition import (
     BoundedValue,
     JoinCondition,
@@ -31,10 +31,7 @@ from juncture.spec.condition import (
 )
 from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.expression import Expr, Key, Keys
-from juncture.spec.keys import check_keys
-from juncture.spec.nulls import first_type, typed
-from juncture.spec.output import output_columns
-from juncture.spec.schema import Closed, How, Side, shared_domain
+from juncture.spec.schema import Closed, How, Side, first_type, shared_domain, typed
 
 Interval: TypeAlias = tuple[str | None, str | None]
 KeyInterval: TypeAlias = tuple[Key | None, Key | None]
@@ -116,37 +113,13 @@ class Overlap(AggregatingSpec):
 
     Two rows match if their ``by`` are equal and their intervals overlap. A spec is immutable and independent of tables
     and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes` or `juncture.Right`.
-    `juncture.join_overlap` accepts the same arguments and runs the join at once.
 
-    Parameters
-    ----------
-    left_interval, right_interval
-        The columns or expressions of the start and the end, such as ``("start", "end")``: integers, floats, decimals,
-        dates or timestamps. One of them may be None, which is unbounded. Null and NaN never match.
-    by
-        Columns or expressions that must be equal.
-    left_by, right_by
-        The same for each table, if the names differ.
-    closed
-        Which ends belong to the intervals: ``"left"`` (the default), ``"right"``, ``"both"`` or ``"none"``. Intervals
-        that only touch match with ``"both"``.
-    how
-        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
-        ``"left"`` (the default) or ``"inner"``.
-    agg
-        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
-        then has one row per left row.
-    suffix
-        Appended to right column names that the left table has too.
+    Its arguments are those of `juncture.join_overlap`, which runs the join at once. A spec costs nothing to create.
 
     Raises
     ------
     SpecError
         If an argument is invalid whatever the tables are.
-
-    Notes
-    -----
-    A spec costs nothing to create. See `juncture.join_overlap` for the time and memory of the join.
 
     Examples
     --------
@@ -273,11 +246,8 @@ def _called(interval: KeyInterval, names: Iterator[str]) -> Interval:
 def _interval(argument: str, value: object) -> KeyInterval:
     """Validate the two columns of an interval, and return them as a tuple."""
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
-        raise SpecError(
-            f"{argument}={value!r} ({type(value).__name__}) is not a pair of columns. Expected the start and the end, "
-            f'such as {argument}=("start", "end").',
-            name="JN-INTERVAL-PAIR",
-        )
+        expected = f'the start and the end, such as {argument}=("start", "end")'
+        raise wrong_type(argument, value, "a pair of columns", expected, name="JN-INTERVAL-PAIR")
     for name in value:
         if name is not None and not isinstance(name, Expr):
             check_name(argument, name)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 
@@ -13,11 +14,12 @@ from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain import Domain
 from juncture.ordered.floats import Floats
 from juncture.ordered.kinds import domain_of
-from juncture.predicate.decompose.shape import Band, Containment, End, Key, Overlapping, Shape
-from juncture.predicate.language.nodes import Column, Node, sides
+from juncture.predicate.decompose.shape import Ends, IntervalPair, Key, Shape
+from juncture.predicate.language.nodes import Column, Node
 from juncture.predicate.language.types import Type, arrow_type
-from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit
-from juncture.spec.match_interval import match_interval_of
+from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Limit, MatchInterval, Value
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 
 _SCALE_MAX = 19
 """Decimals of 38 digits represent 64-bit integers beside this many digits after the point."""
@@ -79,38 +81,20 @@ class _Limit:
 
 
 def limits_of(shape: Shape) -> list[_Limit]:
-    """Return all limits of right expressions in a shape."""
-    limits: list[_Limit] = []
-    for band in (*shape.bands, *shape.inequalities):
-        limits += _band_limits(band)
-    for containment in shape.containments:
-        limits += _containment_limits(containment)
-    for overlap in shape.overlaps:
-        limits += _overlap_limits(overlap)
-    return limits
+    """Return all limits of right expressions in a shape, those at constant distances first."""
+    ordered = sorted(shape.intervals, key=lambda pair: pair.kind in ("containment", "overlap"))
+    return [limit for pair in ordered for limit in _limits_of_pair(pair)]
 
 
-def _band_limits(band: Band) -> list[_Limit]:
-    ends = ((band.lower, False), (band.upper, True))
-    return [_limit(band.right, end, upper=upper) for end, upper in ends if end is not None]
-
-
-def _containment_limits(part: Containment) -> list[_Limit]:
-    if sides(part.point) == {"right"}:
-        return [_limit(part.point, part.lower, upper=False), _limit(part.point, part.upper, upper=True)]
-    # The point is left, so it limits the right ends, with reversed directions.
+def _limits_of_pair(pair: IntervalPair) -> list[_Limit]:
+    """Return the limits by which each interval starts before the other ends. A right point is bounded below first."""
+    (left_start, left_end), (right_start, right_end) = pair.left, pair.right
+    ends = ((right_start, left_end, True), (right_end, left_start, False))
     return [
-        _Limit(part.point, end.expression, -end.amount, upper, end.strict)
-        for end, upper in ((part.lower, True), (part.upper, False))
+        _Limit(left.expression, right.expression, left.amount - right.amount, upper, left.strict or right.strict)
+        for right, left, upper in (reversed(ends) if right_start == right_end else ends)
+        if right is not None and left is not None
     ]
-
-
-def _overlap_limits(part: Overlapping) -> list[_Limit]:
-    return [_limit(part.right_start, part.left_end, upper=True), _limit(part.right_end, part.left_start, upper=False)]
-
-
-def _limit(right: Node, end: End, *, upper: bool) -> _Limit:
-    return _Limit(end.expression, right, end.amount, upper, end.strict)
 
 
 def bounded_values(shape: Shape) -> tuple[list[BoundedValue], bool]:
@@ -190,3 +174,43 @@ def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
         if column.side == "right" and domain is not None and column.type.kind != "decimal":
             return BoundedValue(column, (), domain)
     return None
+
+
+def match_interval_of(shape: Shape) -> MatchInterval | None:
+    """Return the part of a predicate's shape that limits pairs the most, or None."""
+    return next((interval for pair in shape.intervals if (interval := _interval(pair)) is not None), None)
+
+
+def type_of_value(join: Resolved, side: Side, value: Value) -> pa.DataType:
+    """Return the type of a value of a side."""
+    if not isinstance(value, str):
+        return arrow_type(value.type)
+    return join.schema(side).field(value).type
+
+
+def _interval(part: IntervalPair) -> MatchInterval | None:
+    """Return a pair of intervals in whole 64-bit steps if all values have one unit; else in floats."""
+    types = [end.expression.type for end in (*part.left, *part.right) if end is not None]
+    kinds = {each.kind for each in types}
+    numbers, times = kinds <= {"integer", "decimal", "float"}, kinds <= {"date", "timestamp"}
+    if not kinds or not (numbers or times or kinds == {"duration"}):
+        return None
+    # Decimals may not fit in 64 bits.
+    is_whole = len({(each.kind, each.unit) for each in types}) == 1 and not kinds & {"decimal", "float"}
+    whole = domain_of(arrow_type(types[0])) if is_whole else None
+    left, right = _limits(part.left, whole), _limits(part.right, whole)
+    return MatchInterval(left, right, whole or Floats(), exact=whole is not None, may_swap=part.kind == "overlap")
+
+
+def _limits(ends: Ends, domain: Domain | None) -> tuple[Limit | None, Limit | None]:
+    """Return ends with offsets rounded outward; without a domain, as numbers or seconds."""
+    first, last = (
+        None if end is None else Limit(end.expression, upper, offset=end.amount)
+        for end, upper in zip(ends, (False, True), strict=True)
+    )
+    if domain is None:
+        return first, last
+    return (
+        None if first is None else replace(first, offset=math.floor(first.offset / domain.step)),
+        None if last is None else replace(last, offset=math.ceil(last.offset / domain.step)),
+    )

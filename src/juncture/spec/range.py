@@ -22,15 +22,21 @@ from juncture.spec.aggregate import (
 )
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import AggregatingSpec, OrderedSpec
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality
 from juncture.spec.conversions import matched_keys, ordered
-from juncture.spec.distance import check_distance_column, freeze_distance, in_steps, typed_distances, value_type
+from juncture.spec.distance import (
+    Ends,
+    Windows,
+    check_distance_column,
+    freeze_distance,
+    freeze_windows,
+    in_steps,
+    typed_distances,
+    value_type,
+)
 from juncture.spec.expression import Key, Keys
-from juncture.spec.keys import check_keys
-from juncture.spec.output import output_columns
 from juncture.spec.schema import Closed, How, Side, common_domain
-from juncture.spec.window import Ends, Windows, freeze_windows
 
 
 @dataclass(frozen=True)
@@ -122,43 +128,14 @@ class Range(OrderedSpec, AggregatingSpec):
 
     Two rows match if their ``by`` are equal and ``left on + lower <= right on <= left on + upper``. A spec is immutable
     and independent of tables and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes` or
-    `juncture.Right`. `juncture.join_range` accepts the same arguments and runs the join at once.
+    `juncture.Right`.
 
-    Parameters
-    ----------
-    on
-        The column of both tables to compare, or an expression: an integer, float, decimal, date or timestamp. Null and
-        NaN never match.
-    left_on, right_on
-        The same for each table, if the names differ.
-    by
-        Columns or expressions that must be equal.
-    left_by, right_by
-        The same for each table, if the names differ.
-    lower, upper
-        The ends of the window, relative to the left ``on``: a number, a ``timedelta``, a duration such as ``"-1h"``, or
-        the name of a left column with one distance per row. None means unbounded, on one side at most.
-    windows
-        Several windows by name, in place of ``lower`` and ``upper``, such as ``{"1h": ("-1h", 0)}``. Needs ``agg``.
-    closed
-        Which ends belong to the window: ``"both"``, ``"left"``, ``"right"`` or ``"none"``.
-    how
-        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
-        ``"left"`` (the default) or ``"inner"``.
-    agg
-        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
-        then has one row per left row.
-    suffix
-        Appended to right column names that the left table has too.
+    Its arguments are those of `juncture.join_range`, which runs the join at once. A spec costs nothing to create.
 
     Raises
     ------
     SpecError
         If an argument is invalid whatever the tables are.
-
-    Notes
-    -----
-    A spec costs nothing to create. See `juncture.join_range` for the time and memory of the join.
 
     Examples
     --------

@@ -1,8 +1,14 @@
-"""The sides and output columns of a join, and the domains in which its columns are compared."""
+"""The sides and output columns of a join, the domains in which its columns are compared, and columns without values.
+
+A column of Arrow's null type has no value except null, such as those of an empty pandas table. In a resolved join, a
+compared or aggregated column of the null type has the type of what it is compared with. Engines convert their inputs to
+the schemas of the resolved join. In the output, the column has the null type again, unless rows of the other side fill
+it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -99,3 +105,18 @@ def _domain(side: Side, field: pa.Field, role: str, *, mixed: bool) -> Domain:
 def left_columns(left: pa.Schema) -> tuple[OutputColumn, ...]:
     """Return the columns of an output of the left table alone, given its own columns."""
     return tuple(OutputColumn(name, "left", name) for name in left.names)
+
+
+def typed(schema: pa.Schema, types: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return a schema in which columns of the null type have the given types."""
+    for name, data_type in types.items():
+        position = schema.get_field_index(name)
+        if position >= 0 and is_null_type(schema.field(position).type):
+            schema = schema.set(position, schema.field(position).with_type(data_type))
+    return schema
+
+
+def first_type(fields: Iterable[pa.Field], default: pa.DataType | None = None) -> pa.DataType:
+    """Return the first type that is not null, or the default (integers)."""
+    types = (field.type for field in fields)
+    return next((each for each in types if not is_null_type(each)), default or pa.int64())

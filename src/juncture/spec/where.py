@@ -11,14 +11,12 @@ import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
 from juncture.spec.aggregate import Agg, aggregate_how, resolve_aggregates, typed_aggregated
-from juncture.spec.arguments import freeze_flags, freeze_names
+from juncture.spec.arguments import check_text, freeze_flags, freeze_names
 from juncture.spec.base import AggregatingSpec
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Keys
-from juncture.spec.keys import check_keys
-from juncture.spec.output import output_columns
 from juncture.spec.schema import How, Side
 
 if TYPE_CHECKING:
@@ -62,37 +60,13 @@ class Where(AggregatingSpec):
     Two rows match if their ``by`` are equal and the predicate is true (neither false nor null). Equality, range and
     overlap conditions in the predicate are used to avoid comparing every pair. A spec is immutable and independent of
     tables and engines. Pass it to `juncture.plan`, `juncture.stream`, `juncture.changes` or `juncture.Right`.
-    `juncture.join_where` accepts the same arguments and runs the join at once.
 
-    Parameters
-    ----------
-    predicate
-        The condition in SQL (Spark's dialect), such as ``"l.a > r.b - 3"``.
-    by
-        Columns or expressions that must be equal.
-    left_by, right_by
-        The same for each table, if the names differ.
-    how
-        ``"inner"`` (the default), ``"left"``, ``"right"``, ``"full"``, ``"semi"`` or ``"anti"``. With ``agg``:
-        ``"left"`` (the default) or ``"inner"``.
-    agg
-        Aggregates over the matches of each left row, such as ``{"value": ["mean", "max"], "*": "count"}``. The result
-        then has one row per left row.
-    allow_cross
-        Whether the predicate may have no condition with columns of both tables.
-    names
-        The names of the left and the right table in the predicate.
-    suffix
-        Appended to right column names that the left table has too.
+    Its arguments are those of `juncture.join_where`, which runs the join at once. A spec costs nothing to create.
 
     Raises
     ------
     SpecError
         If an argument is invalid whatever the tables are.
-
-    Notes
-    -----
-    A spec costs nothing to create. See `juncture.join_where` for the time and memory of the join.
 
     Examples
     --------
@@ -121,12 +95,7 @@ class Where(AggregatingSpec):
     suffix: str = "_right"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.predicate, str):
-            raise SpecError(
-                f"predicate={self.predicate!r} ({type(self.predicate).__name__}) is not a string. Expected SQL, such "
-                'as "l.a > r.b - 3".',
-                name="JN-ARGUMENT-TYPE",
-            )
+        check_text("predicate", self.predicate, 'SQL, such as "l.a > r.b - 3"')
         self.check_matches()
         freeze_flags(self, "allow_cross")
         pair = isinstance(self.names, Sequence) and not isinstance(self.names, str) and len(self.names) == 2

@@ -14,8 +14,7 @@ from juncture.local.asof.join import find
 from juncture.ordered.arithmetic import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction, ResolvedAsof
 from juncture.streams.key_ranges import KeyRanges
 from juncture.streams.output import held_schema
 from juncture.streams.state.sorted_rows import SortedRows

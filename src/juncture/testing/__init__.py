@@ -7,10 +7,9 @@ with this package; it has tests of its own.
 from __future__ import annotations
 
 from juncture.testing.asof import asof_join
-from juncture.testing.equi import equi_join
 from juncture.testing.overlap import overlap_join
 from juncture.testing.range import range_join
 from juncture.testing.replay import replay
-from juncture.testing.where import where_join
+from juncture.testing.where import equi_join, where_join
 
 __all__ = ["asof_join", "equi_join", "overlap_join", "range_join", "replay", "where_join"]

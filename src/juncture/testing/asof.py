@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cmp_to_key
 from heapq import nsmallest
-from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
 
 from juncture.errors import DataError
 from juncture.spec.asof import ResolvedAsof
-from juncture.testing.computed import with_computed
-from juncture.testing.output import matched_rows
+from juncture.testing.output import matched_rows, with_computed
 from juncture.testing.rows import keys, on_values, sign, tie_order, unit_of, values
 from juncture.testing.where import passing
 
@@ -35,7 +33,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
     seen, known = available_at_values(join, left, right)
-    allowed = allowed_rows(join, left, right)
+    allowed = passing(join.where, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
 
@@ -94,11 +92,6 @@ def available_at_values(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> 
     if join.available_at is None:
         return [0] * left.num_rows, [0] * right.num_rows
     return on_values(left[join.available_at.left]), on_values(right[join.available_at.right])
-
-
-def allowed_rows(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[Sequence[int]]:
-    """Yield, for each left row, the right rows for which ``where`` is true."""
-    return passing(join.where, left, right) if join.where else repeat(range(right.num_rows), left.num_rows)
 
 
 def limits(join: ResolvedAsof, left: pa.Table) -> list[Any]:

@@ -10,8 +10,7 @@ import pyarrow as pa
 from juncture.errors import DataError
 from juncture.spec.overlap import Interval, ResolvedOverlap
 from juncture.testing.aggregate import aggregated_rows
-from juncture.testing.computed import with_computed
-from juncture.testing.output import matched_rows
+from juncture.testing.output import matched_rows, with_computed
 from juncture.testing.rows import keys, on_values
 
 Ends = tuple[Any, Any]

@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from juncture.spec.range import Bound, ResolvedRange
 from juncture.testing.aggregate import aggregated_rows
-from juncture.testing.computed import with_computed
-from juncture.testing.output import matched_rows
+from juncture.testing.output import matched_rows, with_computed
 from juncture.testing.rows import keys, on_values, unit_of
 
 

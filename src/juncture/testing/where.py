@@ -1,8 +1,9 @@
-"""Predicate joins by evaluating the predicate on every pair of rows."""
+"""Predicate and equality joins by comparing every pair of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -10,11 +11,11 @@ import pyarrow as pa
 from juncture.columnar.types import plain_type
 from juncture.predicate.evaluate.evaluate import matches as satisfied
 from juncture.predicate.language.nodes import Column, Node, walk
+from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import Side
 from juncture.spec.where import ResolvedWhere
 from juncture.testing.aggregate import aggregated_rows
-from juncture.testing.computed import with_computed
-from juncture.testing.output import matched_rows
+from juncture.testing.output import matched_rows, with_computed
 from juncture.testing.rows import cell, keys
 
 _PAIRS_AT_ONCE = 1 << 14
@@ -25,23 +26,34 @@ def where_join(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table
 
     With aggregates, one row per left row. Takes time in proportion to the product of the row counts.
     """
+    return equi_join(join, left, right)
+
+
+def equi_join(join: ResolvedEqui | ResolvedWhere, left: pa.Table, right: pa.Table) -> pa.Table:
+    """Return an equality join's rows: left rows in order, their matches in right order, then unmatched right rows.
+
+    With aggregates, one row per left row. Takes time in proportion to the product of the row counts.
+    """
     left, right = with_computed(join, left, right)
     matches = _matches(join, left, right)
-    if join.aggregates:
+    if isinstance(join, ResolvedWhere) and join.aggregates:
         return aggregated_rows(join, left, right, matches, [0] * right.num_rows)
     return matched_rows(join, left, right, matches)
 
 
-def _matches(join: ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows for which the predicate is true."""
+def _matches(join: ResolvedEqui | ResolvedWhere, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
+    """Yield, for each left row, the right rows with an equal key for which the predicate is true."""
     right_keys = keys(right, join.right_by, nulls_equal=join.nulls_equal)
     passed = passing(join.predicate, left, right)
     for key, others in zip(keys(left, join.left_by, nulls_equal=join.nulls_equal), passed, strict=True):
         yield [other for other in others if key is not None and right_keys[other] == key]
 
 
-def passing(predicate: Node, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows for which a predicate is true, regardless of keys."""
+def passing(predicate: Node | None, left: pa.Table, right: pa.Table) -> Iterator[Sequence[int]]:
+    """Yield, for each left row, the right rows for which a predicate (None: any) is true, regardless of keys."""
+    if predicate is None:
+        yield from repeat(range(right.num_rows), left.num_rows)
+        return
     left_rows, right_rows = _read(predicate, left, "left"), _read(predicate, right, "right")
     count = right.num_rows
     at_once = max(1, _PAIRS_AT_ONCE // max(count, 1))

@@ -18,7 +18,7 @@ from fuzz.values import pools, position
 from juncture.columnar.types import plain_type
 from juncture.errors import JunctureError
 from juncture.ordered.duration import duration_ns, is_duration
-from juncture.spec.keys import can_be_key
+from juncture.spec.compared import can_be_key
 from support.engines import spark_type
 from support.kinds import SPECS
 

@@ -13,8 +13,7 @@ import pyarrow as pa
 import juncture as jn
 from juncture.planner.choose import choose
 from juncture.planner.planning_input import PlanningInput
-from juncture.planner.sample import KeySample, sampled_from
-from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.planner.statistics import KeySample, Resources, SideStats, Stats, sampled_from
 from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.asof.statistics import LEFT_WEIGHT
 from juncture.spark.query import partition_count

@@ -19,7 +19,7 @@ from juncture.local.asof.sides import RightRows, SideCodes, pointers_of, read_co
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.tie_keys import tie_keys
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction
 
 AnyRows = TypeVar("AnyRows", Ints, Rows)
 

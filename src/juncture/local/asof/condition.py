@@ -32,9 +32,8 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, joined
-from juncture.spec.asof import ResolvedAsof
+from juncture.spec.asof import Direction, ResolvedAsof
 from juncture.spec.condition import EqualValues
-from juncture.spec.direction import Direction
 from juncture.spec.predicate_condition import equalities_of
 from juncture.spec.schema import SIDES, Side
 
@@ -62,8 +61,7 @@ class Condition:
         """Take a condition apart."""
         parts = shape(where)
         equalities, exact = equalities_of(parts)
-        compared = parts.bands, parts.containments, parts.overlaps, parts.inequalities
-        is_left = not exact or parts.residual is not None or any(compared)
+        is_left = not exact or parts.residual is not None or bool(parts.intervals)
         read = columns(where)
         names = {side: tuple(dict.fromkeys(each.name for each in read if each.side == side)) for side in SIDES}
         return cls(tuple(equalities), parts.left_filter, parts.right_filter, where if is_left else None, names)

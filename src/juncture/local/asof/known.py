@@ -22,7 +22,7 @@ from juncture.local.asof.sides import RightRows, SideCodes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.threads import slices
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 21
 """So few that the next batch uses memory again that this one leaves: new memory costs as much as the work."""

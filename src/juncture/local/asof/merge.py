@@ -33,7 +33,7 @@ from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of
 from juncture.runtime.threads import slices
 from juncture.runtime.tie_keys import tie_keys
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction
 
 _SLICE_LEAST = 1 << 16
 _NO_ROWS = np.zeros(0, np.int32)

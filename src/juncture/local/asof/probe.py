@@ -24,7 +24,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
 from juncture.runtime.tie_keys import tie_keys
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 22
 _BATCH_ROWS_LEAST = 1 << 16

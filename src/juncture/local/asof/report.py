@@ -12,7 +12,7 @@ from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Floats, Ints
 from juncture.local.asof.join import find
 from juncture.local.reasons import CodedKeys, Reasons, RowReport, counts_of, reasons_of
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source

@@ -19,12 +19,11 @@ from juncture.kernels.array_types import Floats
 from juncture.ordered.kinds import domain_of
 from juncture.planner.expected_rows import covered_share, float_of
 from juncture.planner.statistics import Stats
-from juncture.predicate.decompose.shape import Shape
+from juncture.predicate.decompose.shape import Ends, Shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node
 from juncture.spec.condition import Limit, MatchInterval, ResolvedInequality
-from juncture.spec.match_interval import Ends, parts_of
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -161,7 +160,7 @@ def _kept(residual: Node, left: pa.Table, right: pa.Table) -> tuple[int, int]:
 def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterator[tuple[Windows, Windows] | None]:
     """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
     if join.shape is not None:
-        for part in parts_of(join.shape):
+        for part in join.shape.intervals:
             ours, theirs = _from_to(part.left, "left", left), _from_to(part.right, "right", right)
             is_strict = [
                 any(end is not None and end.strict for end in met)

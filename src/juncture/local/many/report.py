@@ -14,7 +14,7 @@ from juncture.local.many.answers import Answer, answer
 from juncture.local.many.spine import Spine
 from juncture.local.reasons import counts_of, reasons_of
 from juncture.ordered.kinds import domain_of
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.many_report import TableReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget

@@ -8,7 +8,7 @@ from typing import Any
 from juncture.planner.decision import Decision, Estimate, Option
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.run import Measured
+from juncture.planner.report import Measured
 from juncture.planner.statistics import SideStats
 
 FORMAT_VERSION = 3

@@ -10,7 +10,7 @@ from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
 from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import conditions_of, meaning_of
 from juncture.planner.explain.text import KNOWN, about, happened, known_of, plan_words, title, verdict
-from juncture.planner.run import Measured
+from juncture.planner.report import Measured
 from juncture.spec.schema import Side
 
 _SIDES: tuple[Side, ...] = ("left", "right")

@@ -10,7 +10,7 @@ from juncture.planner.decision import Decision, Engine, Estimate, Option
 from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.run import Measured
+from juncture.planner.report import Measured
 from juncture.planner.statistics import SideStats
 from juncture.spec.size import format_size
 

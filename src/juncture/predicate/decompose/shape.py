@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Literal, TypeAlias, get_args
 
 from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.predicate.decompose.linear import LinearComparison, Number, may_overflow, separate
@@ -62,74 +63,56 @@ class End:
         return f"{text} {sign} {number}{self.unit}"
 
 
-@dataclass(frozen=True, slots=True)
-class Band:
-    """A range of a right expression around a left one: ``lower <= right <= upper``, with at least one end.
+Ends: TypeAlias = tuple[End | None, End | None]
+"""The first and the last value of an interval; None where it is unbounded."""
 
-    Nulls never match. NaN equals itself and is greater than all other floats, as in Spark.
+PairKind = Literal["band", "containment", "overlap", "inequality"]
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalPair:
+    """An interval of each table, which share a point in every match: each starts before the other ends.
+
+    - ``band``: a right point around a left expression, with both ends at constant distances
+    - ``containment``: a point of one table between two expressions of the other, which vary by row
+    - ``overlap``: two intervals; each may start after its end
+    - ``inequality``: a band with one end
+
+    Nulls never match. NaN equals itself and is greater than all other floats, as in Spark. The two ends of a point are
+    equal. Intervals that only touch do not match if a touching end is ``strict``.
     """
 
-    left: Node
-    right: Node
-    lower: End | None
-    upper: End | None
+    kind: PairKind
+    left: Ends
+    right: Ends
 
     def __str__(self) -> str:
-        return _range_text(self.right, self.lower, self.upper)
+        (left_start, left_end), (right_start, right_end) = self.left, self.right
+        if self.kind == "overlap":
+            return f"{_range_text(right_end, left_start, None)} AND {_range_text(right_start, None, left_end)}"
+        return (
+            _range_text(right_start, *self.left) if right_start == right_end else _range_text(left_start, *self.right)
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Containment:
-    """A point of one table between two expressions of the other, which vary by row."""
-
-    point: Node
-    lower: End
-    upper: End
-
-    def __str__(self) -> str:
-        return _range_text(self.point, self.lower, self.upper)
-
-
-@dataclass(frozen=True, slots=True)
-class Overlapping:
-    """Two intervals that share a point: ``left_start <= right_end`` and ``right_start <= left_end``.
-
-    An interval may start after its end. The left ends are ``strict`` if touching is not enough.
-    """
-
-    left_start: End
-    left_end: End
-    right_start: Node
-    right_end: Node
-
-    def __str__(self) -> str:
-        first = f"{self.left_start} {'<' if self.left_start.strict else '<='} {describe(self.right_end)}"
-        return f"{first} AND {describe(self.right_start)} {'<' if self.left_end.strict else '<='} {self.left_end}"
-
-
-def _range_text(middle: Node, lower: End | None, upper: End | None) -> str:
+def _range_text(middle: End | None, lower: End | None, upper: End | None) -> str:
     below = f"{lower} {'<' if lower.strict else '<='} " if lower else ""
     above = f" {'<' if upper.strict else '<='} {upper}" if upper else ""
-    return f"{below}{describe(middle)}{above}"
+    return f"{below}{middle}{above}"
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """A predicate taken apart. All parts together are true exactly where the predicate is.
 
-    - ``bands``: ranges with both ends at constant distances; ``inequalities``: bands with one end
-    - ``containments``: points of one table between two expressions of the other
-    - ``overlaps``: pairs of inequalities by which two intervals overlap
+    - ``intervals``: pairs of intervals that share a point, the most selective kind first
     - ``left_filter``, ``right_filter``: conditions on the rows of one table
     - ``residual``: the remaining condition on pairs of rows
     - ``notes``: why parts of the residual are not among the rest, or are rechecked
     """
 
     keys: tuple[Key, ...] = ()
-    bands: tuple[Band, ...] = ()
-    containments: tuple[Containment, ...] = ()
-    overlaps: tuple[Overlapping, ...] = ()
-    inequalities: tuple[Band, ...] = ()
+    intervals: tuple[IntervalPair, ...] = ()
     left_filter: Node | None = None
     right_filter: Node | None = None
     residual: Node | None = None
@@ -138,15 +121,13 @@ class Shape:
     @property
     def links(self) -> bool:
         """Whether any part relates the two tables."""
-        tied = self.keys or self.bands or self.containments or self.overlaps or self.inequalities
-        return bool(tied) or (self.residual is not None and len(sides(self.residual)) == 2)
+        return bool(self.keys or self.intervals) or (self.residual is not None and len(sides(self.residual)) == 2)
 
     def parts(self) -> tuple[tuple[str, str], ...]:
         """Return the parts for readers, each with its label: a key, a band, the residual."""
         parts = [("key", str(key)) for key in self.keys]
-        for name in ("bands", "containments", "overlaps", "inequalities"):
-            label = {"inequalities": "inequality"}.get(name, name.removesuffix("s"))
-            parts += _first(label, getattr(self, name))
+        for kind in get_args(PairKind):
+            parts += _first(kind, [pair for pair in self.intervals if pair.kind == kind])
         for name in ("left_filter", "right_filter", "residual"):
             node = getattr(self, name)
             parts += [(name.replace("_", " "), describe(node))] if node is not None else []
@@ -250,15 +231,13 @@ class _ShapeParts:
         conditions = conjuncts(node)
         for condition in conditions:
             self._sort(condition)
-        both, single = _merged(self._relations)
+        merged = _merged(self._relations)
+        bands, single = ([pair for pair in merged if pair.kind == kind] for kind in ("band", "inequality"))
         containments, single = _containments(single)
         overlaps, single = _overlaps(single)
         return Shape(
             tuple(dict.fromkeys(self._keys)),
-            tuple(both),
-            tuple(containments),
-            tuple(overlaps),
-            tuple(single),
+            (*bands, *containments, *overlaps, *single),
             _all(self._filters["left"]),
             _all(self._filters["right"]),
             _all(self._residual),
@@ -312,8 +291,8 @@ def _all(conditions: list[Node]) -> Node | None:
     return build.conjunction(list(dict.fromkeys(conditions))) if conditions else None
 
 
-def _merged(relations: Sequence[LinearComparison]) -> tuple[list[Band], list[Band]]:
-    """Return the bands of all pairs of expressions: those with two ends, and those with one."""
+def _merged(relations: Sequence[LinearComparison]) -> list[IntervalPair]:
+    """Return the bands and inequalities of all pairs of expressions."""
     ends: dict[tuple[Node, Node], tuple[list[End], list[End]]] = {}
     for relation in relations:
         lowers, uppers = ends.setdefault((relation.left, relation.right), ([], []))
@@ -322,9 +301,11 @@ def _merged(relations: Sequence[LinearComparison]) -> tuple[list[Band], list[Ban
             lowers.append(end)
         if relation.operator in ("<", "<=", "="):
             uppers.append(end)
-    bands = [Band(*pair, _tightest(lowers, 1), _tightest(uppers, -1)) for pair, (lowers, uppers) in ends.items()]
-    both = [band for band in bands if band.lower and band.upper]
-    return both, [band for band in bands if not (band.lower and band.upper)]
+    pairs = []
+    for (_, right), (lowers, uppers) in ends.items():
+        around = _tightest(lowers, 1), _tightest(uppers, -1)
+        pairs.append(IntervalPair("inequality" if None in around else "band", around, (End(right), End(right))))
+    return pairs
 
 
 def _end(relation: LinearComparison) -> End:
@@ -356,44 +337,61 @@ def _tightest(ends: list[End], sign: int) -> End | None:
     return max(ends, key=lambda end: (sign * end.amount, end.strict), default=None)
 
 
-def _pairs(
-    bands: list[Band], traits: Callable[[Band], tuple[Hashable, ...]]
-) -> tuple[list[tuple[Band, Band]], list[Band]]:
-    """Pair each band that has a lower end with the first one that has an upper end and shares a trait.
+@dataclass(frozen=True, slots=True)
+class _OneEnd:
+    """An inequality: its end, as a lower or an upper one, and the right expression."""
 
-    Returns the pairs, and the bands without a partner.
+    pair: IntervalPair
+    end: End
+    right: Node
+    is_upper: bool
+
+    @classmethod
+    def of(cls, pair: IntervalPair) -> _OneEnd:
+        lower, upper = pair.left
+        end, point = lower or upper, pair.right[0]
+        assert end is not None
+        assert point is not None
+        return cls(pair, end, point.expression, upper is not None)
+
+
+def _partners(
+    pairs: list[IntervalPair], traits: Callable[[_OneEnd], tuple[Hashable, ...]]
+) -> tuple[list[tuple[_OneEnd, _OneEnd]], list[IntervalPair]]:
+    """Pair each inequality that has a lower end with the first one that has an upper end and shares a trait.
+
+    Returns these, and the inequalities without a partner.
     """
+    singles = [_OneEnd.of(pair) for pair in pairs]
     waiting: dict[Hashable, deque[int]] = {}
-    for place, band in enumerate(bands):
-        for trait in traits(band) if band.upper else ():
+    for place, single in enumerate(singles):
+        for trait in traits(single) if single.is_upper else ():
             waiting.setdefault(trait, deque()).append(place)
-    pairs: list[tuple[Band, Band]] = []
+    partners: list[tuple[_OneEnd, _OneEnd]] = []
     paired: set[int] = set()
-    for place, lower in enumerate(bands):
+    for place, lower in enumerate(singles):
         heads = []
-        for trait in traits(lower) if lower.lower else ():
+        for trait in () if lower.is_upper else traits(lower):
             places = waiting.get(trait, deque())
             while places and places[0] in paired:
                 places.popleft()
             heads.extend([places[0]] if places else [])
         if heads:
-            pairs.append((lower, bands[min(heads)]))
+            partners.append((lower, singles[min(heads)]))
             paired |= {place, min(heads)}
-    return pairs, [band for place, band in enumerate(bands) if place not in paired]
+    return partners, [single.pair for place, single in enumerate(singles) if place not in paired]
 
 
-def _containments(bands: list[Band]) -> tuple[list[Containment], list[Band]]:
+def _containments(pairs: list[IntervalPair]) -> tuple[list[IntervalPair], list[IntervalPair]]:
     """Pair a lower and an upper bound of the same expression."""
-    pairs, others = _pairs(bands, lambda band: (("right", band.right), ("left", band.left)))
-    containments: list[Containment] = []
-    for lower, upper in pairs:
-        assert lower.lower is not None
-        assert upper.upper is not None
-        if lower.right == upper.right:
-            containments.append(Containment(lower.right, lower.lower, upper.upper))
-        else:
-            ends = _turned(upper.upper, upper.right), _turned(lower.lower, lower.right)
-            containments.append(Containment(lower.left, *ends))
+    partners, others = _partners(pairs, lambda one: (("right", one.right), ("left", one.end.expression)))
+    containments = []
+    for lower, upper in partners:
+        left, right = (lower.end, upper.end), lower.pair.right
+        if lower.right != upper.right:
+            point = End(lower.end.expression)
+            left, right = (point, point), (_turned(upper.end, upper.right), _turned(lower.end, lower.right))
+        containments.append(IntervalPair("containment", left, right))
     return containments, others
 
 
@@ -402,12 +400,11 @@ def _turned(end: End, expression: Node) -> End:
     return End(expression, -end.offset, end.strict, end.unit)
 
 
-def _overlaps(bands: list[Band]) -> tuple[list[Overlapping], list[Band]]:
+def _overlaps(pairs: list[IntervalPair]) -> tuple[list[IntervalPair], list[IntervalPair]]:
     """Pair two inequalities of opposite directions into the overlap of two intervals."""
-    pairs, others = _pairs(bands, lambda band: (band.left.type.kind,))
-    overlaps: list[Overlapping] = []
-    for lower, upper in pairs:
-        assert lower.lower is not None
-        assert upper.upper is not None
-        overlaps.append(Overlapping(lower.lower, upper.upper, upper.right, lower.right))
+    partners, others = _partners(pairs, lambda one: (one.end.expression.type.kind,))
+    overlaps = [
+        IntervalPair("overlap", (lower.end, upper.end), (End(upper.right), End(lower.right)))
+        for lower, upper in partners
+    ]
     return overlaps, others

@@ -13,8 +13,7 @@ from juncture.errors import SpecError
 from juncture.predicate.evaluate import functions, operations
 from juncture.predicate.evaluate.vectors import Vector, constant, from_column, to_column
 from juncture.predicate.language import nodes
-from juncture.predicate.language.nodes import Node, children, walk
-from juncture.predicate.language.options import Options
+from juncture.predicate.language.nodes import Node, Options, children, walk
 from juncture.predicate.language.types import arrow_type
 
 Rows: TypeAlias = "pa.Table | pa.RecordBatch"

@@ -16,7 +16,7 @@ from juncture.predicate.intervals import functions
 from juncture.predicate.intervals import truth as logic
 from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
 from juncture.predicate.intervals.narrow import narrow
-from juncture.predicate.intervals.options import among
+from juncture.predicate.intervals.relate import among
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Column, Node, children, walk
 from juncture.predicate.language.types import BIGINT, Type

@@ -28,8 +28,7 @@ from juncture.predicate.intervals.interval import (
     with_flags,
     within,
 )
-from juncture.predicate.intervals.options import narrow_to
-from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_or_null
+from juncture.predicate.intervals.relate import narrow_comparison, narrow_equal_or_null, narrow_to
 from juncture.predicate.intervals.spans import EVERYTHING, Span
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node

@@ -25,8 +25,7 @@ from juncture.predicate.language.conversions import (
     typed,
     whole_days,
 )
-from juncture.predicate.language.nodes import Arithmetic, Compare, CompareOperator, Literal, Node
-from juncture.predicate.language.options import Options
+from juncture.predicate.language.nodes import Arithmetic, Compare, CompareOperator, Literal, Node, Options
 from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.types import (
     BIGINT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from juncture.errors import SpecError
+from juncture.errors import SpecError, wrong_type
 from juncture.predicate.language.syntax_tree import Tree, pointer
 
 FUNCTIONS = (
@@ -76,10 +76,7 @@ _MOST_NESTED = 100
 def read_sql(text: str) -> Tree:
     """Return the syntax tree of a text; raise SpecError with the place of an error. Costs about 1 µs per word."""
     if not isinstance(text, str):
-        raise SpecError(
-            f'predicate={text!r} ({type(text).__name__}) is not a string. Expected SQL, such as "l.a > r.b - 3".',
-            name="JN-ARGUMENT-TYPE",
-        )
+        raise wrong_type("predicate", text, "a string", 'SQL, such as "l.a > r.b - 3"')
     if not text.strip():
         raise SpecError(
             'The predicate is empty. Expected a condition, such as "l.a > r.b - 3".', name="JN-PREDICATE-SYNTAX"

@@ -13,7 +13,7 @@ from pyspark.sql.types import ArrayType, DataType, StructField, StructType
 from juncture.local.asof.report import FIGURES
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds_sql import sql_domain
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import REASONS, Distances, MatchReport
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.input.frame import FrameSide

@@ -15,8 +15,7 @@ from juncture.spark.exchange.shuffled_join import needed_right
 from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.columns import common_type, has_map
 from juncture.spark.type_rules import is_collated
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction, ResolvedAsof
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -13,8 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.spark.asof.sql import SqlJoin
 from juncture.spark.input.frame import FrameSide
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction, ResolvedAsof
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

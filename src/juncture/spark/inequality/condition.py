@@ -14,7 +14,7 @@ from juncture.spark.input.frame import FrameSide
 from juncture.spark.sql.expressions import expression
 from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides
 from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
-from juncture.spec.match_interval import type_of_value
+from juncture.spec.predicate_condition import type_of_value
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import spark_errors
-from juncture.planner.explain.counts import explanations_of
+from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.many_report import ManyReport, TableReport
 from juncture.planner.report import REASONS
 from juncture.planner.statistics import Resources

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import StateError
-from juncture.planner.run import Measured
+from juncture.planner.report import Measured
 from juncture.runtime.progress import Phase
 from juncture.spark.session.ui import Driver, tagged
 

@@ -32,7 +32,7 @@ from juncture.spec.condition import (
     ResolvedInequality,
     Value,
 )
-from juncture.spec.match_interval import type_of_value
+from juncture.spec.predicate_condition import type_of_value
 from juncture.spec.schema import Side
 
 _ROUNDING = 2.0**-50

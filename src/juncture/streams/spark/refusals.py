@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from juncture.errors import PlanError
-from juncture.planner.report import MatchReport
-from juncture.planner.run import Measured
+from juncture.planner.report import MatchReport, Measured
 from juncture.runtime.progress import Report
 
 UNENDING = "no time is estimated, since a stream has no end"

@@ -26,8 +26,7 @@ from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.placement import dense_keys, one_chunk
 from juncture.spark.tasks.scatter import Scatter
-from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Asof, Direction, ResolvedAsof
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,7 @@ from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spark.tasks.store import ChainedRows, PartitionRows
-from juncture.spec.asof import ResolvedAsof
-from juncture.spec.direction import Direction
+from juncture.spec.asof import Direction, ResolvedAsof
 from juncture.spec.resolved import ROW_NUMBERS
 from juncture.spec.schema import SIDES
 
