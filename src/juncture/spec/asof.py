@@ -113,23 +113,13 @@ class ResolvedAsof(Resolved):
         """Return the columns of a side that decide which rows match, except those that only break ties."""
         limit = None if self.tolerance is None or side == "right" else self.tolerance.column
         available_at = None if self.available_at is None else getattr(self.available_at, side)
-        names = (self.left_on if side == "left" else self.right_on, *super().compared(side), limit, available_at)
-        names += self._in_where(side)
-        return tuple(name for name in dict.fromkeys(names) if name is not None)
+        return self._compared(side, (*super().compared(side), limit, available_at), self.where)
 
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows."""
         # A hidden column can break ties if it equals its left column as a float only.
         deciding = self.tie_columns if side == "right" and self.how not in ("semi", "anti") else ()
         return tuple(dict.fromkeys((*super().needed(side), *deciding)))
-
-    def _in_where(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that ``where`` reads."""
-        if self.where is None:
-            return ()
-        from juncture.predicate.language.nodes import columns
-
-        return tuple(column.name for column in columns(self.where) if column.side == side)
 
     @cached_property
     def directions(self) -> tuple[Direction, ...]:

@@ -195,12 +195,7 @@ class JoinCondition:
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedInequality(Resolved, ABC):
-    """A validated join by inequalities. ``tie_columns`` follow ``order_column``."""
-
-    @property
-    def order_column(self) -> str | None:
-        """The right column that orders the matches of a left row, before ties; or None."""
-        return None
+    """A validated join by inequalities. ``tie_columns`` follow the right column that orders matches."""
 
     @property
     def window_names(self) -> tuple[str, ...]:

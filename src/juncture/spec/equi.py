@@ -16,7 +16,7 @@ from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Key, Keys
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How, Side
+from juncture.spec.schema import How
 from juncture.spec.where import ResolvedWhere, Where, resolved_where
 
 
@@ -25,15 +25,6 @@ class ResolvedEqui(Resolved):
     """An equality spec, validated against two schemas. The keys are ``left_by`` and ``right_by``."""
 
     spec: Equi
-
-    def compared(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that decide which rows match."""
-        if self.predicate is None:
-            return super().compared(side)
-        from juncture.predicate.language.nodes import columns
-
-        named = [column.name for column in columns(self.predicate) if column.side == side]
-        return tuple(dict.fromkeys((*super().compared(side), *named)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -67,11 +67,6 @@ class ResolvedOverlap(ResolvedInequality):
             output=(),
         )
 
-    @property
-    def order_column(self) -> str | None:
-        """The right column that orders the matches of a left row."""
-        return self.right_interval[0]
-
     @cached_property
     def condition(self) -> JoinCondition:
         """The condition under which two rows match, without ``by``: each starts before the other ends."""
@@ -100,11 +95,6 @@ class ResolvedOverlap(ResolvedInequality):
             right_interval=interval("right", self.right_interval),
             interval=MatchInterval(ends(self.left_interval), ends(self.right_interval), self.domain),
         )
-
-    def compared(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that decide which rows match."""
-        interval = self.left_interval if side == "left" else self.right_interval
-        return tuple(dict.fromkeys((*(name for name in interval if name is not None), *super().compared(side))))
 
 
 @dataclass(frozen=True, kw_only=True)

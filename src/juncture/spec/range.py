@@ -78,11 +78,6 @@ class ResolvedRange(ResolvedInequality):
         lower, upper = self.windows[name]
         return replace(self, lower=lower, upper=upper, windows={})
 
-    @property
-    def order_column(self) -> str:
-        """The right column that orders the matches of a left row."""
-        return self.right_on
-
     @cached_property
     def condition(self) -> JoinCondition:
         """The condition under which two rows match, without the ``by`` columns."""
@@ -117,9 +112,9 @@ class ResolvedRange(ResolvedInequality):
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
-        bounds = [bound.column for bound in (self.lower, self.upper) if bound is not None and bound.column is not None]
-        own = (self.left_on, *bounds) if side == "left" else (self.right_on,)
-        return tuple(dict.fromkeys((*own, *super().compared(side))))
+        bounds = (self.lower, self.upper) if side == "left" else ()
+        columns = [bound.column for bound in bounds if bound is not None]
+        return tuple(dict.fromkeys((*super().compared(side), *(name for name in columns if name is not None))))
 
 
 @dataclass(frozen=True, kw_only=True)

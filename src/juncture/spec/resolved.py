@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -188,7 +189,16 @@ class Resolved:
 
     def compared(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match."""
-        return self.left_by if side == "left" else self.right_by
+        return self._compared(side, self.left_by if side == "left" else self.right_by, self.predicate)
+
+    def _compared(self, side: Side, names: Iterable[str | None], condition: Node | None) -> tuple[str, ...]:
+        """Return the columns that place a row of a side, some more, and those that a condition reads, each once."""
+        read: Iterable[str] = ()
+        if condition is not None:
+            from juncture.predicate.language.nodes import columns
+
+            read = (column.name for column in columns(condition) if column.side == side)
+        return tuple(dict.fromkeys(name for name in (*self.position(side), *names, *read) if name is not None))
 
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows."""

@@ -17,7 +17,7 @@ from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Keys
-from juncture.spec.schema import How, Side
+from juncture.spec.schema import How
 
 if TYPE_CHECKING:
     from juncture.predicate.decompose.shape import Shape
@@ -44,13 +44,6 @@ class ResolvedWhere(ResolvedInequality):
             # keys, so only ``by`` columns are keys, and pairs are checked against the equalities (`exact=False`).
             return replace(condition, equalities=(), exact=False)
         return condition
-
-    def compared(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of a side that decide which rows match."""
-        from juncture.predicate.language.nodes import columns
-
-        named = [column.name for column in columns(self.predicate) if column.side == side]
-        return tuple(dict.fromkeys((*super().compared(side), *named)))
 
 
 @dataclass(frozen=True)

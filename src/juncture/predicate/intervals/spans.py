@@ -47,15 +47,6 @@ def meet(one: Span, other: Span) -> Span:
     return Span(low, low_open, high, not closed)
 
 
-def hull(one: Span, other: Span) -> Span:
-    """Return the least span that holds both; one of them may be empty."""
-    if one.is_empty or other.is_empty:
-        return other if one.is_empty else one
-    low, low_open = min((one.low, one.low_open), (other.low, other.low_open))
-    high, closed = max((one.high, not one.high_open), (other.high, not other.high_open))
-    return Span(low, low_open, high, not closed)
-
-
 def negate(span: Span) -> Span:
     """Return the numbers with their signs changed."""
     return Span(-span.high, span.high_open, -span.low, span.low_open)
