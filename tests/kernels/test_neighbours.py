@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from juncture.kernels.neighbours import nth_neighbours
+from juncture.kernels.next_row import nth_neighbours
 
 GREATEST = 2**63 - 1
 

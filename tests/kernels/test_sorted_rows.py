@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels.sorted_rows import keep_rows, merge_rows
+from juncture.kernels.row_order import keep_rows, merge_rows
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(-3, 3)), max_size=12).map(sorted)
 

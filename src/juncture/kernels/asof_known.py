@@ -1,4 +1,4 @@
-"""As-of joins by availability: the nearest right rows that were available at a left row's own time.
+"""As-of joins by availability or a further condition: the nearest right rows that a left row may take.
 
 The right rows are sorted into the groups of the left slots, by value and time of availability (*known* code). A left
 slot searches from its value, backward or forward, for the nearest rows whose known code is at most its *seen* code. To
@@ -11,6 +11,10 @@ pointer.
 Right rows 0 and 1 at 1 and 2, known from 5 and 9, so the tree is [5, 9]. A slot at 3 that sees up to 6 skips row 1::
 
     find_known  best[0, 0] is (1, 5, 0)
+
+Conditions are tried outward, from the nearest row on. Left rows at 3 and 6, and right rows at 1, 4 and 5, backward::
+
+    find_spans  [[0, 1], [2, 3]]: one row from position 0, and three from position 2 backward
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import BytesOut, Codes, IntCube, IntCubeOut, Ints, IntsOut
+from juncture.kernels.array_types import BytesOut, Codes, IntCube, IntCubeOut, Ints, IntsOut, IntTableOut
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.search import advance
@@ -29,6 +33,10 @@ FAN = 1 << FAN_BITS
 """Number of entries of a level per entry of the next: two cache lines."""
 
 RANK, KNOWN, POINTER, WORDS = range(4)
+"""The words of a candidate."""
+
+FIRST, COUNT = range(2)
+"""The columns of `find_spans`."""
 
 
 def tree_levels(rows: int) -> list[int]:
@@ -210,3 +218,49 @@ def combine(best: IntCubeOut, found: IntCube, first_slot: int, end_slot: int, fi
             ours -= int(last_is_ours)
             theirs -= int(not last_is_ours)
             place -= 1
+
+
+@compiled
+def find_spans(
+    on: Ints,
+    starts: Ints,
+    first_slot: int,
+    end_slot: int,
+    group: int,
+    right_on: Ints,
+    right_starts: Ints,
+    farthest: Ints,
+    forward: bool,
+    strict: bool,
+    spans: IntTableOut,
+) -> None:
+    """Find the right rows in the join's direction from each slot, up to its limit.
+
+    Both sides are sorted into the same groups, and ``group`` is that of ``first_slot``. ``farthest`` has the farthest
+    value of each slot, and is empty without limits; ``strict`` is whether equal values do not match. Out: ``spans[slot,
+    (first, count)]``, the nearest right row and the number of rows from there outward.
+
+    One pass over the slots, galloping through the right rows; with limits another O(log n) for each slot.
+    """
+    inclusive = forward == strict
+    position: Any = np.int64(-1)
+    for slot in range(first_slot, end_slot):
+        while slot >= starts[group + 1]:
+            group += 1
+            position = np.int64(-1)
+        if position < 0:
+            position = right_starts[group]
+        low, end = right_starts[group], right_starts[group + 1]
+        position = advance(right_on, position, end, on[slot], inclusive)
+        if forward:
+            edge: Any = end
+            if len(farthest) > 0:
+                edge = advance(right_on, position, end, farthest[slot], True)
+            spans[slot, FIRST] = position
+            spans[slot, COUNT] = edge - position
+        else:
+            edge = low
+            if len(farthest) > 0:
+                edge = advance(right_on, low, position, farthest[slot], False)
+            spans[slot, FIRST] = position - 1
+            spans[slot, COUNT] = position - edge

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import Bytes, BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable
-from juncture.kernels.column_memory import bit_at, edges_at, is_there
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.gallop import first_at_least
 from juncture.kernels.intrinsics import word_at
+from juncture.kernels.row_bytes import bit_at, edges_at, is_there
 
 _FEW = 24
 """Up to this number, rows are sorted by insertion."""

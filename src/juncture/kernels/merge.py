@@ -34,17 +34,8 @@ _NO_LIMIT = np.uint64(2**64 - 1)
 
 @compiled
 def order_of_values(on: Ints, first: int, end: int) -> int:
-    """Return whether values descend somewhere (`DISORDER`) or repeat (`REPEAT`), as bits.
+    """Return whether values in ``[first, end)``, or the one before, descend (`DISORDER`) or repeat (`REPEAT`), as bits.
 
-    Parameters
-    ----------
-    on
-        The values.
-    first, end
-        The range to look at, with the value before the first.
-
-    Notes
-    -----
     One pass, vectorized in blocks, which ends at the first block that descends.
     """
     order = 0
@@ -79,25 +70,13 @@ def nearest_positions(
     latest: CodesOut,
     positions: IntsOut,
 ) -> None:
-    """Find the position of the nearest right row of each left row, in one direction.
+    """Find the position of the nearest right row of each left row ``[first, end)``, in one direction.
 
-    Parameters
-    ----------
-    keys, on
-        Key code and ``on`` code of the left rows, which all ascend by ``on``, also those of the key `EMPTY`.
-    first, end
-        The range of left rows to work on.
-    right_keys, right_on
-        Those of the right rows, by position. A key `EMPTY` matches nothing.
-    forward, strict
-        The direction, and whether equal values do not match.
-    latest
-        Scratch: a spare place, and then one for each key code, filled with `NOWHERE`.
-    positions
-        Out: a position for each left row, `NOWHERE` where there is none; anything for left rows of the key `EMPTY`.
+    ``keys`` and ``on`` are the codes of the left rows, which all ascend by ``on``, also those of the key `EMPTY`;
+    ``right_keys`` and ``right_on`` those of the right rows, by position. A key `EMPTY` matches nothing. ``strict`` is
+    whether equal values do not match. ``latest`` is scratch: a spare place, and then one for each key code, filled with
+    `NOWHERE`. Out: a position for each left row, `NOWHERE` where there is none, and anything for the key `EMPTY`.
 
-    Notes
-    -----
     Linear in the right rows up to the last that the range can match, and in the left rows: 2 ns for each. Memory is
     read in order, and no branch depends on how the sides interleave.
     """
@@ -146,15 +125,8 @@ def nearest_positions(
 def nearest_without_keys(
     on: Ints, first: int, end: int, right_on: Ints, forward: bool, strict: bool, positions: IntsOut
 ) -> None:
-    """Find the position of the nearest right row of each left row, in one direction, where all rows have one key.
+    """Find the same as `nearest_positions` where all rows have one key.
 
-    Parameters
-    ----------
-    on, first, end, right_on, forward, strict, positions
-        As for `nearest_positions`.
-
-    Notes
-    -----
     Four walks over a quarter of the left rows each take turns, since each step of a walk waits for the one before:
     1 ns for each row of both sides.
     """
@@ -237,14 +209,8 @@ def _latest_after(keys: Any, position: Any) -> Any:
 def link(keys: Codes, latest: CodesOut, before: CodesOut, after: CodesOut) -> None:
     """Link each position to its neighbours of the same key.
 
-    Parameters
-    ----------
-    keys
-        Key code of the right row at each position.
-    latest
-        Scratch: a place for each key code, filled with `NOWHERE`.
-    before, after
-        Out: the previous and the next position of the same key, `NOWHERE` at the ends.
+    ``latest`` is scratch: a place for each key code, filled with `NOWHERE`. Out: the previous (``before``) and the next
+    position (``after``) of the same key, `NOWHERE` at the ends.
     """
     for position in range(len(keys)):
         key = keys[position]
@@ -275,18 +241,9 @@ def choose_single(
 ) -> None:
     """Write the one match of each left row, in one direction, where no tie is counted and no row is barred.
 
-    Parameters
-    ----------
-    keys, on, rows, first, end
-        As for `choose_positions`.
-    nearest
-        The nearest position of each left row. May be `pointers`, if `rows` has no items.
-    right_on, right_rows
-        The right rows by position, and their numbers; without items if positions are row numbers.
-    tolerance, floating
-        As for `choose_positions`.
-    pointers
-        Out: the right row of each left row.
+    ``nearest`` is the nearest position of each left row, and may be ``pointers`` if ``rows`` has no items.
+    ``right_rows`` are the row numbers by position, without items if positions are row numbers. Other arguments are
+    those of `choose_positions`. Out: the right row of each left row.
     """
     is_unlimited = len(tolerance) == 1 and tolerance[0] == _NO_LIMIT
     own_limit, numbered = len(tolerance) > 1, len(right_rows) > 0
@@ -327,31 +284,20 @@ def choose_positions(
 ) -> None:
     """Write each left row's matches: the right rows at the least distances, within the tolerance.
 
-    Parameters
-    ----------
-    keys, on, rows
-        The left rows in ascending order, and their numbers. No keys if all rows have one key; no numbers if the rows
-        are in their order.
-    barred
-        By row number, 1 where no distance is small enough; without items if there are no such rows.
-    first, end
-        The range of left rows to work on.
-    behind, ahead
-        The nearest positions backward and forward; without items where a direction is not wanted.
-    right_on, before, after
-        The right rows by position, linked; links may be without items if one place is wanted.
-    behind_rows, ahead_rows
-        The right row at each position, as each direction looks at them; without items if positions are row numbers.
-    wanted, places
-        The most matches, and one more where a tie between the last that is taken and the first that is not is counted.
-    tolerance
-        The greatest distance, as `distance_between` has it: one, or one for each row number.
-    floating, later
-        Whether codes stand for floats, and whether of two rows at the same distance the one ahead comes first.
-    pointers
-        Out: for each left row, right rows, best first. Comes filled with `NOWHERE`.
-    counts
-        Out: the counters of `juncture.kernels.asof`, added to.
+    ``keys``, ``on`` and ``rows`` are the left rows ``[first, end)`` in ascending order, and their numbers: no keys if
+    all rows have one key, and no numbers if the rows are in their order. ``barred`` is 1, by row number, where no
+    distance is small enough; without items if there are no such rows. ``behind`` and ``ahead`` are the nearest
+    positions backward and forward, without items where a direction is not wanted.
+
+    Right rows are linked by position (``before`` and ``after``, without items if one place is wanted).
+    ``behind_rows`` and ``ahead_rows`` are the right row at each position, as each direction looks at them; without
+    items if positions are row numbers. At most ``wanted`` rows match, and ``places`` is one more where a tie between
+    the last that is taken and the first that is not is counted. ``tolerance`` is the greatest distance, as
+    `distance_between` has it: one, or one for each row number. ``later`` is whether of two rows at the same distance
+    the one ahead comes first.
+
+    Out: ``pointers``, for each left row its right rows, best first, initially `NOWHERE`; and the counters of
+    `juncture.kernels.asof`, added to ``counts``.
     """
     own_limit = len(tolerance) > 1
     for i in range(first, end):

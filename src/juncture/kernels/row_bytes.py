@@ -1,13 +1,40 @@
-"""Bytes of rows, assembled from pieces; zero-terminated pieces have escaped zeros."""
+"""Bytes of rows, assembled from pieces; zero-terminated pieces have escaped zeros. Columns are in Arrow's layout."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from juncture.kernels.array_types import Bytes, BytesOut, Ints, IntsOut
-from juncture.kernels.column_memory import edges_at, is_there
-from juncture.kernels.compiled import compiled
+from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.intrinsics import word_at
 
 _ESCAPE = 0xFF
 _LENGTH_BYTES = 4
+_HALF = np.uint64(0xFFFFFFFF)
+_HALF_BITS = np.uint64(32)
+
+
+@inlined
+def bit_at(bits: Any, place: Any) -> Any:
+    """Return one of many bits."""
+    return (bits[place >> 3] >> (place & 7)) & 1
+
+
+@inlined
+def is_there(valid: Any, place: Any) -> Any:
+    """Return whether a value is not null; without validity bits, none is."""
+    return len(valid) == 0 or bit_at(valid, place) != 0
+
+
+@inlined
+def edges_at(edges: Any, place: Any, edge_width: Any) -> Any:
+    """Return the start and end of a text, from two adjacent offsets of 4 or 8 bytes."""
+    if edge_width == 8:
+        return np.int64(word_at(edges, np.uint64(8 * place))), np.int64(word_at(edges, np.uint64(8 * place + 8)))
+    both = word_at(edges, np.uint64(4 * place))
+    return np.int64(both & _HALF), np.int64(both >> _HALF_BITS)
 
 
 @compiled

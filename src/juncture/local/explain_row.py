@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.shown import shown
 from juncture.kernels.array_types import Ints
 from juncture.local.asof.join import find
 from juncture.local.asof.report import distances_between
 from juncture.local.asof.report import row_report as asof_rows
 from juncture.local.kinds import match
-from juncture.local.reasons import CodedKeys, RowReport, reasons_of
+from juncture.local.reasons import CodedKeys, RowReport, cells_text, reasons_of
 from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import REASONS, Candidate, RowExplanation, figure
 from juncture.runtime.context import JoinContext
@@ -185,6 +184,4 @@ def _shown(join: Resolved, side: Side) -> dict[str, str]:
 
 def _values(join: Resolved, side: Side, source: Source, row: int, context: JoinContext) -> str:
     """Return what texts show of a row."""
-    names = _shown(join, side)
-    columns = select(source, list(names.values()), np.array([row]), context)
-    return ", ".join(f"{text}={shown(column.chunk(0))}" for text, column in zip(names, columns, strict=True))
+    return cells_text(source, _shown(join, side), row, context)

@@ -6,26 +6,27 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
+from juncture.kernels.compiled import compile_seconds
 from juncture.local.computed import with_computed
 from juncture.local.explain_row import explain_row, row_report
 from juncture.local.input import Input
-from juncture.local.kinds import REPORTS, match, planning_input
+from juncture.local.kinds import REPORTS, execute, match, planning_input
 from juncture.local.output.numbered import number_column
-from juncture.local.profile import Opened, measure
 from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.planning_input import PlanningInput
 from juncture.planner.report import MatchReport, Measured, RowExplanation
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context
+from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.progress import Report
+from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
 
 _log = logging.getLogger(__name__)
@@ -34,100 +35,118 @@ _SHORT_S = 0.003
 """The expected time of a join below which waking threads takes longer than they save."""
 
 
-@dataclass(frozen=True, kw_only=True)
+_Inputs = tuple[Resolved, Source, Source, str]
+"""A join, both sides ready to be read, and the algorithm that joins them."""
+
+
+@dataclass(frozen=True)
 class _Execution:
     """A join that has been planned, to be run as often as its inputs can be read."""
 
-    left: Input
-    right: Input
-    answer: ArrowAnswer | FrameAnswer  # runs the join, and converts its rows
-    as_arrow: ArrowAnswer  # the same for Arrow batches
+    ready: ReadyJoin
     algorithm: str
     cost_s: float | None  # the expected time, if it is estimated
-    stats: Stats
-    resources: Resources
 
     def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
-        return self._as_given(self._batches(self.answer.run, report))
+        return self._as_given(self._batches(self.ready.answer.run, report))
 
     def stream(self, report: Report | None) -> pa.RecordBatchReader:
         """Return the rows as a reader of batches."""
-        batches = self.as_arrow.batches(self._batches(self.as_arrow.run, report))
-        return pa.RecordBatchReader.from_batches(self.as_arrow.schema, batches)
+        as_arrow = self.ready.as_arrow
+        batches = as_arrow.batches(self._batches(as_arrow.run, report))
+        return pa.RecordBatchReader.from_batches(as_arrow.schema, batches)
 
     def measure(self, report: Report | None, keep: bool) -> tuple[Measured, Any]:
-        """Return what happened, and the joined table if it is to be kept."""
+        """Return rows, time by phase, spilled bytes and peak memory, and the joined table if it is to be kept."""
         kept: list[pa.RecordBatch] = []
         with self._context(report) as context:
-            run = measure(partial(self._opened, self.answer.run), context, kept.append if keep else _forget)
+            earlier_peak_bytes, earlier_compile_s = peak_memory_bytes(), compile_seconds()
+            progress, rows = context.progress, 0
+            join, left, right, algorithm = self._opened(self.ready.answer.run, context)
+            progress.extend("inputs")
+            for batch in execute(join, left, right, algorithm, context):
+                rows += batch.num_rows
+                if keep:
+                    kept.append(batch)
+            progress.extend("output")
+            run = Measured(
+                algorithm=algorithm,
+                duration_s=progress.seconds,
+                compile_s=compile_seconds() - earlier_compile_s,
+                left_rows=left.num_rows,
+                right_rows=right.num_rows,
+                output_rows=rows,
+                phases=tuple(progress.phases),
+                spilled_bytes=context.spill.spilled_bytes,
+                peak_memory_bytes=peak_memory_bytes(),
+                earlier_peak_bytes=earlier_peak_bytes,
+            )
         return run, self._as_given(kept) if keep else None
 
     def match(self, report: Report | None) -> pa.Table:
         """Return the row numbers of the matches."""
         with self._context(report) as context:
-            inputs = self._opened(self.as_arrow.run.row_pairs(), context)
-            pairs = list(match(inputs.join, inputs.left, inputs.right, inputs.algorithm, context))
+            pairs = list(match(*self._opened(self.ready.as_arrow.run.row_pairs(), context), context))
         columns = [pa.chunked_array(map(number_column, rows), pa.int64()) for rows in zip(*pairs, strict=True)]
         return pa.table(columns or [pa.array([], pa.int64())] * 2, names=["left_row", "right_row"])
 
     def match_report(self, report: Report | None) -> MatchReport:
         """Return what becomes of the left rows."""
-        join = self.answer.run
         with self._context(report) as context:
-            inputs = self._opened(join, context)
-            return REPORTS[type(join.spec)](join, inputs.left, inputs.right, context)
+            join, left, right, _ = self._opened(self.ready.answer.run, context)
+            return REPORTS[type(join.spec)](join, left, right, context)
 
     def row_report(self, report: Report | None) -> pa.Table:
         """Return a row for each left row: its best match, or why there is none."""
         with self._context(report) as context:
-            inputs = self._opened(self.as_arrow.run, context)
-            return row_report(inputs.join, inputs.left, inputs.right, inputs.algorithm, context).table()
+            return row_report(*self._opened(self.ready.as_arrow.run, context), context).table()
 
     def explain_row(self, row: int) -> RowExplanation:
         """Return why a left row has the matches that it has, or none."""
         with self._context(None) as context:
-            inputs = self._opened(self.as_arrow.run, context)
-            if not 0 <= row < inputs.left.num_rows:
+            join, left, right, algorithm = self._opened(self.ready.as_arrow.run, context)
+            if not 0 <= row < left.num_rows:
                 raise SpecError(
-                    f"row={row} is not a row of the left table, which has {inputs.left.num_rows:,} rows. Expected a "
-                    "number from 0.",
+                    f"row={row} is not a row of the left table, which has {left.num_rows:,} rows. Expected a number "
+                    "from 0.",
                     name="JN-ARGUMENT-VALUE",
                 )
-            return explain_row(inputs.join, inputs.left, inputs.right, row, inputs.algorithm, context)
+            return explain_row(join, left, right, row, algorithm, context)
 
     def _as_given(self, batches: Iterable[pa.RecordBatch]) -> Any:
         """Return rows as a table such as the left one is."""
-        return self.left.given.as_given(self.answer.table(batches))
+        return self.ready.left.given.as_given(self.ready.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
-        is_counted = self.left.is_counted and self.right.is_counted
-        is_short = is_counted and self.cost_s is not None and self.cost_s < _SHORT_S
+        is_short = self.ready.is_counted and self.cost_s is not None and self.cost_s < _SHORT_S
+        resources = self.ready.planning.resources
         return join_context(
             threads=1 if is_short else None,
-            memory_bytes=self.resources.memory_bytes,
-            in_order=self.resources.in_order,
+            memory_bytes=resources.memory_bytes,
+            in_order=resources.in_order,
             report=report,
         )
 
     def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
         with self._context(report) as context:
-            yield from self._opened(join, context).batches(context)
+            yield from execute(*self._opened(join, context), context)
 
-    def _opened(self, join: Resolved, context: JoinContext) -> Opened:
+    def _opened(self, join: Resolved, context: JoinContext) -> _Inputs:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""
-        left = with_computed(self.left.source(context), join, "left")
-        right = with_computed(self.right.source(context), join, "right")
-        if self.left.is_counted and self.right.is_counted:
-            return Opened(join, left, right, self.algorithm)
-        seen = Stats(
-            left=self.left.seen(join, "left", self.stats.left, left),
-            right=self.right.seen(join, "right", self.stats.right, right),
+        ready = self.ready
+        left = with_computed(ready.left.source(context), join, "left")
+        right = with_computed(ready.right.source(context), join, "right")
+        if ready.is_counted:
+            return join, left, right, self.algorithm
+        counted = Stats(
+            left=ready.left.seen(join, "left", ready.planning.stats.left, left),
+            right=ready.right.seen(join, "right", ready.planning.stats.right, right),
         )
-        algorithm = serving(planning_input(join, seen, self.resources), self.algorithm)
+        algorithm = serving(planning_input(join, counted, ready.planning.resources), self.algorithm)
         if algorithm != self.algorithm:
             _log.info("What came is too large for %s: joining by %s", self.algorithm, algorithm)
-        return Opened(join, left, right, algorithm)
+        return join, left, right, algorithm
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,10 +166,9 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
         left, right = Input(tables[0], "left"), Input(tables[1], "right")
-        resolved: Resolved = spec.resolve(left.given.schema, right.given.schema)
-        as_arrow = ArrowAnswer.of(
-            resolved, (left.given.schema, right.given.schema), left.given.number, right.given.number
-        )
+        schemas = left.given.schema, right.given.schema
+        resolved: Resolved = spec.resolve(*schemas)
+        as_arrow = ArrowAnswer.of(resolved, schemas, left.given.number, right.given.number)
         return cls.opened(resolved, left, right, as_arrow, stats, resources, brief=brief)
 
     @classmethod
@@ -180,37 +198,29 @@ class ReadyJoin:
         planning = planning_input(answer.run, known, resources, (looked[0].rows, looked[1].rows))
         return cls(resolved=resolved, left=left, right=right, answer=answer, as_arrow=as_arrow, planning=planning)
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the number of rows of both sides is known before they are read."""
+        return self.left.is_counted and self.right.is_counted
+
     def join_by(self, algorithm: str) -> Any:
         """Return the joined table, by the cheapest algorithm if it is ``"auto"``."""
         if algorithm == "auto":
-            return self.execution(*cheapest(self.planning)).execute(None)
+            return _Execution(self, *cheapest(self.planning)).execute(None)
         chosen = choose(self.planning, algorithm).chosen
-        return self.execution(chosen.algorithm, chosen.cost_s).execute(None)
-
-    def execution(self, algorithm: str, cost_s: float | None) -> _Execution:
-        """Return the join as an algorithm runs it."""
-        return _Execution(
-            left=self.left,
-            right=self.right,
-            answer=self.answer,
-            as_arrow=self.as_arrow,
-            algorithm=algorithm,
-            cost_s=cost_s,
-            stats=self.planning.stats,
-            resources=self.planning.resources,
-        )
+        return _Execution(self, chosen.algorithm, chosen.cost_s).execute(None)
 
 
 def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Plan:
     """Plan a join of Arrow tables, streams and Parquet files, as `juncture.plan`."""
     ready = ReadyJoin.of(spec, (left, right), stats, resources, brief=False)
     choice = choose(ready.planning, algorithm)
-    execution = ready.execution(choice.algorithm, choice.chosen.cost_s)
+    execution = _Execution(ready, choice.algorithm, choice.chosen.cost_s)
     return Plan(
         join=ready.resolved,
         engine="local",
         choice=choice,
-        stats=execution.stats,
+        stats=ready.planning.stats,
         resources=resources,
         _run=execution.execute,
         _stream=execution.stream,
@@ -225,7 +235,3 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
 def join_at_once(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Any:
     """Return the joined table, as `plan` and `Plan.execute` do, with a brief look at tables in memory."""
     return ReadyJoin.of(spec, (left, right), stats, resources, brief=True).join_by(algorithm)
-
-
-def _forget(_: pa.RecordBatch) -> None:
-    """Let go of a batch."""

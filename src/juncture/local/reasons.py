@@ -1,8 +1,8 @@
-"""Why left rows have no match: the first reason that applies to each."""
+"""Why left rows have no match: the first reason that applies to each, and rows as texts show them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,16 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
+from juncture.columnar.shown import shown
 from juncture.columnar.types import plain_type
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys, left_keys_of
 from juncture.local.output.numbered import number_column
+from juncture.local.output.payload import read_all
 from juncture.planner.explain.meaning import ordering_columns
 from juncture.planner.report import REASONS
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.take import select
+from juncture.spec.expression import Key
 from juncture.spec.resolved import Resolved
 
 Reasons = npt.NDArray[np.int8]
@@ -63,14 +66,11 @@ class CodedKeys:
         codes = np.zeros(left.num_rows, np.int32)
         names = list(dict.fromkeys(join.left_by))
 
-        def read(part: int) -> None:
-            start = int(left.bounds[part])
-            for batch in left.read(part, names, names):
-                keys.add([batch.column(name) for name in join.left_by], codes[start : start + batch.num_rows])
-                start += batch.num_rows
+        def add(batch: pa.RecordBatch, rows: slice) -> None:
+            keys.add([batch.column(name) for name in join.left_by], codes[rows])
 
         if names:
-            context.threads.run(read, range(len(left.part_rows)))
+            read_all(left, names, add, context, coded=names)
         else:
             keys.add([], codes)
         return cls(keys, codes)
@@ -84,15 +84,14 @@ class CodedKeys:
         # The last is for rows whose key is null, whose code is -1.
         known = np.zeros(max(self.keys.count, 1) + 1, np.bool_)
 
-        def read(part: int) -> None:
-            for batch in right.read(part, list(dict.fromkeys((*names, *ordered))), names):
-                codes = np.empty(batch.num_rows, np.int32)
-                self.keys.find([batch.column(name) for name in join.right_by], codes)
-                for name in ordered:
-                    codes[_is_missing(batch.column(name))] = EMPTY
-                known[codes[codes != EMPTY]] = True
+        def mark(batch: pa.RecordBatch, _rows: slice) -> None:
+            codes = np.empty(batch.num_rows, np.int32)
+            self.keys.find([batch.column(name) for name in join.right_by], codes)
+            for name in ordered:
+                codes[_is_missing(batch.column(name))] = EMPTY
+            known[codes[codes != EMPTY]] = True
 
-        context.threads.run(read, range(len(right.part_rows)))
+        read_all(right, [*names, *ordered], mark, context, coded=names)
         mask: Mask = known[self.codes]
         return mask
 
@@ -155,3 +154,17 @@ def _is_null(array: pa.Array, *, nan_is_null: bool = False) -> Mask:
     """Return a mask of values that are null, or NaN if that counts, too."""
     mask: Mask = pc.is_null(array, nan_is_null=nan_is_null).to_numpy(zero_copy_only=False)
     return mask
+
+
+def row_text(source: Source, join: Resolved, keys: Iterable[Key], row: int, context: JoinContext) -> str:
+    """Return what a left row has in columns and expressions, as in ``symbol="A", ts=5``."""
+    names = {key: join.name_of("left", key) for key in keys}
+    # A task may lack columns from which compared values are computed.
+    columns = {str(key): name for key, name in names.items() if name is not None and name in source.schema.names}
+    return cells_text(source, columns, row, context)
+
+
+def cells_text(source: Source, columns: Mapping[str, str], row: int, context: JoinContext) -> str:
+    """Return what a row has in some columns, by what texts call them."""
+    values = select(source, list(columns.values()), np.array([row], np.int64), context)
+    return ", ".join(f"{text}={shown(value.chunk(0))}" for text, value in zip(columns, values, strict=True))

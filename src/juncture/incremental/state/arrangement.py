@@ -18,7 +18,7 @@ from juncture.incremental.state.run import Run, merged, row_order, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import share_equal
 from juncture.kernels.hash_table import EMPTY
-from juncture.kernels.neighbours import nth_neighbours
+from juncture.kernels.next_row import nth_neighbours
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]

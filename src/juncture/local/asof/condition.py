@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.key_table import KeyCodes
-from juncture.kernels import asof_known as words
-from juncture.kernels import asof_where as kernels
+from juncture.kernels import asof_known as kernels
 from juncture.kernels.array_types import Codes, Ints, Rows
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
@@ -258,7 +257,7 @@ class _Walk:
         fits = places < self.places
         rows, slots, places = rows[fits], slots[fits], places[fits]
         on = self.batch.on[rows]
-        best[slots, places, words.RANK] = ~on if self.direction.forward else on
-        best[slots, places, words.KNOWN] = self.batch.known[rows]
-        best[slots, places, words.POINTER] = self.batch.pointers[rows]
+        best[slots, places, kernels.RANK] = ~on if self.direction.forward else on
+        best[slots, places, kernels.KNOWN] = self.batch.known[rows]
+        best[slots, places, kernels.POINTER] = self.batch.pointers[rows]
         taken[part] = np.minimum(taken[part] + np.bincount(which, minlength=len(part)), self.places)

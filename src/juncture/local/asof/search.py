@@ -23,7 +23,7 @@ from juncture.local.asof.probe import TieFloodError, probe
 from juncture.local.asof.sides import Left, RightRows, count_matches, no_matches, read_left, sorted_left
 from juncture.local.keys import Keys
 from juncture.local.prune import useful_parts
-from juncture.local.row_text import row_text
+from juncture.local.reasons import row_text
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Coder, RankCoder
 from juncture.runtime.context import JoinContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -10,14 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from juncture.columnar.arrays import plain
 from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.partitioned import PartitionedKeys
 from juncture.local.keys import Keys
 from juncture.local.output.pairs import BuildSide
-from juncture.local.output.payload import Holder
+from juncture.local.output.payload import FixedColumn, Holder, Payload, read_all
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
@@ -103,20 +104,87 @@ def read_left_keys(
     is kept.
     """
     add_all(*left, keys, context)
-    source, names = right
+    source, _ = right
+    is_present = np.zeros(keys.count if presence else 0, np.bool_)
+    parts = list(_matching(*right, keys, context, whole=whole, is_present=is_present if presence else None))
+    if presence:
+        starts = np.concatenate([[0], np.cumsum(is_present)]).astype(np.int64)
+        return HashIndex(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
+    groups = _grouped([codes for _, codes in parts], keys.count, context)
+    if sum(len(rows) for rows, _ in parts) == source.num_rows:
+        return groups, source
+    firsts = source.bounds[:-1].astype(np.int32)
+    selected = np.concatenate([rows + first for (rows, _), first in zip(parts, firsts, strict=True)])
+    return groups, SelectedSource(source, selected)
+
+
+def read_clustered(
+    left: tuple[Source, Sequence[str]],
+    right: tuple[Source, Sequence[str]],
+    columns: Sequence[str],
+    keys: Keys,
+    context: JoinContext,
+) -> tuple[HashIndex, Payload]:
+    """Assign codes to the keys of the left side, and buffer the right rows that have one of them, by code.
+
+    Where left rows have different keys, the output has the right rows in just this order: they are scattered once as
+    they are read, and what would have to be gathered from everywhere, and copied, is a view. All buffered `columns`
+    have a fixed width. Right rows are numbered by their places; other parameters are as for `read_left_keys`.
+
+    Reads the right keys first, and then the columns of parts that have a row to buffer. Takes 8 bytes for each such row
+    until it is done, beside the columns.
+    """
+    add_all(*left, keys, context)
+    source, _ = right
+    parts = list(_matching(*right, keys, context))
+    starts = _place_rows([codes for _, codes in parts], keys.count, context)
+    total = int(starts[-1])
+    types = {name: source.schema.field(name).type for name in columns}
+    held = {name: FixedColumn(data_type, total) for name, data_type in types.items()}
+
+    def read(part: int) -> None:
+        rows, places = parts[part]
+        start = first = 0
+        for batch in source.read(part, columns):
+            end = int(np.searchsorted(rows, np.int32(start + batch.num_rows)))
+            for name, column in held.items():
+                column.scatter(plain(batch.column(name)), rows[first:end] - np.int32(start), places[first:end])
+            start, first = start + batch.num_rows, end
+
+    if held:
+        context.threads.run(read, [part for part, (rows, _) in enumerate(parts) if len(rows)])
+    # Where memory is short, rows under way must not keep all that is held.
+    shares = not context.threads.is_frugal
+    finished: dict[str, pa.Array | pa.ChunkedArray] = {name: column.finish() for name, column in held.items()}
+    return HashIndex(starts, None, total), Payload(finished, types, shares=shares)
+
+
+def _matching(
+    source: Source,
+    names: Sequence[str],
+    keys: Keys,
+    context: JoinContext,
+    *,
+    whole: bool = False,
+    is_present: Mask | None = None,
+) -> Iterator[tuple[Codes, Codes]]:
+    """Yield for each part which of its rows have a key that is known, and the codes of these.
+
+    With `whole`, rows of other keys are yielded, too. Where `is_present` is passed, the codes are marked there, and no
+    row is yielded.
+    """
     check_rows(source.num_rows)
-    seen = np.zeros(keys.count, np.bool_)
     coded = worth_coding(source, names)
 
-    def read(part: int) -> tuple[list[Codes], list[Codes]]:
-        rows, codes = [], []
-        start = int(source.bounds[part])
+    def read(part: int) -> tuple[Codes, Codes]:
+        rows, codes = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+        start = 0
         for batch in source.read(part, names, coded):
             found = np.empty(batch.num_rows, np.int32)
             keys.find(batch.columns, found)
             here = np.flatnonzero(found != EMPTY)
-            if presence:
-                seen[found[here]] = True
+            if is_present is not None:
+                is_present[found[here]] = True
             elif whole or len(here) == len(found):
                 rows.append(np.arange(start, start + len(found), dtype=np.int32))
                 codes.append(found)
@@ -124,21 +192,12 @@ def read_left_keys(
                 rows.append((here + start).astype(np.int32))
                 codes.append(found[here])
             start += batch.num_rows
-        return rows, codes
+        return np.concatenate(rows), np.concatenate(codes)
 
     advance = context.progress.of("right")
-    kept: list[Codes] = []
-    kept_codes: list[Codes] = []
-    for part, (rows, codes) in enumerate(context.threads.map(read, range(len(source.part_rows)))):
-        kept += rows
-        kept_codes += codes
+    for part, each in enumerate(context.threads.map(read, range(len(source.part_rows)))):
+        yield each
         advance(int(source.bounds[part + 1]), source.num_rows)
-    if presence:
-        starts = np.concatenate([[0], np.cumsum(seen)]).astype(np.int64)
-        return HashIndex(starts, np.zeros(0, np.int32), 0), SelectedSource(source, np.zeros(0, np.int32))
-    selected = np.concatenate([np.zeros(0, np.int32), *kept])
-    groups = _grouped(kept_codes, keys.count, context)
-    return groups, source if len(selected) == source.num_rows else SelectedSource(source, selected)
 
 
 def add_all(
@@ -153,20 +212,11 @@ def add_all(
     """Add the keys of all rows of a source, and return their codes."""
     check_rows(source.num_rows)
     codes = np.empty(source.num_rows, np.int32)
-    held = [] if holder is None else [name for name in holder.columns if name not in names]
-    coded = worth_coding(source, names)
 
-    def read(part: int) -> None:
-        start = int(source.bounds[part])
-        for batch in source.read(part, [*names, *held], coded):
-            if holder is not None:
-                holder.put(part, start, batch)
-            keys.add([batch.column(name) for name in names], codes[start : start + batch.num_rows])
-            start += batch.num_rows
+    def add(batch: pa.RecordBatch, rows: slice) -> None:
+        keys.add([batch.column(name) for name in names], codes[rows])
 
-    for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):
-        if phase is not None:
-            context.progress.of(phase)(int(source.bounds[part + 1]), source.num_rows)
+    read_all(source, names, add, context, coded=worth_coding(source, names), phase=phase, holder=holder)
     if isinstance(keys, PartitionedKeys):
         keys.finish(context)
     return codes
@@ -209,7 +259,7 @@ def _row_of(pieces: Sequence[Codes], count: int) -> Codes | None:
     return row_of
 
 
-def place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> Ints:
+def _place_rows(pieces: Sequence[Codes], count: int, context: JoinContext) -> Ints:
     """Replace the code of each row by its place if rows lie side by side by their codes, none of them `EMPTY`.
 
     Returns the place where the rows of each of `count` codes start, and the number of places at the end.

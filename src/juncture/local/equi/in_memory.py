@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
-from juncture.local.equi.clustered import read_clustered
 from juncture.local.equi.hash_index import (
     HashIndex,
     KeySpans,
+    read_clustered,
     read_left_keys,
     read_right,
     spans_by_code,

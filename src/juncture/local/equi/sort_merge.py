@@ -14,7 +14,7 @@ from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.hash_index import HashIndex, KeySpans
-from juncture.local.output.payload import Holder
+from juncture.local.output.payload import Holder, read_all
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
@@ -65,28 +65,18 @@ def read_sorted(
     codes: SortCodes,
     context: JoinContext,
     *,
-    holder: Holder | None = None,
+    holder: Holder,
 ) -> tuple[HashIndex, Ints]:
     """Read the right side, and sort it by its codes, which are also returned. Arguments as for `read_right`."""
     values = np.empty(source.num_rows, np.int64)
     usable = np.ones(source.num_rows, np.bool_)
-    held = [] if holder is None else [name for name in holder.columns if name not in names]
-    coded = worth_coding(source, names)
 
-    def read(part: int) -> None:
-        start = int(source.bounds[part])
-        for batch in source.read(part, [*names, *held], coded):
-            if holder is not None:
-                holder.put(part, start, batch)
-            rows = slice(start, start + batch.num_rows)
-            values[rows], here = codes.of([batch.column(name) for name in names], new=True)
-            if here is not None:
-                usable[rows] = here
-            start = rows.stop
+    def take(batch: pa.RecordBatch, rows: slice) -> None:
+        values[rows], here = codes.of([batch.column(name) for name in names], new=True)
+        if here is not None:
+            usable[rows] = here
 
-    advance = context.progress.of("right")
-    for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):
-        advance(int(source.bounds[part + 1]), source.num_rows)
+    read_all(source, names, take, context, coded=worth_coding(source, names), phase="right", holder=holder)
     rows = _order(values, usable, context)
     return HashIndex(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
 

@@ -15,7 +15,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys
 from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.pairs import BuildSide, Check, MatchSpans
-from juncture.local.output.payload import Holder
+from juncture.local.output.payload import Holder, read_all
 from juncture.ordered.arithmetic import GREATEST, LEAST
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
@@ -141,32 +141,18 @@ def read_sorted_index(
         )
     codes, on = np.empty(total, np.int32), np.zeros(total, np.int64)
     leaves = np.empty(total * has_tree, np.int64)
-    held = [] if holder is None else [name for name in holder.columns if name not in columns]
 
-    # Batches without columns would have no rows either.
-    names = [*columns, *held] or source.schema.names[:1]
+    def take(batch: pa.RecordBatch, rows: slice) -> None:
+        build = code(batch, rows.start)
+        (keys.find if are_known else keys.add)(build.keys, codes[rows])
+        if build.on is not None:
+            on[rows] = build.on
+        if has_tree and build.leaves is not None:
+            leaves[rows] = build.leaves
+        if build.valid is not None:
+            codes[rows][~build.valid] = EMPTY
 
-    def read(part: int) -> int:
-        start = int(source.bounds[part])
-        for batch in source.read(part, names, coded):
-            rows = slice(start, start + batch.num_rows)
-            if holder is not None:
-                holder.put(part, rows.start, batch)
-            seen = code(batch, start)
-            (keys.find if are_known else keys.add)(seen.keys, codes[rows])
-            if seen.on is not None:
-                on[rows] = seen.on
-            if has_tree and seen.leaves is not None:
-                leaves[rows] = seen.leaves
-            if seen.valid is not None:
-                codes[rows][~seen.valid] = EMPTY
-            start = rows.stop
-        return source.part_rows[part]
-
-    advance, done = context.progress.of("right"), 0
-    for rows in context.threads.map(read, range(len(source.part_rows))):
-        done += rows
-        advance(done, total)
+    read_all(source, columns, take, context, coded=coded, phase="right", holder=holder)
     kept = np.flatnonzero(codes != EMPTY).astype(np.int32)
     slots = sort_slots(codes, on, kept, max(keys.count, 1), context)
     if order_ties is not None:

@@ -16,7 +16,7 @@ from juncture.local.inequality.conditions import CodedCondition
 from juncture.local.inequality.index import read_sorted_index
 from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
-from juncture.local.output.payload import Holder
+from juncture.local.output.payload import Holder, read_all
 from juncture.local.prune import within_reach
 from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
 from juncture.runtime.context import JoinContext
@@ -120,22 +120,17 @@ def _limits(coded: CodedCondition, left: Source, context: JoinContext) -> tuple[
     assert coded.first is not None
     first, total = coded.first, left.num_rows
     low, high, possible = np.full(total, LEAST), np.full(total, GREATEST), np.ones(total, np.bool_)
-    names = coded.join.compared("left")
 
-    def read(part: int) -> None:
-        start = int(left.bounds[part])
-        for batch in left.read(part, names):
-            rows = slice(start, start + batch.num_rows)
-            least, most, here = first.ends(batch)
-            if least is not None:
-                low[rows] = least
-            if most is not None:
-                high[rows] = most
-            if here is not None:
-                possible[rows] = here
-            start = rows.stop
+    def take(batch: pa.RecordBatch, rows: slice) -> None:
+        least, most, here = first.ends(batch)
+        if least is not None:
+            low[rows] = least
+        if most is not None:
+            high[rows] = most
+        if here is not None:
+            possible[rows] = here
 
-    context.threads.run(read, range(len(left.part_rows)))
+    read_all(left, coded.join.compared("left"), take, context)
     return low, high, None if possible.all() else possible
 
 

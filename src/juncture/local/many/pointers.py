@@ -16,8 +16,7 @@ from juncture.local.asof import join as asof
 from juncture.local.keys import Keys
 from juncture.local.kinds import Runner
 from juncture.local.many.spine import Spine
-from juncture.local.reasons import CodedKeys
-from juncture.local.row_text import row_text
+from juncture.local.reasons import CodedKeys, row_text
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, order_of
 from juncture.runtime.sources import Source

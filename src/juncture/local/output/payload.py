@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from threading import Lock
 
 import numpy as np
@@ -152,16 +152,44 @@ class FixedColumn:
 def read_held(source: Source, columns: Sequence[str], context: JoinContext) -> Payload:
     """Hold columns in memory."""
     holder = Holder(source, columns)
+    if holder.columns:
+        read_all(source, (), lambda _batch, _rows: None, context, holder=holder)
+    return holder.finish()
+
+
+def read_all(
+    source: Source,
+    columns: Sequence[str],
+    take: Callable[[pa.RecordBatch, slice], None],
+    context: JoinContext,
+    *,
+    coded: Collection[str] = (),
+    phase: str | None = None,
+    holder: Holder | None = None,
+) -> None:
+    """Read a source once, by several threads, and pass each batch with the numbers of its rows to `take`.
+
+    `holder` keeps its columns on the way, so that they need not be read again. Columns in `coded` may be
+    dictionary-encoded, and `phase` is what progress is reported as.
+    """
+    held = () if holder is None else holder.columns
+    # Batches without columns would have no rows either.
+    names = list(dict.fromkeys((*columns, *held))) if held else list(columns)
+    names = names or source.schema.names[:1]
 
     def read(part: int) -> None:
         start = int(source.bounds[part])
-        for batch in source.read(part, holder.columns):
-            holder.put(part, start, batch)
-            start += batch.num_rows
+        for batch in source.read(part, names, coded):
+            rows = slice(start, start + batch.num_rows)
+            if holder is not None:
+                holder.put(part, start, batch)
+            take(batch, rows)
+            start = rows.stop
 
-    if holder.columns:
-        context.threads.run(read, range(len(source.part_rows)))
-    return holder.finish()
+    advance = None if phase is None else context.progress.of(phase)
+    for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):
+        if advance is not None:
+            advance(int(source.bounds[part + 1]), source.num_rows)
 
 
 def _are_consecutive(rows: Rows) -> bool:

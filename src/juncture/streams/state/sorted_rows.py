@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.kernels import sorted_rows as kernels
+from juncture.kernels import row_order as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.symmetric import index_rows
 from juncture.streams.state.blocks import Blocks

@@ -16,7 +16,7 @@ from juncture.incremental.view.operators.arranged import identity_of
 from juncture.incremental.view.operators.operator import batch_of, schema_of
 from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Codes, Ints, Words
-from juncture.kernels.neighbours import nth_neighbours
+from juncture.kernels.next_row import nth_neighbours
 from juncture.streams.limits import GREATEST, NO_LIMIT
 
 _CODED_DIGITS = 18
