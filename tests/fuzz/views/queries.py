@@ -87,11 +87,6 @@ class Query:
             other=self.other and (self.other[0], self.other[1].changed(change)),
         )
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether 0.0 and -0.0 have to come out as DuckDB has them: not where either may stand for both."""
-        return self.shape in ("expressions", "join", "first")
-
     def rounded(self, names: list[str]) -> list[str]:
         """Return the columns of a result that DuckDB has right but for the last digits."""
         count = len(names) - len(self.items)

@@ -27,7 +27,7 @@ connection = duckdb.connect()
 
 _FOLLOW = """\
 def text(value):
-    return f"{{value{zero}:.9g}}" if isinstance(value, float) else str(value)
+    return f"{{value + 0.0:.9g}}" if isinstance(value, float) else str(value)
 
 
 def rows_of(table):
@@ -67,7 +67,6 @@ def script(case: ViewCase, outcome: Outcome | None = None) -> str:
     """Return the text of a script that follows a view, and asserts that its rows are DuckDB's."""
     apply = "view.apply(**changes)"
     follow = _FOLLOW.format(
-        zero="" if case.query.is_exact else " + 0.0",
         epochs=case.epochs,
         apply="view.apply(**changes) if epoch else view.populate(**changes)" if case.populates else apply,
     )

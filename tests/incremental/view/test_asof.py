@@ -9,6 +9,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import SpecError
+from juncture.incremental.sql.binder import with_conditions_joined
 
 TRADES = pa.schema({"sym": pa.string(), "ts": pa.int64(), "size": pa.int64()})
 QUOTES = pa.schema({"sym": pa.string(), "ts": pa.int64(), "bid": pa.int64()})
@@ -69,11 +70,12 @@ def test_a_total_over_an_asof_join(join, spec, tmp_path):
 @pytest.mark.parametrize(
     ("join", "message"),
     [
-        ("ASOF JOIN q ON t.sym = q.sym", "needs MATCH_CONDITION"),
-        ("ASOF JOIN q MATCH_CONDITION (t.ts = q.ts) ON t.sym = q.sym", "Expecting"),
-        ("ASOF JOIN q MATCH_CONDITION (t.ts >= t.size) ON t.sym = q.sym", "must be one comparison"),
+        ("ASOF JOIN q ON t.sym = q.sym", "Missing ASOF JOIN inequality"),
+        ("ASOF JOIN q MATCH_CONDITION (t.ts = q.ts) ON t.sym = q.sym", "Missing ASOF JOIN inequality"),
+        ("ASOF JOIN q MATCH_CONDITION (t.ts >= t.size) ON t.sym = q.sym", "Missing ASOF JOIN inequality"),
+        ("ASOF JOIN q ON t.sym = q.sym AND t.ts >= q.ts AND t.size > q.bid", "Multiple ASOF JOIN inequalities"),
         (
-            "ASOF JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym AND t.size > 3",
+            "ASOF LEFT JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym AND t.size > 3",
             "conditions other than equalities",
         ),
         ("ASOF RIGHT JOIN q MATCH_CONDITION (t.ts >= q.ts) ON t.sym = q.sym", "ASOF RIGHT JOIN"),
@@ -82,3 +84,22 @@ def test_a_total_over_an_asof_join(join, spec, tmp_path):
 def test_as_of_what(join, message):
     with pytest.raises(SpecError, match=message):
         jn.view(None, f"SELECT t.sym FROM t {join}", sources={"t": TRADES, "q": QUOTES})
+
+
+@pytest.mark.parametrize(
+    ("query", "bound"),
+    [
+        (
+            "a ASOF JOIN b MATCH_CONDITION (a.x >= b.y) ON a.k = b.k",
+            "a ASOF JOIN b ON              (a.x >= b.y)AND a.k = b.k",
+        ),
+        (
+            "a ASOF JOIN b match_condition((a.x) > b.y)\nON a.k = b.k",
+            "a ASOF JOIN b ON             ((a.x) > b.y)AND a.k = b.k",
+        ),
+        ("a ASOF JOIN b MATCH_CONDITION (a.x >= b.y)", "a ASOF JOIN b ON              (a.x >= b.y)"),
+        ("a WHERE t = 'MATCH_CONDITION (x) ON'", "a WHERE t = 'MATCH_CONDITION (x) ON'"),
+    ],
+)
+def test_match_condition_is_bound_as_on_at_equal_positions(query, bound):
+    assert with_conditions_joined(f"FROM {query}") == f"FROM {bound}"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+import juncture as jn
 from juncture.incremental.view.operators import arranged
-from support.viewing import Viewed, check
+from support.viewing import SCHEMAS, Viewed, check
 
 QUERIES = {
     "filter": "SELECT a.x + 1 AS y, a.t FROM a WHERE a.k = 1 OR a.x IS NULL",
@@ -35,6 +36,8 @@ QUERIES = {
         WITH ab AS (SELECT a.k, a.x, b.y FROM a JOIN b ON a.k = b.k)
         SELECT ab.x, c.z FROM ab JOIN c ON ab.y = c.k
         UNION ALL SELECT ab.x, two.y FROM ab JOIN ab two ON ab.y = two.x""",
+    "a key in both sides of OR": """
+        SELECT a.x, b.y FROM a, b WHERE (a.k = b.k AND a.x > 1 AND b.y < 3) OR (a.x = 2 AND a.k = b.k AND b.y > a.x)""",
     "cross join and more": "SELECT a.x, b.y, c.z FROM a, b, c WHERE b.k = c.k AND a.x + c.z = 4",
     "cross join": "SELECT a.x, c.z FROM a CROSS JOIN c WHERE a.x + c.z = 4",
     "using": "SELECT * FROM a JOIN b USING (k)",
@@ -135,6 +138,11 @@ def test_a_query(query, is_kept, tmp_path):
 def test_keys_that_are_forgotten(query, monkeypatch):
     monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
     check(Viewed(QUERIES[query], 3, None, epochs=12))
+
+
+def test_a_key_in_both_sides_of_or_is_the_key_of_the_join():
+    view = jn.view(None, QUERIES["a key in both sides of OR"], sources=SCHEMAS)
+    assert "join on k = k" in view.explain()
 
 
 @pytest.mark.parametrize("static", [("b",), ("c",), ("b", "c")])

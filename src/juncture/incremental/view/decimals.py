@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, raw_values, validity
-from juncture.kernels.array_types import Floats, Mask
+from juncture.kernels.array_types import Mask
 
 _MOST_WIDE_DIGITS = 76
 _WORD = (1 << 64) - 1
@@ -73,50 +73,3 @@ def to_floats(values: pa.Array) -> pa.Array:
         # Python divides integers with a single rounding.
         floats = np.array([unit / 10**scale for unit in units_of(values)], np.float64)
     return array_of(floats, pa.float64(), validity(values))
-
-
-def from_floats(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return floats as decimals; raises `pyarrow.ArrowInvalid` if a value does not fit."""
-    numbers = raw_values(values, f"f{values.type.bit_width // 8}").astype(np.float64)
-    valid = validity(values)
-    with np.errstate(all="ignore"):
-        units = half_away(numbers * float(f"1e{target.scale}"))
-        bad = ~(np.abs(units) < float(f"1e{target.precision}"))
-    if valid is not None:
-        bad &= valid
-    if bad.any():
-        raise pa.ArrowInvalid(f"{numbers[bad.argmax()]} does not fit DECIMAL({target.precision}, {target.scale})")
-    if valid is not None:
-        units = np.where(valid, units, 0.0)
-    return decimal_array([int(unit) for unit in units.tolist()], target, valid)
-
-
-def half_away(numbers: Floats) -> Floats:
-    """Return the nearest integers. Halves are rounded away from zero.
-
-    Examples
-    --------
-    >>> half_away(np.array([0.5, -2.5, 0.49999999999999994])).tolist()
-    [1.0, -3.0, 0.0]
-    """
-    whole = np.trunc(numbers)
-    with np.errstate(invalid="ignore"):
-        far = np.abs(numbers - whole) >= 0.5
-    integers: Floats = np.where(far, whole + np.copysign(1.0, numbers), whole)
-    return integers
-
-
-def to_text(values: pa.Array) -> pa.Array:
-    """Return decimals as text with all digits after the point. Arrow writes small ones with an exponent."""
-    scale, valid = values.type.scale, validity(values)
-    # Without digits before the point, no zero is written there.
-    whole = min(values.type.precision - scale, 1)
-    texts: list[str | None] = []
-    for place, unit in enumerate(units_of(values)):
-        if valid is not None and not valid[place]:
-            texts.append(None)
-            continue
-        digits = str(abs(unit)).rjust(scale + whole, "0")
-        point = len(digits) - scale
-        texts.append("-" * (unit < 0) + digits[:point] + ("." + digits[point:]) * (scale > 0))
-    return pa.array(texts, pa.string())

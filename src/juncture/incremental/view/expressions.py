@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows
+from juncture.incremental.sql.evaluation import DuckQuery
 from juncture.incremental.view.functions import FUNCTIONS, Operand
 from juncture.kernels.array_types import Ints
 
@@ -217,10 +218,22 @@ def _logical(function: str, operands: Sequence[Expression]) -> Expression:
 
 
 def conjuncts(expression: Expression) -> list[Expression]:
-    """Return the conditions that ``AND`` combines."""
+    """Return the conditions that ``AND`` combines. Conditions in each operand of an ``OR`` move out of it."""
     if isinstance(expression, Call) and expression.function == "and":
         return [each for operand in expression.operands for each in conjuncts(operand)]
+    if isinstance(expression, Call) and expression.function == "or":
+        branches = [conjuncts(each) for each in _disjuncts(expression)]
+        shared = [each for each in branches[0] if all(each in branch for branch in branches[1:])]
+        if shared:
+            rest = [all_of([each for each in branch if each not in shared]) for branch in branches]
+            return [*shared, *conjuncts(any_of(rest))]
     return [] if expression == TRUE else [expression]
+
+
+def _disjuncts(expression: Expression) -> list[Expression]:
+    if isinstance(expression, Call) and expression.function == "or":
+        return [each for operand in expression.operands for each in _disjuncts(operand)]
+    return [expression]
 
 
 def all_of(expressions: Sequence[Expression]) -> Expression:
@@ -237,6 +250,21 @@ def any_of(expressions: Sequence[Expression]) -> Expression:
     for expression in expressions:
         result = _logical("or", (result, expression))
     return result
+
+
+def key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | None:
+    """Return the left and right side of an equality between both sides; None for other conditions."""
+    if not isinstance(part, Call) or part.function != "equal":
+        return None
+    one, other = part.operands
+    sides = (columns(one), columns(other))
+    if not all(sides):
+        return None
+    if min(sides[0]) >= width:
+        one, other, sides = other, one, sides[::-1]
+    if max(sides[0]) >= width or min(sides[1]) < width:
+        return None
+    return one, shifted(other, -width)
 
 
 _SIGNS = {
@@ -259,6 +287,8 @@ def shown(expression: Expression, names: Sequence[str]) -> str:
         )
     assert isinstance(expression, Call)
     operands = [shown(operand, names) for operand in expression.operands]
+    if isinstance(expression.option, DuckQuery):
+        return expression.option.shown(operands)
     if expression.function in _SIGNS and len(operands) == 2:
         return f"({operands[0]} {_SIGNS[expression.function]} {operands[1]})"
     if expression.function == "cast":

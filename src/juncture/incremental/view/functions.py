@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values, validity
 from juncture.columnar.floats import float_codes
+from juncture.incremental.sql.evaluation import DuckQuery, evaluated
 from juncture.incremental.view import decimals
-from juncture.incremental.view.decimals import half_away
 
 Operand = Any
 """An array, or a scalar for all rows."""
@@ -33,11 +32,6 @@ Function = Callable[[Sequence[Operand], Any], Operand]
 _MOST_DIGITS = 38
 _NAN_CODE = int(float_codes(np.array([np.inf]))[0]) + 1
 _HALF_AWAY = "half_towards_infinity"
-_LAST_DAY = 2**31 - 2
-"""The last finite date of DuckDB, in days."""
-_FIRST_DATE, _LAST_DATE = pa.scalar(date.min, pa.date32()), pa.scalar(date.max, pa.date32())
-_SPACES = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-"""The characters that ``TRIM`` removes: spaces, but not tabs or newlines."""
 
 
 def _is_float(operand: Operand) -> bool:
@@ -116,8 +110,6 @@ def _cast(operands: Sequence[Operand], option: pa.DataType) -> Operand:
         return _cast([pa.repeat(value, 1)], option)[0]
     if pat.is_floating(option):
         return _as_floats(value, option)
-    if pat.is_floating(value.type) and pat.is_decimal(option):
-        return decimals.from_floats(value, option)
     if pat.is_floating(value.type) and pat.is_integer(option):
         return pc.round(value, round_mode="half_to_even").cast(option)
     if pat.is_decimal(value.type) and pat.is_integer(option):
@@ -127,8 +119,6 @@ def _cast(operands: Sequence[Operand], option: pa.DataType) -> Operand:
     if pat.is_integer(value.type) and pat.is_decimal(option):
         # The values must fit, even if their type is wider.
         return value.cast(_INTEGERS).cast(option)
-    if pat.is_string(option) or pat.is_large_string(option):
-        return _as_text(value, option)
     return value.cast(option)
 
 
@@ -141,16 +131,6 @@ def _as_floats(value: pa.Array, option: pa.DataType) -> pa.Array:
         if pc.any(beyond).as_py():
             raise pa.ArrowInvalid(f"{value[pc.index(beyond, True).as_py()]} does not fit FLOAT")
     return floats
-
-
-def _as_text(value: pa.Array, option: pa.DataType) -> pa.Array:
-    if pat.is_decimal(value.type):
-        return decimals.to_text(value).cast(option)
-    if pat.is_date(value.type):
-        outside = pc.or_(pc.less(value, _FIRST_DATE), pc.greater(value, _LAST_DATE))
-        if pc.any(outside).as_py():
-            raise pa.ArrowInvalid("A date outside the years 1 to 9999 cannot be cast to text")
-    return value.cast(option)
 
 
 def _case(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -210,58 +190,8 @@ def _substring(operands: Sequence[Operand], option: tuple[int, int | None]) -> O
     return pc.utf8_slice_codeunits(operands[0], max(first, 0), None if stop is None else max(stop, 0))
 
 
-def _trim(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.utf8_trim(operands[0], characters=_SPACES)
-
-
-def _concat(operands: Sequence[Operand], option: bool) -> Operand:
-    empty = pa.scalar("", operands[0].type)
-    values = [pc.coalesce(each, empty) for each in operands] if option else operands
-    return pc.binary_join_element_wise(*values, empty)
-
-
-def _round(operands: Sequence[Operand], digits: int) -> Operand:
-    (value,) = operands
-    if isinstance(value, pa.Scalar):
-        return _round([pa.repeat(value, 1)], digits)[0]
-    if pat.is_decimal(value.type):
-        return _rounded_decimals(value, digits, _HALF_AWAY)
-    if not pat.is_integer(value.type):
-        return _rounded_floats(value, digits)
-    return value if digits >= 0 else decimals.rounded(value.cast(_INTEGERS), digits, _HALF_AWAY).cast(value.type)
-
-
-def _rounded_decimals(value: pa.Array, digits: int, rounding: str) -> pa.Array:
-    source = value.type
-    if digits >= source.scale and digits >= 0:
-        return value
-    # Rounding may carry into another digit before the point.
-    precision = min(max(source.precision, source.precision - source.scale + 1), _MOST_DIGITS)
-    return decimals.rounded(value, digits, rounding).cast(pa.decimal128(precision, max(digits, 0)))
-
-
-def _rounded_floats(value: pa.Array, digits: int) -> pa.Array:
-    """Return floats rounded as in DuckDB: through a multiplication or division by a power of ten."""
-    numbers = raw_values(value, f"f{value.type.bit_width // 8}").astype(np.float64)
-    power = np.float64(f"1e{abs(digits)}")
-    with np.errstate(all="ignore"):
-        rounded_values = half_away(numbers * power) / power if digits >= 0 else half_away(numbers / power) * power
-    beyond = numbers if digits >= 0 else np.where(np.isfinite(numbers), 0.0, numbers)
-    rounded_values = np.where(np.isfinite(rounded_values), rounded_values, beyond)
-    return array_of(rounded_values.astype(f"f{value.type.bit_width // 8}"), value.type, validity(value))
-
-
-def _whole(name: str, rounding: str) -> Function:
-    """Return ``FLOOR`` or ``CEIL``."""
-    function = getattr(pc, name)
-
-    def called(operands: Sequence[Operand], _option: Any) -> Operand:
-        (value,) = operands
-        if pat.is_decimal(value.type):
-            return _rounded_decimals(value, 0, rounding)
-        return function(value)
-
-    return called
+def _concat(operands: Sequence[Operand], _option: Any) -> Operand:
+    return pc.binary_join_element_wise(*operands, pa.scalar("", operands[0].type))
 
 
 def _plain(name: str) -> Function:
@@ -286,37 +216,8 @@ def _greatest(operands: Sequence[Operand], _option: Any) -> Operand:
     return greatest
 
 
-def _floor_temporal(operands: Sequence[Operand], option: str) -> Operand:
-    return pc.floor_temporal(operands[0], unit=option)
-
-
-def _part(name: str) -> Function:
-    function = getattr(pc, name)
-
-    def called(operands: Sequence[Operand], _option: Any) -> Operand:
-        return function(operands[0]).cast(pa.int64())
-
-    return called
-
-
-def _later(operands: Sequence[Operand], _option: Any) -> Operand:
-    """Return dates moved by a number of days."""
-    days, more = operands
-    days_later = pc.add_checked(days.cast(pa.int32()).cast(pa.int64()), more)
-    if pc.any(pc.greater(pc.abs(days_later), _LAST_DAY)).as_py():
-        raise pa.ArrowInvalid("A date is out of range")
-    return days_later.cast(pa.int32()).cast(pa.date32())
-
-
-def _move(operands: Sequence[Operand], steps: int) -> Operand:
-    """Return timestamps moved by ``steps`` of their unit."""
-    (value,) = operands
-    # Adding a duration in Arrow also adds to the values under nulls, which may overflow.
-    return pc.add_checked(value.cast(pa.int64()), pa.scalar(steps, pa.int64())).cast(value.type)
-
-
-def _days_between(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.subtract(*(operand.cast(pa.int32()).cast(pa.int64()) for operand in operands))
+def _length(operands: Sequence[Operand], _option: Any) -> Operand:
+    return pc.utf8_length(operands[0]).cast(pa.int64())
 
 
 def _distinct_from(operands: Sequence[Operand], _option: Any) -> Operand:
@@ -335,26 +236,26 @@ def _order(operands: Sequence[Operand], _option: Any) -> Operand:
     return array_of(np.minimum(codes, _NAN_CODE), pa.int64(), validity(value))
 
 
+def _by_duckdb(operands: Sequence[Operand], query: DuckQuery) -> Operand:
+    arrays = [each for each in operands if not isinstance(each, pa.Scalar)]
+    values = evaluated(query, operands, len(arrays[0]) if arrays else 1)
+    return values if arrays else values[0]
+
+
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
-_PARTS = ("year", "quarter", "month", "day", "hour", "minute", "second", "day_of_year", "iso_week")
 
 FUNCTIONS: Mapping[str, Function] = {
     **{name: _compare(name) for name in _COMPARISONS},
     **{name: _arithmetic(name) for name in ("add", "subtract", "multiply")},
-    **{name: _part(name) for name in _PARTS},
     "divide": _divide,
     "int_divide": _plain("divide_checked"),
     "remainder": _remainder,
     "negate": _plain("negate_checked"),
-    "abs": _plain("abs_checked"),
-    "floor": _whole("floor", "down"),
-    "ceil": _whole("ceil", "up"),
-    "sqrt": _plain("sqrt"),
-    "round": _round,
     "and": _plain("and_kleene"),
     "or": _plain("or_kleene"),
     "not": _plain("invert"),
     "is_null": _plain("is_null"),
+    "duckdb": _by_duckdb,
     "order": _order,
     "distinct_from": _distinct_from,
     "in": _in,
@@ -365,13 +266,8 @@ FUNCTIONS: Mapping[str, Function] = {
     "cast": _cast,
     "lower": _plain("utf8_lower"),
     "upper": _plain("utf8_upper"),
-    "trim": _trim,
-    "length": _part("utf8_length"),
+    "length": _length,
     "substring": _substring,
     "concat": _concat,
     "like": _like,
-    "date_trunc": _floor_temporal,
-    "add_days": _later,
-    "days_between": _days_between,
-    "move": _move,
 }

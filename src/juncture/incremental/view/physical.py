@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from juncture.errors import SpecError
-from juncture.incremental.view.build import key_pair
 from juncture.incremental.view.clusters import DeltaPath, JoinCluster, cluster_of
 from juncture.incremental.view.expressions import (
     TRUE,
@@ -17,6 +16,7 @@ from juncture.incremental.view.expressions import (
     all_of,
     columns,
     conjuncts,
+    key_pair,
     shifted,
     shown,
 )

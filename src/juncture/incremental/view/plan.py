@@ -14,6 +14,7 @@ import pyarrow as pa
 from juncture.incremental.view.expressions import Expression, InputColumn
 
 JoinHow = OneOf["inner", "left", "right", "full"]
+AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class JoinNode(PlanNode):
 class GroupAggregate:
     """An aggregate and its result type. ``value`` is None for ``count(*)``."""
 
-    function: OneOf["count", "sum", "avg", "min", "max"]
+    function: AggregateFunction
     value: Expression | None
     distinct: bool
     type: pa.DataType

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from juncture.incremental.view.build import key_pair
 from juncture.incremental.view.expressions import (
     FALSE,
     TRUE,
@@ -21,6 +20,7 @@ from juncture.incremental.view.expressions import (
     any_of,
     columns,
     conjuncts,
+    key_pair,
     replaced,
     shifted,
 )

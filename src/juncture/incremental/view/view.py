@@ -16,15 +16,14 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
 from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.sql.reader import answer_types, read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.incremental.state.records import Position
-from juncture.incremental.view.build import build
 from juncture.incremental.view.dataflow import Dataflow
 from juncture.incremental.view.explain import explained, watched
 from juncture.incremental.view.operators.operator import Change, Flow, batch_of, some_rows
 from juncture.incremental.view.operators.top import sorted_rows
 from juncture.incremental.view.paging import Paging
-from juncture.incremental.view.parse import parse
 from juncture.incremental.view.pieces import PieceSize, deletes_last, pieces
 from juncture.incremental.view.prune import pruned
 from juncture.incremental.view.push import pushed
@@ -95,15 +94,15 @@ class View:
         store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
     ) -> None:
         self.setup = setup
-        schemas = {name.lower(): _working(source.schema) for name, source in setup.sources.items()}
+        schemas = {name: _working(source.schema) for name, source in setup.sources.items()}
         self._names = {name.lower(): name for name in setup.sources}
-        tree = parse(setup.sql, {name: [column.lower() for column in each.names] for name, each in schemas.items()})
-        query = build(setup.sql, tree, schemas)
+        query = read_query(setup.sql, schemas)
         self._order = query.order
         self._static = [name.lower() for name, source in setup.sources.items() if source.static]
         self._plan = pruned(pushed(query.node, self._static))
         self._flow = Dataflow(self._plan, self._static)
-        self.answer_schema = pa.schema(list(zip(_distinct(query.names), query.node.types, strict=True)))
+        types = answer_types(query.node, schemas)
+        self.answer_schema = pa.schema(list(zip(_distinct(query.names), types, strict=True)))
         self.schema = written_schema(self.answer_schema, setup.output)
         self._epoch, self._offset = 0, None
         self._missing = dict.fromkeys(setup.sources, 0)
@@ -358,10 +357,12 @@ class View:
 
     def _written_changes(self, answer: Flow) -> list[pa.RecordBatch]:
         """Return the changes of the result in the output format."""
-        return [
-            write_changes(batch_of(batch.columns, self.answer_schema), weights, self.setup.output)
-            for batch, weights in answer
-        ]
+        return [write_changes(self._as_answer(batch), weights, self.setup.output) for batch, weights in answer]
+
+    def _as_answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows of the result in the types of the sources."""
+        arrays = [converted(each, field.type) for each, field in zip(batch.columns, self.answer_schema, strict=True)]
+        return batch_of(arrays, self.answer_schema)
 
     def _write_epoch(
         self, flows: Mapping[str, Iterable[Change]], missing: dict[str, int], offset: Any, answer: Any
@@ -399,10 +400,10 @@ class View:
         """Return the current result as a table, in the order of ``ORDER BY`` if the query has one."""
         self.check_open()
         table = self._flow.answer(self.answer_schema.names)
-        if not self._order or not table.num_rows:
-            return table
-        batch = table.combine_chunks().to_batches()[0]
-        return pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
+        if self._order and table.num_rows:
+            batch = table.combine_chunks().to_batches()[0]
+            table = pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
+        return pa.Table.from_batches(map(self._as_answer, table.to_batches()), self.answer_schema)
 
     def table(self, source: str) -> pa.Table:
         """Return the current rows of a source, in no order, with the columns that the query reads.

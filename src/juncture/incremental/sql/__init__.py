@@ -1,0 +1,1 @@
+"""SQL to plans: DuckDB binds a query, and its bound plan becomes a plan of maintained operators."""

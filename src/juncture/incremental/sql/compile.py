@@ -1,0 +1,314 @@
+"""Compilation of bound expressions: to Arrow's functions where views have them, and to queries of DuckDB elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.incremental.sql.binder import ArrowTypes, volatile_functions
+from juncture.incremental.sql.bound import Bound, UnreadableError, decimal_text, text
+from juncture.incremental.sql.evaluation import DuckQuery
+from juncture.incremental.view.expressions import Call, Constant, Expression, InputColumn, call, evaluate
+
+_COMPARED = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+_ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply"}
+_TEXT = {"lower": "lower", "upper": "upper", "lcase": "lower", "ucase": "upper", "length": "length", "len": "length"}
+_LIKE = {"~~": (False, False), "!~~": (False, True), "~~*": (True, False), "!~~*": (True, True)}
+_HUGE = ("HUGEINT", "UHUGEINT")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """Compiles expressions over the columns of a relation."""
+
+    types: ArrowTypes
+
+    def __call__(self, bound: Bound, columns: Sequence[pa.DataType]) -> Expression:
+        """Return an expression that reads columns of these types; raises `UnreadableError`."""
+        return _Compilation(self.types, columns).value(bound)
+
+
+class _Compilation:
+    def __init__(self, types: ArrowTypes, columns: Sequence[pa.DataType]) -> None:
+        self._types = types
+        self._columns = columns
+
+    def value(self, bound: Bound) -> Expression:
+        if bound.op == "ref":
+            return InputColumn(self._columns[bound.value], bound.value)
+        target = self._type(bound)
+        if bound.op in volatile_functions():
+            what = f"the function {bound.op}, whose value depends on more than its arguments"
+            raise UnreadableError(what, bound.source)
+        compiled = None if self._is_opaque(bound) else self._compiled(bound, target)
+        return self._by_duckdb(bound, target) if compiled is None else compiled
+
+    def _type(self, bound: Bound) -> pa.DataType:
+        target = self._types.of(bound.info)
+        if target is None:
+            raise UnreadableError(f"values of type {bound.type}", bound.source)
+        return target
+
+    def _is_opaque(self, bound: Bound) -> bool:
+        """Return whether an operand has a type that only DuckDB has, or is a constant beyond its Arrow type."""
+        return any(self._types.of(each.info) is None or _is_beyond(each) for each in bound.args)
+
+    def _compiled(self, bound: Bound, target: pa.DataType) -> Expression | None:
+        if bound.op == "const":
+            return _constant(bound, target)
+        rule = _RULES.get(bound.op)
+        if rule is None or (bound.op == "-" and len(bound.args) == 1 and not _are_numbers([target])):
+            return None
+        name_and_option = rule(bound, [self._type(each) for each in bound.args])
+        if name_and_option is None:
+            return None
+        name, option, count = name_and_option
+        operands = [self.value(each) for each in bound.args[:count]]
+        try:
+            if name.startswith("not "):
+                return call("not", self._called(name.removeprefix("not "), operands, option, pa.bool_()))
+            return self._called(name, operands, option, target)
+        except pa.ArrowException:
+            return None
+
+    def _called(self, name: str, operands: Sequence[Expression], option: Any, target: pa.DataType) -> Expression:
+        if name in ("and", "or"):
+            result = operands[0]
+            for each in operands[1:]:
+                result = call(name, result, each, data_type=pa.bool_())
+            return result
+        if name == "cast" and operands[0].type == target:
+            return operands[0]
+        result = call(name, *operands, option=option)
+        return result if result.type == target else call("cast", result, option=target)
+
+    # Evaluated by DuckDB
+
+    def _by_duckdb(self, bound: Bound, target: pa.DataType) -> Expression:
+        for each in bound.walk():
+            if each.op in volatile_functions():
+                what = f"the function {each.op}, whose value depends on more than its arguments"
+                raise UnreadableError(what, each.source)
+        read = sorted({each.value for each in bound.walk() if each.op == "ref"})
+        of_refs = {each.value: each for each in bound.walk() if each.op == "ref"}
+        inputs = tuple(InputColumn(self._columns[place], place) for place in read)
+        for place in read:
+            self._type(of_refs[place])
+        at = {place: number for number, place in enumerate(read)}
+        value = text(bound, lambda place: f"CAST(c{at[place]} AS {of_refs[place].type})")
+        sql = f"SELECT {stored(value, bound.info['id'], bound.type)} FROM slot"
+        types = tuple(each.type for each in inputs) or (pa.int8(),)
+        query = DuckQuery(sql, types, (target,), self._types.zone)
+        made = Call(target, "duckdb", inputs, query)
+        if inputs:
+            return made
+        try:
+            return _folded(evaluate(made, [], 1), target) or made
+        except pa.ArrowException:
+            # The error must occur only if there are rows.
+            return made
+
+
+def stored(value: str, name: str, type_text: str) -> str:
+    """Return the SQL of a value in the type in which views store it."""
+    if name in _HUGE:
+        return f"CAST({value} AS BIGINT)"
+    if name in ("UUID", "CHAR"):
+        return f"CAST({value} AS VARCHAR)"
+    if name == "INTERVAL":
+        months = f"datepart('year', {value}) <> 0 OR datepart('month', {value}) <> 0"
+        return f"CASE WHEN {months} THEN error('an interval of months has no fixed length') ELSE epoch_us({value}) END"
+    return value if type_text == '"NULL"' else f"CAST({value} AS {type_text})"
+
+
+_PHYSICAL = ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS")
+
+
+def _folded(value: pa.Array, target: pa.DataType) -> Expression | None:
+    try:
+        content = value[0].as_py()
+    except (ValueError, OverflowError):
+        # Dates outside of Python's range.
+        return None
+    if isinstance(content, list | dict) or str(content) in ("-0.0", "nan") or pat.is_duration(target):
+        return None
+    if pat.is_timestamp(target) and target.unit == "ns":
+        return None
+    return Constant(target, content)
+
+
+def _is_beyond(bound: Bound) -> bool:
+    return bound.op == "const" and bound.info["id"] in _HUGE and not -(2**63) <= (bound.value or 0) < 2**63
+
+
+def _constant(bound: Bound, target: pa.DataType) -> Expression | None:
+    value, name = bound.value, bound.info["id"]
+    if value is None:
+        return Constant(target, None)
+    if name == "DECIMAL":
+        return Constant(target, Decimal(decimal_text(value, bound.info["type_info"]["scale"])))
+    if pat.is_integer(target) and isinstance(value, int):
+        return Constant(target, value)
+    if name in ("DOUBLE", "FLOAT") and isinstance(value, float | int) and value == value:
+        return None if str(float(value)) == "-0.0" else Constant(target, float(value))
+    if name == "BOOLEAN":
+        return Constant(target, bool(value))
+    if name in _PHYSICAL and isinstance(value, int):
+        number = pa.scalar(value, pa.int32() if name == "DATE" else pa.int64())
+        return _folded(pa.array([number.as_py()], number.type).cast(target), target)
+    if name == "VARCHAR" and isinstance(value, str):
+        return Constant(target, value)
+    return None
+
+
+# Rules return the name of a function, its option, and the number of operands that it reads, for a bound expression and
+# the Arrow types of its operands; None for what DuckDB evaluates.
+
+Rule = Callable[[Bound, list[pa.DataType]], tuple[str, Any, int] | None]
+
+
+def _is_plain(data_type: pa.DataType) -> bool:
+    if pat.is_nested(data_type) or pat.is_duration(data_type):
+        return False
+    return not pat.is_null(data_type)
+
+
+def _are_numbers(types: Sequence[pa.DataType]) -> bool:
+    return all(pat.is_integer(each) or pat.is_floating(each) or pat.is_decimal(each) for each in types)
+
+
+def _are_integers(types: Sequence[pa.DataType]) -> bool:
+    return all(pat.is_integer(each) for each in types)
+
+
+def _are_texts(bound: Bound) -> bool:
+    return all(each.type == "VARCHAR" for each in bound.args)
+
+
+def _same(types: Sequence[pa.DataType]) -> bool:
+    return len(set(types)) == 1 and _is_plain(types[0])
+
+
+def _comparison(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    kinds = {each.info["id"] for each in bound.args}
+    return (_COMPARED[bound.op], None, 2) if _same(types) and kinds.isdisjoint({"ENUM", "INTERVAL", "UUID"}) else None
+
+
+def _distinct(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    if not _same(types):
+        return None
+    return ("not " if bound.op == "IS NOT DISTINCT FROM" else "") + "distinct_from", None, 2
+
+
+def _arithmetic(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    if not _are_numbers(types):
+        return None
+    if len(types) == 1:
+        return ("negate", None, 1) if bound.op == "-" else None
+    if len({str(each) if not pat.is_decimal(each) else "decimal" for each in types}) > 1:
+        return None
+    return _ARITHMETIC[bound.op], None, 2
+
+
+def _division(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    if bound.op == "/":
+        return ("divide", None, 2) if _same(types) and pat.is_floating(types[0]) else None
+    if not _same(types) or not _are_integers(types) or "HUGEINT" in bound.type:
+        return None
+    return ("int_divide" if bound.op == "//" else "remainder"), None, 2
+
+
+def _logic(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    return bound.op, None, len(types)
+
+
+def _null_test(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    return ("not " if bound.op == "is_not_null" else "") + "is_null", None, 1
+
+
+def _branches(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    values = [*types[1:-1:2], types[-1]] if bound.op == "case" else types
+    return (bound.op, None, len(types)) if len(set(values)) == 1 else None
+
+
+def _extreme(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    is_supported = _same(types) and not pat.is_boolean(types[0]) and len(types) > 1
+    return (bound.op, None, len(types)) if is_supported else None
+
+
+def _membership(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    if not _same(types) or any(each.op not in ("const", "cast") for each in bound.args[1:]):
+        return None
+    compiled = [_Compilation(ArrowTypes("UTC"), []).value(each) for each in bound.args[1:] if not _reads(each)]
+    if len(compiled) < len(bound.args) - 1 or not all(isinstance(each, Constant) for each in compiled):
+        return None
+    values = [each.value for each in compiled if isinstance(each, Constant)]
+    option = tuple(each for each in values if each is not None), None in values
+    return ("not " if bound.op == "not_in" else "") + "in", option, 1
+
+
+def _reads(bound: Bound) -> bool:
+    return any(each.op == "ref" for each in bound.walk())
+
+
+def _cast(bound: Bound, types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    source, target = bound.args[0].info["id"], bound.info["id"]
+    to = ArrowTypes("UTC").of(bound.info)
+    if bound.value or to is None or "INTERVAL" in (source, target):
+        return None
+    if source in ("NULL", "SQLNULL"):
+        return "cast", to, 1
+    is_number = {name: _are_numbers([each]) for name, each in (("source", types[0]), ("target", to))}
+    if is_number["source"] and is_number["target"]:
+        return None if pat.is_floating(types[0]) and pat.is_decimal(to) else ("cast", to, 1)
+    if bound.args[0].type == bound.type:
+        return "cast", to, 1
+    return None
+
+
+def _of_text(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    return (_TEXT[bound.op], None, 1) if _are_texts(bound) and len(bound.args) == 1 else None
+
+
+def _concatenation(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    return ("concat", None, 2) if _are_texts(bound) else None
+
+
+def _pattern(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    pattern = bound.args[1]
+    if not _are_texts(bound) or pattern.op != "const" or not isinstance(pattern.value, str):
+        return None
+    ignore_case, negate = _LIKE[bound.op]
+    return "not " * negate + "like", (pattern.value, ignore_case), 1
+
+
+def _substring(bound: Bound, _types: list[pa.DataType]) -> tuple[str, Any, int] | None:
+    places = [each.args[0] if each.op == "cast" else each for each in bound.args[1:]]
+    if bound.args[0].type != "VARCHAR" or any(
+        each.op != "const" or not isinstance(each.value, int) or not 0 < each.value < 2**31 for each in places
+    ):
+        return None
+    return "substring", (*(each.value for each in places), None)[:2], 1
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(_COMPARED, _comparison),
+    **dict.fromkeys(("IS DISTINCT FROM", "IS NOT DISTINCT FROM"), _distinct),
+    **dict.fromkeys(_ARITHMETIC, _arithmetic),
+    **dict.fromkeys(("/", "//", "%"), _division),
+    **dict.fromkeys(("and", "or", "not"), _logic),
+    **dict.fromkeys(("is_null", "is_not_null"), _null_test),
+    **dict.fromkeys(("case", "coalesce"), _branches),
+    **dict.fromkeys(("greatest", "least"), _extreme),
+    **dict.fromkeys(("in", "not_in"), _membership),
+    **dict.fromkeys(_TEXT, _of_text),
+    **dict.fromkeys(_LIKE, _pattern),
+    **dict.fromkeys(("substring", "substr"), _substring),
+    "cast": _cast,
+    "||": _concatenation,
+}

@@ -1,0 +1,456 @@
+"""Reading of DuckDB's bound plan into the plan of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.incremental.sql.binder import (
+    ArrowTypes,
+    Json,
+    Query,
+    bound,
+    session_zone,
+    unsupported,
+    with_conditions_joined,
+)
+from juncture.incremental.sql.bound import (
+    COMPARISONS,
+    Order,
+    UnreadableError,
+    function_name,
+    read,
+    read_order,
+)
+from juncture.incremental.sql.compile import Compiler
+from juncture.incremental.view.expressions import (
+    TRUE,
+    Constant,
+    Expression,
+    InputColumn,
+    all_of,
+    call,
+    shifted,
+)
+from juncture.incremental.view.plan import (
+    AggregateFunction,
+    AsofMatch,
+    EmptyNode,
+    FilterNode,
+    GroupAggregate,
+    GroupNode,
+    JoinHow,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    SortKey,
+    TopNode,
+    UnionNode,
+)
+
+_HOW: Mapping[str, JoinHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "OUTER": "full", "FULL": "full"}
+_AGGREGATES: Mapping[str, AggregateFunction] = {
+    "count": "count", "count_star": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max"
+}  # fmt: skip
+_SAME = {"=": False, "IS NOT DISTINCT FROM": True}
+
+
+@dataclass(frozen=True)
+class ViewQuery:
+    """A plan, the names of its columns, and the order in which `View.result` returns its rows."""
+
+    node: PlanNode
+    names: tuple[str, ...]
+    order: tuple[SortKey, ...] = ()
+
+
+def read_query(sql: str, sources: Mapping[str, pa.Schema]) -> ViewQuery:
+    """Return the plan of a query; raises `SpecError` with the place in the query."""
+    query = Query(sql, with_conditions_joined(sql), sources, session_zone(sources))
+    bound_query = bound(query)
+    try:
+        node, order = _PlanReader(query).root(bound_query.plan)
+    except UnreadableError as error:
+        raise unsupported(query, error.what, error.part, error.instead) from None
+    return ViewQuery(node, bound_query.names, order)
+
+
+def answer_types(node: PlanNode, sources: Mapping[str, pa.Schema]) -> list[pa.DataType]:
+    """Return the types of a result. Columns of a source keep its types, which may differ from those of DuckDB."""
+    by_name = {name.lower(): schema for name, schema in sources.items()}
+
+    def original(node: PlanNode, place: int) -> pa.DataType:
+        if isinstance(node, ScanNode):
+            return by_name[node.source].field(node.columns[place][0]).type
+        if isinstance(node, FilterNode | TopNode):
+            return original(node.input, place)
+        if isinstance(node, JoinNode):
+            at, width = node.shown[place], len(node.left.types)
+            return original(node.left, at) if at < width else original(node.right, at - width)
+        if isinstance(node, UnionNode):
+            types = {original(part, place) for part in node.parts}
+            return types.pop() if len(types) == 1 else node.types[place]
+        values = node.columns if isinstance(node, ProjectNode) else node.keys if isinstance(node, GroupNode) else ()
+        value = values[place] if place < len(values) else None
+        return original(node.inputs[0], value.index) if isinstance(value, InputColumn) else node.types[place]
+
+    return [original(node, place) for place in range(len(node.types))]
+
+
+class _PlanReader:
+    def __init__(self, query: Query) -> None:
+        self._sources = {name.lower(): (name, schema) for name, schema in query.tables.items()}
+        self._types = ArrowTypes(query.zone)
+        self._compile = Compiler(self._types)
+        self._tables: dict[int, PlanNode] = {}
+
+    def root(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...]]:
+        """Return a plan, and the order of its result. Columns that only ORDER BY reads are removed at the end."""
+        kind = part["type"]
+        if kind == "LOGICAL_PROJECTION" and part["children"][0]["type"] in ("LOGICAL_ORDER_BY", "LOGICAL_LIMIT"):
+            (below,) = part["children"]
+            node, order = self.root(below)
+            values = tuple(self.expression(each, node) for each in part["expressions"])
+            places = [each.index if isinstance(each, InputColumn) else -1 for each in values]
+            return ProjectNode(node, values), _moved(order, places, is_limited=below["type"] == "LOGICAL_LIMIT")
+        if kind == "LOGICAL_ORDER_BY":
+            node, order, shown = self._sorted(part)
+            return _chosen(node, shown), _moved(order, shown, is_limited=False)
+        if kind == "LOGICAL_LIMIT":
+            return self._limited(part)
+        if kind == "LOGICAL_MATERIALIZED_CTE":
+            table, query = part["children"]
+            self._tables[part["table_index"]] = self.node(table)
+            return self.root(query)
+        return self.node(part), ()
+
+    def node(self, part: Json) -> PlanNode:
+        """Return the node for a part of a plan; raises `UnreadableError`."""
+        kind = part["type"].removeprefix("LOGICAL_")
+        reader = _NODES.get(kind)
+        if reader is None:
+            raise UnreadableError(_NAMES.get(kind, f"the operator {kind.replace('_', ' ')}"))
+        return reader(self, part)
+
+    def inputs(self, part: Json) -> list[PlanNode]:
+        """Return the inputs of a part."""
+        return [self.node(each) for each in part["children"]]
+
+    def expression(self, part: Json, node: PlanNode) -> Expression:
+        """Return an expression over the columns of a node."""
+        self._check(part)
+        return self._compile(read(part), node.types)
+
+    def _check(self, part: Json) -> None:
+        is_row_number = part["expression_class"] == "BOUND_REF" and part.get("alias") == "rowid"
+        if is_row_number and not any("rowid" in schema.names for _, schema in self._sources.values()):
+            raise UnreadableError("row numbers (rowid)")
+
+    # Inputs
+
+    def get(self, part: Json) -> PlanNode:
+        """Return the scan of a source."""
+        name = part.get("function_data", {}).get("table") if function_name(part) == "seq_scan" else None
+        if name is None or name.lower() not in self._sources:
+            raise UnreadableError(f"the table function {function_name(part)}")
+        if part.get("extra_info", {}).get("sample_options"):
+            raise UnreadableError("samples")
+        _, schema = self._sources[name.lower()]
+        kinds = [self._types.of(each) for each in part["returned_types"]]
+        known = [(each, kind) for each, kind in zip(part["names"], kinds, strict=True) if kind is not None]
+        fields = tuple((each, _scan_type(kind, schema.field(each).type)) for each, kind in known)
+        scan = ScanNode(name.lower(), fields)
+        places = {each: place for place, (each, _) in enumerate(fields)}
+        shown: list[Expression] = []
+        for each in part["column_indexes"]:
+            if each["index"] >= len(part["names"]):
+                shown.append(Constant(pa.int64(), 0))
+                continue
+            column = part["names"][each["index"]]
+            if column not in places:
+                raise UnreadableError(f"column {column!r}, whose type is {schema.field(column).type}")
+            if each["child_indexes"]:
+                raise UnreadableError(f"parts of column {column!r}")
+            shown.append(InputColumn(fields[places[column]][1], places[column]))
+        return ProjectNode(scan, tuple(shown))
+
+    def one_row(self, _part: Json) -> PlanNode:
+        """Return the relation of one row without meaning, of SELECT without FROM."""
+        empty = EmptyNode((pa.int64(),))
+        return GroupNode(empty, (), (GroupAggregate("count", None, False, pa.int64()),))
+
+    def empty(self, part: Json) -> PlanNode:
+        """Return a relation without rows."""
+        return EmptyNode(tuple(self._type(each) for each in part["return_types"]))
+
+    def values(self, part: Json) -> PlanNode:
+        """Return constant rows."""
+        (source,) = self.inputs(part)
+        rows = [[self.expression(each, source) for each in row] for row in part["expressions"]]
+        return UnionNode(tuple(ProjectNode(source, tuple(row)) for row in rows))
+
+    def _type(self, info: Json) -> pa.DataType:
+        kind = self._types.of(info)
+        if kind is None:
+            raise UnreadableError(f"values of type {info['id']}")
+        return kind
+
+    # Relations
+
+    def project(self, part: Json) -> PlanNode:
+        """Return a projection."""
+        (source,) = self.inputs(part)
+        return ProjectNode(source, tuple(self.expression(each, source) for each in part["expressions"]))
+
+    def filter(self, part: Json) -> PlanNode:
+        """Return a filter."""
+        (source,) = self.inputs(part)
+        condition = all_of([self.expression(each, source) for each in part["expressions"]])
+        return _chosen(FilterNode(source, condition), part.get("projection_map"))
+
+    def group(self, part: Json) -> PlanNode:
+        """Return groups."""
+        (source,) = self.inputs(part)
+        keys = tuple(self.expression(each, source) for each in part["groups"])
+        sets = part.get("grouping_sets") or []
+        if len(sets) > 1 or part.get("grouping_functions"):
+            raise UnreadableError("GROUPING SETS, ROLLUP and CUBE")
+        return GroupNode(source, keys, tuple(self._aggregate(each, source) for each in part["expressions"]))
+
+    def _aggregate(self, part: Json, source: PlanNode) -> GroupAggregate:
+        name = function_name(part)
+        if name not in _AGGREGATES:
+            raise UnreadableError(f"the aggregate {name.upper()}", part)
+        if part.get("order_bys"):
+            raise UnreadableError("ORDER BY within an aggregate", part)
+        distinct = part["aggregate_type"] == "DISTINCT"
+        function = _AGGREGATES[name]
+        values = [self.expression(each, source) for each in part["children"]]
+        if len(values) > 1:
+            raise UnreadableError(f"{name.upper()} of several values", part)
+        value = values[0] if values else None
+        if part.get("filter"):
+            condition = self.expression(part["filter"], source)
+            chosen = value if value is not None else Constant(pa.int64(), 1)
+            value = call("case", condition, chosen, Constant(chosen.type, None), data_type=chosen.type)
+        target = self._type(part["return_type"])
+        if function in ("sum", "avg") and value is not None and not _is_number(value.type):
+            raise UnreadableError(f"{name.upper()} of values of type {value.type}", part)
+        return GroupAggregate(function, value, distinct and function not in ("min", "max"), target)
+
+    def distinct(self, part: Json) -> PlanNode:
+        """Return distinct rows."""
+        (source,) = self.inputs(part)
+        if part["distinct_type"] != "DISTINCT":
+            raise UnreadableError("DISTINCT ON")
+        return GroupNode(source, source.every_column, ())
+
+    def union(self, part: Json) -> PlanNode:
+        """Return a union."""
+        parts = self.inputs(part)
+        united = UnionNode(
+            tuple(each for part in parts for each in (part.parts if isinstance(part, UnionNode) else (part,)))
+        )
+        return united if part.get("setop_all") else GroupNode(united, united.every_column, ())
+
+    def sorted(self, part: Json) -> PlanNode:
+        """Return the rows of a subquery whose order has no meaning."""
+        node, _, shown = self._sorted(part)
+        return _chosen(node, shown)
+
+    def limited(self, part: Json) -> PlanNode:
+        """Return the first rows."""
+        return self._limited(part)[0]
+
+    def _sorted(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
+        """Return rows with all columns that their order reads, the order, and the columns to return."""
+        (source,) = self.inputs(part)
+        node, keys = self._with_order(source, [read_order(each) for each in part["orders"]])
+        shown = part.get("projections") or part.get("projection_map")
+        return node, keys, list(shown or range(len(source.types)))
+
+    def _with_order(self, node: PlanNode, orders: Sequence[Order]) -> tuple[PlanNode, tuple[SortKey, ...]]:
+        values = [self._compile(each.value, node.types) for each in orders]
+        shown = dict.fromkeys([*node.every_column, *values])
+        at = {value: place for place, value in enumerate(shown)}
+        keys = tuple(
+            SortKey(at[value], each.descending, each.nulls_first) for value, each in zip(values, orders, strict=True)
+        )
+        return (node if len(shown) == len(node.types) else ProjectNode(node, tuple(shown))), keys
+
+    def _limited(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...]]:
+        (below,) = part["children"]
+        if below["type"] == "LOGICAL_ORDER_BY":
+            node, order, shown = self._sorted(below)
+        else:
+            node, order = self.node(below), ()
+            shown = list(range(len(node.types)))
+        counts = {}
+        for name in ("limit", "offset"):
+            value = part.get(f"{name}_val") or {"type": "UNSET"}
+            if value["type"] not in ("UNSET", "CONSTANT_VALUE"):
+                raise UnreadableError(f"{name.upper()} of other than an integer constant")
+            counts[name] = value["constant_integer"] if value["type"] == "CONSTANT_VALUE" else None
+        node = TopNode(node, order, counts["limit"], counts["offset"] or 0)
+        return _chosen(node, shown), _moved(order, shown, is_limited=True)
+
+    def shared(self, part: Json) -> PlanNode:
+        """Return a query that reads a common table."""
+        return self.root(part)[0]
+
+    def shared_table(self, part: Json) -> PlanNode:
+        """Return a common table."""
+        return self._tables[part["cte_index"]]
+
+    # Joins
+
+    def cross(self, part: Json) -> PlanNode:
+        """Return a cross join."""
+        left, right = self.inputs(part)
+        return JoinNode(left, right, "inner", TRUE)
+
+    def join(self, part: Json) -> PlanNode:
+        """Return a join."""
+        left, right = self.inputs(part)
+        how = _HOW.get(part["join_type"])
+        if how is None:
+            raise UnreadableError(_NAMES.get(part["join_type"], f"{part['join_type']} JOIN"))
+        condition = all_of(self._conditions(part, left, right))
+        return _shown_of_both(JoinNode(left, right, how, condition), part)
+
+    def _conditions(self, part: Json, left: PlanNode, right: PlanNode) -> list[Expression]:
+        width = len(left.types)
+        both = JoinNode(left, right, "inner", TRUE)
+        conditions = []
+        for each in part.get("conditions") or []:
+            if each.get("comparison") not in COMPARISONS:
+                conditions.append(self.expression(each["left"], both))
+                continue
+            one = self.expression(each["left"], left)
+            other = shifted(self.expression(each["right"], right), width)
+            conditions += _compared(COMPARISONS[each["comparison"]], one, other)
+        rest = [part[name] for name in ("condition", "predicate") if part.get(name)]
+        return conditions + [self.expression(each, both) for each in rest]
+
+    def asof(self, part: Json) -> PlanNode:
+        """Return an as-of join."""
+        left, right = self.inputs(part)
+        how = _HOW.get(part["join_type"])
+        if how not in ("inner", "left"):
+            raise UnreadableError(f"an ASOF {part['join_type']} JOIN")
+        equal, bounds = [], []
+        for each in part["conditions"]:
+            sign = COMPARISONS.get(each.get("comparison"))
+            if sign is None or part.get("predicate"):
+                raise UnreadableError("ASOF JOIN on conditions other than equalities of left and right values")
+            one, other = self.expression(each["left"], left), self.expression(each["right"], right)
+            if sign in _SAME:
+                equal += _compared(sign, one, shifted(other, len(left.types)))
+            else:
+                bounds.append((sign, one, other))
+        (sign, one, other), *_ = bounds
+        if pat.is_floating(one.type):
+            one, other = call("order", one), call("order", other)
+        match = AsofMatch(one, other, sign.startswith(">"), not sign.endswith("="))
+        return _shown_of_both(JoinNode(left, right, how, all_of(equal), match), part)
+
+
+def _moved(order: Sequence[SortKey], shown: Sequence[int], *, is_limited: bool) -> tuple[SortKey, ...]:
+    """Return the order of the columns that are returned. Limited rows have no order by other columns."""
+    if all(key.column in shown for key in order):
+        return tuple(replace(key, column=shown.index(key.column)) for key in order)
+    if not is_limited:
+        raise UnreadableError("ORDER BY a value that is not in the SELECT list", instead="Select it too.")
+    return ()
+
+
+def _scan_type(kind: pa.DataType, declared: pa.DataType) -> pa.DataType:
+    """Return the type in which a source is read."""
+    return declared if pat.is_duration(kind) and pat.is_duration(declared) else kind
+
+
+def _is_number(data_type: pa.DataType) -> bool:
+    return bool(pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type))
+
+
+def _chosen(node: PlanNode, places: Sequence[int] | None) -> PlanNode:
+    if not places or list(places) == list(range(len(node.types))):
+        return node
+    return ProjectNode(node, tuple(node.every_column[place] for place in places))
+
+
+def _shown_of_both(node: JoinNode, part: Json) -> PlanNode:
+    width, count = len(node.left.types), len(node.both)
+    left = part.get("left_projection_map") or list(range(width))
+    right = part.get("right_projection_map") or list(range(count - width))
+    places = [*left, *(width + place for place in right)]
+    return node if places == list(range(count)) else _chosen(node, places)
+
+
+def _compared(sign: str, one: Expression, other: Expression) -> list[Expression]:
+    """Return the conditions of a comparison in a join. A null-safe equality becomes two equalities, which have keys."""
+    if sign == "IS NOT DISTINCT FROM":
+        default = _default(one.type)
+        if default is not None and one.type == other.type:
+            filled = [call("coalesce", each, default, data_type=one.type) for each in (one, other)]
+            nulls = [call("is_null", each, data_type=pa.bool_()) for each in (one, other)]
+            return [call("equal", *filled, data_type=pa.bool_()), call("equal", *nulls, data_type=pa.bool_())]
+        return [call("not", call("distinct_from", one, other, data_type=pa.bool_()), data_type=pa.bool_())]
+    if sign == "IS DISTINCT FROM":
+        return [call("distinct_from", one, other, data_type=pa.bool_())]
+    return [call(_SIGNS[sign], one, other, data_type=pa.bool_())]
+
+
+_SIGNS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+
+
+def _default(data_type: pa.DataType) -> Constant | None:
+    """Return any value of a type; None for types without a simple one."""
+    if pat.is_boolean(data_type):
+        return Constant(data_type, False)
+    if _is_number(data_type):
+        return Constant(data_type, pa.scalar(0).cast(data_type).as_py())
+    if pat.is_string(data_type):
+        return Constant(data_type, "")
+    if pat.is_date32(data_type) or pat.is_timestamp(data_type):
+        zero = pa.scalar(0, pa.int32() if pat.is_date32(data_type) else pa.int64())
+        return Constant(data_type, zero.cast(data_type).as_py())
+    return None
+
+
+_Reader = Callable[[_PlanReader, Json], PlanNode]
+
+_NODES: Mapping[str, _Reader] = {
+    "GET": _PlanReader.get,
+    "DUMMY_SCAN": _PlanReader.one_row,
+    "EMPTY_RESULT": _PlanReader.empty,
+    "EXPRESSION_GET": _PlanReader.values,
+    "PROJECTION": _PlanReader.project,
+    "FILTER": _PlanReader.filter,
+    "AGGREGATE_AND_GROUP_BY": _PlanReader.group,
+    "DISTINCT": _PlanReader.distinct,
+    "UNION": _PlanReader.union,
+    "ORDER_BY": _PlanReader.sorted,
+    "LIMIT": _PlanReader.limited,
+    "MATERIALIZED_CTE": _PlanReader.shared,
+    "CTE_REF": _PlanReader.shared_table,
+    "CROSS_PRODUCT": _PlanReader.cross,
+    "COMPARISON_JOIN": _PlanReader.join,
+    "ANY_JOIN": _PlanReader.join,
+    "ASOF_JOIN": _PlanReader.asof,
+}
+
+_NAMES = {
+    "WINDOW": "window functions",
+    "INTERSECT": "INTERSECT",
+    "EXCEPT": "EXCEPT",
+    "UNNEST": "UNNEST",
+    "RECURSIVE_CTE": "recursive queries",
+    "SAMPLE": "samples",
+    "MARK": "IN and EXISTS of a subquery",
+    "SINGLE": "scalar subqueries",
+}
