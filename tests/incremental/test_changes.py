@@ -231,3 +231,14 @@ def test_intervals_that_start_after_their_end_are_refused_and_nothing_taken():
         join.apply(left=pa.table({"start": [1], "end": [3]}), right=pa.table({"start": [5], "end": [2]}))
     assert join.epoch == 0
     assert join.table("left").num_rows == 0
+
+
+def test_an_interval_that_starts_after_its_end_is_accepted_if_its_changes_cancel():
+    schema = pa.schema({"start": pa.int64(), "end": pa.int64()})
+    join = jn.changes(schema, schema, jn.Overlap(left_interval=("start", "end"), right_interval=("start", "end")))
+    rows = pa.table({"start": [5, 1, 5], "end": [2, 3, 2], "_weight": [1, 1, -1]})
+    join.apply(left=rows)
+    assert join.table("left").to_pylist() == [{"start": 1, "end": 3}]
+    with pytest.raises(DataError, match="start"):
+        join.apply(left=rows.slice(0, 2))
+    assert join.epoch == 1

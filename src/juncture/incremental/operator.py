@@ -62,7 +62,14 @@ class KeptJoin:
     def summed_delta(self, side: Side, batches: Sequence[pa.RecordBatch], weights: Ints) -> Delta:
         """Return rows that may be equal as changes."""
         batch, identity = joined_batches(list(batches)), self.arrangements[side].identity
-        return self.delta(side, batch, weights, identity.hashes(batch)).summed(identity)
+        try:
+            return self.delta(side, batch, weights, identity.hashes(batch)).summed(identity)
+        except DataError:
+            # A row with an invalid value is accepted if its changes cancel.
+            distinct, sums, hashes = identity.consolidated([batch], weights)
+            if len(sums) == batch.num_rows:
+                raise
+        return self.delta(side, distinct, sums, hashes)
 
     def hashes_of(self, side: Side, batch: pa.RecordBatch) -> Words:
         """Return the key hashes of rows; zero where a row can match nothing."""
