@@ -203,15 +203,21 @@ def test_as_of_joins_that_go_by_the_order_of_a_table(ties):
     assert join.result()["v_right"].to_pylist() == [0 if ties == "first" else 1]
 
 
-def test_nulls_that_are_equal_in_an_as_of_join():
-    schema = pa.schema({"k": pa.int64(), "at": pa.int64(), "v": pa.int64()})
+@pytest.mark.parametrize("kind", [pa.int64(), pa.null()], ids=str)
+def test_nulls_that_are_equal_in_an_as_of_join(kind):
+    schema = pa.schema({"k": kind, "at": pa.int64(), "v": pa.int64()})
     join = jn.changes(schema, schema, jn.Asof(on="at", by="k", nulls_equal=True))
-    nulls = {"k": pa.array([None], pa.int64())}
-    join.apply(left=pa.table({**nulls, "at": [5], "v": [0]}), right=pa.table({**nulls, "at": [3], "v": [1]}))
-    assert join.result()["v_right"].to_pylist() == [1]
-    join.apply(right=pa.table({**nulls, "at": [4], "v": [2]}))
-    assert join.result()["v_right"].to_pylist() == [2]
-    join.apply(right=pa.table({**nulls, "at": [4], "v": [2], "_weight": [-1]}))
+
+    def changes(weight=1, **sides) -> list[tuple]:
+        tables = {
+            side: pa.table({"k": pa.array([None], kind), "at": [at], "v": [v], "_weight": [weight]})
+            for side, (at, v) in sides.items()
+        }
+        return sorted((row["v_right"], row["_weight"]) for each in join.apply(**tables) for row in each.to_pylist())
+
+    assert changes(left=(5, 0), right=(3, 1)) == [(1, 1)]
+    assert changes(right=(4, 2)) == [(1, -1), (2, 1)]
+    assert changes(right=(4, 2), weight=-1) == [(1, 1), (2, -1)]
     assert join.result()["v_right"].to_pylist() == [1]
 
 

@@ -143,7 +143,7 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
         return Rows([batch.column(name) for name in by[side]], interval_codes(codes), valid)
 
     types = [[schemas[side].field(name).type for name in by[side]] for side in SIDES]
-    keys = HashedKeys((types[0], types[1]), arrangements)
+    keys = HashedKeys((types[0], types[1]), arrangements, nulls_equal=join.nulls_equal)
     return KeptJoin(AsofOperator(join, arrangements, output), arrangements, keys, compared)
 
 
