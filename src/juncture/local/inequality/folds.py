@@ -84,6 +84,10 @@ class Values:
         """Digits of decimals after the point."""
         return self.array.type.scale if pat.is_decimal(self.array.type) else 0
 
+    def unscaled(self, results: Floats) -> Floats:
+        """Return results in units of the last digit as numbers: a power of ten is a float, its inverse is none."""
+        return results / 10.0**self.scale if self.scale >= 0 else results * 10.0**-self.scale
+
     @cached_property
     def steps(self) -> Ints | list[int]:
         """Integers and decimals as whole steps: of Python's own where they do not fit 64 bits."""
@@ -232,7 +236,6 @@ class _Totals(Fold):
         self._function = aggregate.function
         self._values = values
         self._count = _Count(values)
-        self._scale = values.scale
         high, low = values.numbers
         finite = np.abs(high[np.isfinite(high) & (high != 0.0)])
         least, most = (math.frexp(float(size))[1] for size in (finite.min(initial=1.0), finite.max(initial=1.0)))
@@ -271,9 +274,7 @@ class _Totals(Fold):
                 result = _quotient(totals[:, 0], totals[:, 1], number)
             else:
                 result = totals[:, 0]
-            result = np.ldexp(result, self._exponent)
-            # A power of ten is a float, its inverse is none.
-            result = result / 10.0**self._scale if self._scale >= 0 else result * 10.0**-self._scale
+            result = self._values.unscaled(np.ldexp(result, self._exponent))
         return array_of(result, pa.float64(), there)
 
 
@@ -309,7 +310,6 @@ class _WeightedMean(Fold):
     def __init__(self, values: Values, context: JoinContext) -> None:
         assert values.other is not None
         self._values = values
-        self._scale = values.scale
         weights = values.other.numbers
         products = _products(values.numbers, weights)
         self._trees = [_tree_of(columns, kernels.SUM_WORDS, context) for columns in (products, weights)]
@@ -330,8 +330,7 @@ class _WeightedMean(Fold):
     def finish(self, state: tuple[Floats, Floats], rows: Codes) -> pa.Array:
         products, weights = (totals[rows] for totals in state)
         with np.errstate(all="ignore"):
-            result = products[:, 0] / weights[:, 0]
-            result = result / 10.0**self._scale if self._scale >= 0 else result * 10.0**-self._scale
+            result = self._values.unscaled(products[:, 0] / weights[:, 0])
         return array_of(result, pa.float64(), weights[:, 0] != 0.0)
 
 

@@ -145,9 +145,7 @@ class _Quantile(Fold):
         if len(self._numbers[0]) == 0:
             return array_of(np.zeros(len(rows)), pa.float64(), there)
         ones, others = ([part[codes] for part in self._numbers] for codes in (below, above))
-        result = _between(ones, others, share)
-        scale = self._values.scale
-        result = result / 10.0**scale if scale >= 0 else result * 10.0**-scale
+        result = self._values.unscaled(_between(ones, others, share))
         return array_of(np.where(there, result, 0.0), pa.float64(), there)
 
     def _places(self, counts: Ints) -> tuple[Ints, Ints, Floats]:

@@ -1,8 +1,9 @@
-"""What a table gives each row of the spine, found in this process."""
+"""What tables add to each row of the spine, found in this process, and the joined table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -10,22 +11,28 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.schemas import LEFT_OUT
+from juncture.errors import JunctureError
+from juncture.inputs import Given
+from juncture.inputs.frames import Frame, Joined
 from juncture.kernels.array_types import Ints, Mask
-from juncture.local.kinds import RUNNERS
+from juncture.local.kinds import RUNNERS, fitting
 from juncture.local.many.aggregates import aggregated
 from juncture.local.many.pointers import asof_pointers, equal_pointers, lookup_pointers
 from juncture.local.many.spine import Spine
+from juncture.planner.tables import is_lookup
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source
-from juncture.runtime.take import gather
-from juncture.runtime.working_types import given_back, working
+from juncture.runtime.take import gather, select
+from juncture.runtime.working_types import given_back, working, working_source
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import Asof
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import Equi
-from juncture.spec.many import ResolvedTable
+from juncture.spec.many import ResolvedTable, named
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import left_columns
 
 LOOKUP = "lookup"
 """The algorithm that looks up the keys of right rows among those of the spine."""
@@ -45,11 +52,28 @@ FINDERS: Mapping[type, Mapping[str, Finder]] = {
 class Answer:
     """What a table adds to each row of the spine. The join and the right side are in working types."""
 
+    table: ResolvedTable
     join: Resolved
     right: Source
     matched: Mask | None  # which rows have a match; None if not requested
     pointers: Ints | None  # its right row, -1 without one; None if matches are aggregated
     aggregates: pa.Table | None  # the aggregates of its matches, if they are aggregated
+
+    def columns(self, names: list[str], kept: Ints | None, schema: pa.Schema, context: JoinContext) -> pa.Table:
+        """Return columns that are added to some rows of the spine (None for all), in the types of a schema."""
+        schema = pa.schema([schema.field(name) for name in names])
+        if self.aggregates is not None:
+            places = [self.table.names.index(name) for name in names]
+            rows = pa.table([self.aggregates.column(place) for place in places], names=names)
+            rows = rows if kept is None else rows.take(pa.array(kept))
+        else:
+            assert self.pointers is not None
+            pointers = self.pointers if kept is None else np.ascontiguousarray(self.pointers[kept])
+            sources = {column.name: column.source for column in self.table.columns}
+            wanted = list(dict.fromkeys(sources[name] for name in names))
+            gathered = dict(zip(wanted, gather(self.right, wanted, pointers, context, "payload"), strict=True))
+            rows = pa.table([gathered[sources[name]] for name in names], names=names)
+        return pa.Table.from_batches(given_back(rows.to_batches(), schema), schema)
 
 
 def answer(
@@ -77,28 +101,88 @@ def answer(
         matched, columns = aggregated(
             join, spine, left, right, algorithm, context, marks_matches=marks_matches or table.drops_unmatched
         )
-        return Answer(join, right, matched, None, columns)
+        return Answer(table, join, right, matched, None, columns)
     pointers = FINDERS[join.spec.joined_as][algorithm](join, table, spine, left, right, context)
-    return Answer(join, right, pointers >= 0, pointers, None)
+    return Answer(table, join, right, pointers >= 0, pointers, None)
 
 
-def columns_of(
-    found: Answer, table: ResolvedTable, names: list[str], kept: Ints | None, schema: pa.Schema, context: JoinContext
+Answers = Sequence[tuple[Answer, Given]]
+"""What each table adds to the spine, and the table as the user passed it."""
+
+
+def _kept_rows(answers: Answers) -> Ints | None:
+    """Return the rows of the spine that no table drops; None for all."""
+    masks = [each.matched for each, _ in answers if each.table.drops_unmatched and each.matched is not None]
+    return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
+
+
+def together(spine: Given, left: Source, answers: Answers, context: JoinContext) -> Any:
+    """Return the rows of the spine with the columns of all tables, as a table of the spine's library."""
+    kept = _kept_rows(answers)
+    if spine.frame is not None:
+        return _as_frame(spine, spine.frame, answers, kept, context)
+    return _table_of(spine.schema, left, answers, kept, context)
+
+
+def _table_of(schema: pa.Schema, left: Source, answers: Answers, kept: Ints | None, context: JoinContext) -> pa.Table:
+    """Return the rows of the spine with the columns of all tables, as Arrow."""
+    source = working_source(left, schema)
+    rows = pa.table(select(source, schema.names, kept, context), names=schema.names)
+    own = pa.Table.from_batches(given_back(rows.to_batches(), schema), schema)
+    columns, fields = list(own.columns), list(schema)
+    for each, given in answers:
+        added = each.columns(each.table.names, kept, each.table.shown.given_back(schema, given.schema), context)
+        columns += added.columns
+        fields += list(added.schema)
+    metadata = {key: value for key, value in (schema.metadata or {}).items() if key != LEFT_OUT}
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata or None))
+
+
+def _as_frame(spine: Given, frame: Frame, answers: Answers, kept: Ints | None, context: JoinContext) -> Any:
+    """Return the same as a table of a library that takes its rows itself."""
+    rows = np.arange(frame.table.num_rows, dtype=np.int64) if kept is None else kept
+    alone: Resolved = replace(answers[0][0].table.join, output=left_columns(spine.schema), aggregates=())
+    tables = [frame.joined(None, Joined(join=alone, left=rows, right=None, columns=pa.table({})))]
+    for each, given in answers:
+        table, pointers = each.table, each.pointers
+        if not table.names:
+            continue
+        theirs = given.frame if type(given.frame) is type(frame) else None
+        by_number = [column.name for column in table.columns] if theirs is not None else []
+        others = [name for name in table.names if name not in by_number]
+        joined = Joined(
+            join=table.shown,
+            left=rows,
+            right=None if pointers is None or theirs is None else np.ascontiguousarray(pointers[rows]),
+            columns=each.columns(others, kept, table.shown.given_back(spine.schema, given.schema), context),
+        )
+        tables.append(frame.joined(theirs, joined))
+    return frame.beside(tables)
+
+
+def join_tables(
+    tables: Sequence[ResolvedTable], schema: pa.Schema, left: Source, rights: Sequence[Source], context: JoinContext
 ) -> pa.Table:
-    """Return columns that a table adds to the spine, by their `names` in the output, in the types of a schema.
+    """Return the rows of a spine with the columns of its tables. Errors name the table."""
+    spine, answers = Spine(left.num_rows, context), list[tuple[Answer, Given]]()
+    for table, right in zip(tables, rights, strict=True):
+        with about(table.name):
+            found = answer(table, task_algorithm(table, left, right, context), spine, left, right, context)
+            answers.append((found, Given(schema=table.join.right_schema)))
+    return _table_of(schema, left, answers, _kept_rows(answers), context)
 
-    `kept` are the rows of the spine; None for all.
-    """
-    schema = pa.schema([schema.field(name) for name in names])
-    if found.aggregates is not None:
-        places = [table.names.index(name) for name in names]
-        arrays = [found.aggregates.column(place) for place in places]
-        rows = pa.table(arrays, names=names) if kept is None else pa.table(arrays, names=names).take(pa.array(kept))
-    else:
-        assert found.pointers is not None
-        pointers = found.pointers if kept is None else np.ascontiguousarray(found.pointers[kept])
-        sources = {column.name: column.source for column in table.columns}
-        wanted = list(dict.fromkeys(sources[name] for name in names))
-        gathered = dict(zip(wanted, gather(found.right, wanted, pointers, context, "payload"), strict=True))
-        rows = pa.table([gathered[sources[name]] for name in names], names=names)
-    return pa.Table.from_batches(given_back(rows.to_batches(), schema), schema)
+
+@contextmanager
+def about(name: str) -> Iterator[None]:
+    """Say in errors which table they are about."""
+    try:
+        yield
+    except JunctureError as error:
+        raise named(name, error) from error
+
+
+def task_algorithm(table: ResolvedTable, left: Source, right: Source, context: JoinContext) -> str:
+    """Return how to join a table in a task."""
+    if is_lookup(table.join):
+        return LOOKUP
+    return fitting(table.join, left, right, context)

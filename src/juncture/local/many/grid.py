@@ -1,4 +1,4 @@
-"""Grids in this process: where each key begins and ends, and the rows between."""
+"""Grids in this process, and values on the line between the row before and the row after."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import array_of, plain, plain_column, validity
 from juncture.columnar.key_table import KeyCodes
 from juncture.errors import DataError
-from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.ordered.arithmetic import TooWideError
 from juncture.runtime.memory import default_budget_bytes
 from juncture.spec.grid import ResolvedGrid
+from juncture.spec.interpolate import AFTER, BEFORE, InterpolatedColumns
 
 _ROW_BYTES = 48
 """What a row takes while it is made."""
@@ -28,7 +29,7 @@ def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:
     """
     rows, codes = np.arange(table.num_rows), np.zeros(table.num_rows, np.int32)
     if grid.by:
-        columns = [_one(table.column(name)) for name in grid.by]
+        columns = [plain_column(table.column(name)) for name in grid.by]
         types = [column.type for column in columns]
         KeyCodes(types, types).add(columns, codes)
     first, last = _end(grid, table, "first"), _end(grid, table, "last")
@@ -101,11 +102,37 @@ def _steps(grid: ResolvedGrid, array: pa.Array) -> tuple[Ints, Mask]:
 
 def _end(grid: ResolvedGrid, table: pa.Table, side: Literal["first", "last"]) -> tuple[Ints, Mask]:
     name = grid.first if side == "first" else grid.last
-    column = pa.nulls(0, grid.type) if name is None else _one(table.column(name).cast(grid.type))
+    column = pa.nulls(0, grid.type) if name is None else plain_column(table.column(name).cast(grid.type))
     return ends_of(grid, side, column, table.num_rows)
 
 
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece."""
-    whole = column.combine_chunks()
-    return plain(whole if isinstance(whole, pa.Array) else whole.chunk(0))
+def between(lines: InterpolatedColumns, rows: pa.Table) -> pa.Table:
+    """Return left columns and interpolated values of `rows`, which have the columns of the rows before and after."""
+    columns = [rows.column(name) for name in lines.kept]
+    return pa.table([*columns, *values_between(lines, rows)], names=[*lines.kept, *(name for _, name in lines.columns)])
+
+
+def values_between(lines: InterpolatedColumns, rows: pa.Table) -> list[pa.Array]:
+    """Return the values on the lines, in the order of the columns; null where a row lacks one before or after."""
+    now, before, after = (
+        plain_column(rows.column(name)) for name in (lines.on, BEFORE + lines.right_on, AFTER + lines.right_on)
+    )
+    whole, done = (lines.domain.distances(later, before).astype(np.float64) for later in (after, now))
+    with np.errstate(all="ignore"):
+        share = np.where(whole > 0, done / whole, 0.0)
+    found = []
+    for name, _ in lines.columns:
+        (low, here), (high, there) = (_numbers(rows.column(side + name)) for side in (BEFORE, AFTER))
+        with np.errstate(all="ignore"):
+            # If both rows are one, or have equal values, the result is that value to the last digit.
+            value = np.where((share == 0.0) | (low == high), low, low + (high - low) * share)
+        found.append(array_of(value, pa.float64(), here & there))
+    return found
+
+
+def _numbers(column: pa.ChunkedArray) -> tuple[Floats, Mask]:
+    """Return numbers as floats, and which there are."""
+    array = plain_column(column)
+    valid = validity(array)
+    values: Floats = array.cast(pa.float64()).fill_null(0).to_numpy()
+    return values, np.ones(len(values), np.bool_) if valid is None else valid

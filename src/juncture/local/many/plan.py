@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from juncture.inputs import Given
 from juncture.local.computed import with_computed
 from juncture.local.input import Input
 from juncture.local.kinds import planning_input
-from juncture.local.many.answers import Answer, answer
+from juncture.local.many.answers import Answer, about, answer, together
 from juncture.local.many.report import report_of
-from juncture.local.many.run import about
 from juncture.local.many.spine import Spine
-from juncture.local.many.together import JoinedTable, together
 from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Decision
 from juncture.planner.many import ManyPlan, TablePlan
@@ -47,11 +46,13 @@ class _ManyExecution:
         """Return the joined table."""
         with join_context(memory_bytes=self.resources.memory_bytes, report=report) as context:
             left = self.spine.source(context)
-            spine, parts = Spine(left.num_rows, context), []
+            spine, answers = Spine(left.num_rows, context), list[tuple[Answer, Given]]()
             for each in self.tables:
                 with about(each.table.name):
-                    parts.append(JoinedTable(each.table, self._found(each, spine, left, context), each.input.given))
-            return self.spine.given.as_given(together(self.spine.given, left, parts, context))
+                    sides = _sides(each, left, context)
+                    found = answer(each.table, self._algorithm(each, *sides), spine, *sides, context)
+                    answers.append((found, each.input.given))
+            return self.spine.given.as_given(together(self.spine.given, left, answers, context))
 
     def match_report(self) -> ManyReport:
         """Return what becomes of the rows of the spine in each table."""
@@ -64,10 +65,6 @@ class _ManyExecution:
                     algorithm = self._algorithm(each, *sides)
                     reports[each.table.name] = report_of(each.table, algorithm, spine, *sides, context)
             return ManyReport(reports)
-
-    def _found(self, each: _TableInput, spine: Spine, left: Source, context: JoinContext) -> Answer:
-        sides = _sides(each, left, context)
-        return answer(each.table, self._algorithm(each, *sides), spine, *sides, context)
 
     def _algorithm(self, each: _TableInput, left: Source, right: Source) -> str:
         """Return the algorithm that serves now that streams have been counted."""

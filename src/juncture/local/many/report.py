@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,7 +12,7 @@ from juncture.kernels.array_types import Mask
 from juncture.local.asof.report import FIGURES
 from juncture.local.asof.report import figures_of as asof_figures
 from juncture.local.kinds import REPORTS
-from juncture.local.many.answers import Answer, answer
+from juncture.local.many.answers import Answer, about, answer, task_algorithm
 from juncture.local.many.spine import Spine
 from juncture.local.reasons import counts_of, reasons_of
 from juncture.ordered.kinds import domain_of
@@ -51,7 +53,17 @@ def report_of(
     )
 
 
-def figures_of(
+def figures(
+    tables: Sequence[ResolvedTable], left: Source, rights: Sequence[Source], context: JoinContext
+) -> Iterator[pa.Table]:
+    """Yield what sums up to the report of each table over tasks. Errors name the table."""
+    spine = Spine(left.num_rows, context)
+    for table, right in zip(tables, rights, strict=True):
+        with about(table.name):
+            yield _figures_of(table, task_algorithm(table, left, right, context), spine, left, right, context)
+
+
+def _figures_of(
     table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> pa.Table:
     """Return what sums up to the report of a table over tasks, as `juncture.local.asof.report.figures_of` does."""

@@ -10,8 +10,7 @@ import pyarrow as pa
 from juncture.inputs import Files, Given, kind_of, open_files, read_table
 from juncture.inputs.frames import Joined
 from juncture.kernels.array_types import Ints
-from juncture.local.many.grid import grid_rows
-from juncture.local.many.lines import values_between
+from juncture.local.many.grid import grid_rows, values_between
 from juncture.local.many.plan import plan
 from juncture.planner.statistics import Resources
 from juncture.runtime.sources import ParquetSource

@@ -13,7 +13,7 @@ from pyspark.sql import types as st
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, SchemaError, spark_errors
 from juncture.inputs import Files, kind_of
-from juncture.local.many.run import about
+from juncture.local.many.answers import about
 from juncture.planner.decision import Decision, Estimate
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from juncture.local.many.grid import ends_of, expanded
-from juncture.local.many.lines import between
+from juncture.local.many.grid import between, ends_of, expanded
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.placement import one_chunk

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from juncture.local.asof.report import FIGURES
-from juncture.local.many.run import figures, join_tables
+from juncture.local.many.answers import join_tables
+from juncture.local.many.report import figures
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
 from juncture.spark.tasks.broadcast_table import BroadcastTable
