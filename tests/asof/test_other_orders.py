@@ -13,7 +13,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError, SpecError
-from juncture.ordered.rough import RoughCoder
+from juncture.ordered.kinds import RoughCoder
 from support.engines import LOCAL, to_spark
 
 chance = np.random.default_rng(5)

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
-from juncture.ordered.kinds import domain_of
-from juncture.ordered.rough import RoughCoder
+from juncture.ordered.kinds import RoughCoder, domain_of
 from juncture.ordered.tuples import TupleCoder, Tuples
 from support.engines import LOCAL, SPARK, refuses, run_on_spark, to_spark
 from support.reports import expected_report

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.columnar.dense_keys import DenseKeys
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.key_table import DenseKeys, KeyCodes
 from juncture.kernels.hash_table import EMPTY
 from juncture.runtime.zone_maps import ends_of
 

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from juncture.ordered.arithmetic import GREATEST, LEAST
 from juncture.ordered.domain import Domain, Tolerance
-from juncture.ordered.floats import Floats
-from juncture.ordered.integers import Integers
 from juncture.ordered.kinds import domain_of
+from juncture.ordered.numbers import Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 
 INTEGERS = st.integers(LEAST, GREATEST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, GREATEST - 1, GREATEST])

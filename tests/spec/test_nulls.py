@@ -7,8 +7,7 @@ import pytest
 
 from juncture.errors import SchemaError
 from juncture.ordered.decimals import Decimals
-from juncture.ordered.floats import Floats
-from juncture.ordered.integers import Integers
+from juncture.ordered.numbers import Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi

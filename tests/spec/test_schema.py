@@ -7,8 +7,7 @@ from juncture.columnar.schemas import check_columns
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, did_you_mean
 from juncture.ordered.decimals import Decimals
-from juncture.ordered.floats import Floats
-from juncture.ordered.integers import Integers
+from juncture.ordered.numbers import Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.equi import Equi

@@ -1,4 +1,4 @@
-"""Arrow arrays as NumPy arrays: values and validity."""
+"""Arrow arrays as NumPy arrays: values and validity. Floats as integers of the same order, and values as text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.types import DAY_MS
-from juncture.kernels.array_types import Mask
+from juncture.kernels.array_types import Bytes, Floats, Ints, Mask
 
 _FEW_ROWS = 1 << 10
+_INT64_MAX = 2**63 - 1
 _PLAIN = {
     each.id: np.dtype(f"u{each.bit_width // 8}")
     for each in (
@@ -228,6 +229,23 @@ def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
     return flat.reshape(shape)
 
 
+def integers_of(array: pa.Array) -> Ints:
+    """Return the signed integers of 32 or 64 bits that stand for times or short decimals, in 64 bits."""
+    values: Ints = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+    return values
+
+
+def texts_of(array: pa.Array) -> tuple[Ints, Bytes]:
+    """Return the offsets of strings or binary values without a fixed width, and their bytes, without copying these."""
+    wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
+    _, edges, content = array.buffers()
+    kind = np.dtype(np.int64 if wide else np.int32)
+    if len(array) == 0 or edges is None:
+        return np.zeros(len(array) + 1, np.int64), np.zeros(0, np.uint8)
+    offsets = np.frombuffer(edges, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64, copy=False)
+    return offsets, np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
+
+
 def days(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return dates as days since 1970, however far; values under nulls are undefined.
 
@@ -290,3 +308,50 @@ def without_times(data_type: pa.DataType) -> pa.DataType:
         return pa.int32()
     # Arrow cannot cast null structs to a type with non-nullable fields.
     return with_fields(data_type, lambda field: field.with_type(without_times(field.type)).with_nullable(True))
+
+
+def float_codes(values: Floats) -> Ints:
+    """Return integers in the order of floats; 0.0 and -0.0 are equal, and NaN is the greatest.
+
+    Examples
+    --------
+    >>> codes = float_codes(np.array([-np.inf, -1.5, -0.0, 0.0, 2.0, np.nan]))
+    >>> [bool(a <= b) for a, b in zip(codes, codes[1:])], bool(codes[2] == codes[3])
+    ([True, True, True, True, True], True)
+    """
+    bits = (values + 0.0).view(np.int64)
+    codes = bits ^ ((bits >> 63) & _INT64_MAX)
+    missing = np.isnan(values)
+    return np.where(missing, _INT64_MAX, codes) if missing.any() else codes
+
+
+def floats_of(codes: Ints) -> Floats:
+    """Return the floats of codes: the inverse of `float_codes`."""
+    values: Floats = (codes ^ ((codes >> 63) & _INT64_MAX)).view(np.float64)
+    return values
+
+
+def floats(array: pa.Array) -> Floats:
+    """Return numbers as floats, rounded if necessary."""
+    if pat.is_integer(array.type):
+        kind = "u" if pat.is_unsigned_integer(array.type) else "i"
+        integers: Floats = raw_values(array, f"{kind}{array.type.bit_width // 8}").astype(np.float64)
+        return integers
+    numbers: Floats = raw_values(array.cast(pa.float64()), np.float64)
+    return numbers
+
+
+def shown(array: pa.Array, row: int = 0) -> str:
+    """Return a value of an array as text, including times that Python cannot represent.
+
+    Examples
+    --------
+    >>> shown(pa.array(["a"])), shown(pa.array([10**16], pa.timestamp("ms")))
+    ('"a"', '<value out of range: 10000000000000000>')
+    """
+    value = plain(array.slice(row, 1))
+    if value.null_count:
+        return "null"
+    text = str(value.to_string(indent=0, skip_new_lines=True))
+    # Arrow prints structs by column, over several lines.
+    return " ".join(text.split()) if pat.is_struct(value.type) else text.removeprefix("[").removesuffix("]")

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import days, plain, raw_values, validity
+from juncture.columnar.arrays import both, days, integers_of, plain, raw_values, texts_of, validity
 from juncture.columnar.types import TIME_UNITS, plain_type
 from juncture.kernels.array_types import Mask, Words
 
@@ -118,7 +118,7 @@ class _Whole(Form):
         if pat.is_uint64(array.type) or pat.is_duration(array.type):
             values = raw_values(array, np.int64)
             if pat.is_uint64(array.type) and not self.reinterpreted:
-                valid = _both(valid, values >= 0)
+                valid = both(valid, values >= 0)
             return Integers(values, valid)
         return Integers(raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64), valid)
 
@@ -142,8 +142,7 @@ class _Times(Form):
     def of(self, array: pa.Array) -> Integers:
         array = plain(array)
         factor = 1_000 ** (TIME_UNITS.index(self.unit) - TIME_UNITS.index(array.type.unit))
-        values = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
-        return _multiplied(values, factor, validity(array))
+        return _multiplied(integers_of(array), factor, validity(array))
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class _ShortDecimals(Form):
     def of(self, array: pa.Array) -> Integers:
         array = plain(array)
         if array.type.bit_width <= 64:
-            values = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
+            values = integers_of(array)
         else:
             values = np.ascontiguousarray(raw_values(array, np.int64)[:, 0])
         return _multiplied(values, 10 ** (self.scale - array.type.scale), validity(array))
@@ -201,14 +200,7 @@ class _Bytes(Form):
         valid = validity(array)
         if pat.is_fixed_size_binary(array.type):
             array = array.cast(pa.large_binary())
-        wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
-        _, edges, content = array.buffers()
-        kind = np.dtype(np.int64 if wide else np.int32)
-        if len(array) == 0 or edges is None:
-            return Strings(np.zeros(len(array) + 1, np.int64), np.zeros(0, np.uint8), valid)
-        offsets = np.frombuffer(edges, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
-        data = np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
-        return Strings(offsets, data, valid)
+        return Strings(*texts_of(array), valid)
 
 
 @dataclass(frozen=True)
@@ -265,11 +257,7 @@ def _multiplied(values: npt.NDArray[np.int64], factor: int, valid: Mask | None) 
     if factor == 1:
         return Integers(values, valid)
     most = _INT64_MAX // factor
-    return Integers(values * np.int64(factor), _both(valid, (values <= most) & (values >= -most)))
-
-
-def _both(one: Mask | None, other: Mask) -> Mask:
-    return other if one is None else one & other
+    return Integers(values * np.int64(factor), both(valid, (values <= most) & (values >= -most)))
 
 
 def _masked(values: list[Any], valid: Mask | None) -> list[Any]:

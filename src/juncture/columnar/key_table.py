@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
 from juncture.columnar.row_memory import ColumnMemory
+from juncture.columnar.types import plain_type
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
@@ -40,6 +41,10 @@ _GROWTH = 2
 _DENSE_PLACES = 4
 """Most slots per key of a dense range, which takes no more bytes than a table."""
 _REMEMBERED = 4
+
+_CODES_PER_ROW = 4
+_CODES_LEAST = 1 << 10
+"""How many codes pay for keys whose codes are their distances, per row and in all."""
 
 
 class KeyCodes:
@@ -411,3 +416,60 @@ def _same(one: pa.Array, other: pa.Array) -> bool:
         return False
     buffers = zip(one.buffers(), other.buffers(), strict=False)
     return all((a is None) == (b is None) and (a is None or a.address == b.address) for a, b in buffers)
+
+
+def counts_steps(data_type: pa.DataType) -> bool:
+    """Return whether values are whole numbers of steps, and Arrow computes the minimum and maximum of the type."""
+    plain = plain_type(data_type)
+    return bool(pat.is_integer(plain) or pat.is_date(plain) or pat.is_timestamp(plain) or pat.is_time(plain))
+
+
+def is_narrow(least: int, greatest: int, rows: int) -> bool:
+    """Return whether a range of keys is so narrow, for the number of rows, that a place for each key pays.
+
+    Examples
+    --------
+    >>> is_narrow(1_000_000, 1_999_999, rows=500_000), is_narrow(0, 2**40, rows=500_000)
+    (True, False)
+    """
+    return greatest - least < max(_CODES_LEAST, _CODES_PER_ROW * rows)
+
+
+@dataclass(frozen=True)
+class DenseKeys:
+    """Codes of keys in one column of integers, dates or times; codes of values that no row has are unused.
+
+    Null has no code.
+    """
+
+    form: Form
+    least: int
+    count: int
+
+    @classmethod
+    def of(cls, first: pa.DataType, second: pa.DataType, ends: pa.Array | None, rows: int) -> Self | None:
+        """Return codes for keys of the first type, or None if their range is too wide for the number of rows.
+
+        `ends` are the least and the greatest key, or None if these are not known.
+        """
+        if ends is None or ends.null_count:
+            return None
+        form = form_of(first, second)
+        encoded = form.of(ends)
+        if not isinstance(encoded, Integers) or encoded.valid is not None:
+            return None
+        least, greatest = encoded.values.tolist()
+        # Unsigned integers beyond signed ones are encoded as negative ones, so the order of the ends can be reversed.
+        is_dense = least <= greatest and is_narrow(least, greatest, rows)
+        return cls(form, least, greatest - least + 1) if is_dense else None
+
+    def add(self, columns: list[pa.Array], codes: Codes) -> None:
+        """Write the codes of rows of the side that the range is of."""
+        self.find(columns, codes)
+
+    def find(self, columns: list[pa.Array], codes: Codes) -> None:
+        """Write the codes of rows; `EMPTY` outside of the range."""
+        encoded = self.form.of(columns[0])
+        assert isinstance(encoded, Integers)
+        codes[:] = 0 if encoded.valid is None else np.where(encoded.valid, 0, EMPTY)
+        kernels.number_dense(encoded.values, self.least, self.count, codes)

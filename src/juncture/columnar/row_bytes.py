@@ -37,8 +37,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, plain, raw_values, validity
-from juncture.columnar.types import is_list
+from juncture.columnar.arrays import array_of, plain, raw_values, texts_of, validity
+from juncture.columnar.types import is_list, is_text
 from juncture.kernels import row_bytes as kernels
 from juncture.kernels.array_types import Bytes, Ints, Mask
 
@@ -64,10 +64,7 @@ class RowBytes:
     @classmethod
     def from_arrow(cls, array: pa.Array) -> RowBytes:
         """Return the rows of a binary array without nulls."""
-        array = array.cast(pa.large_binary())
-        _, offsets, content = array.buffers()
-        edges = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8) if offsets else np.zeros(1, np.int64)
-        return cls(edges, np.zeros(0, np.uint8) if content is None else np.frombuffer(content, np.uint8))
+        return cls(*texts_of(array))
 
 
 def encode_rows(columns: Sequence[pa.Array]) -> RowBytes:
@@ -103,17 +100,12 @@ def _value_pieces(array: pa.Array) -> list[RowBytes]:
         return [_encoded(child) for child in array.flatten()]
     if pat.is_map(data_type) or is_list(data_type):
         return [_list_bytes(array)]
-    if _is_text(data_type):
+    if is_text(data_type):
         return [_text_bytes(array)]
     width = _fixed_width(data_type)
     words = _words(array) if not pat.is_fixed_size_binary(data_type) else raw_values(array, np.uint8)
     data = np.ascontiguousarray(words).reshape(-1)
     return [RowBytes(np.arange(len(array) + 1, dtype=np.int64) * width, data)]
-
-
-def _is_text(data_type: pa.DataType) -> bool:
-    kinds = pat.is_string, pat.is_large_string, pat.is_binary, pat.is_large_binary
-    return any(kind(data_type) for kind in kinds)
 
 
 def _fixed_width(data_type: pa.DataType) -> int:
@@ -160,10 +152,7 @@ def _most_significant_first(words: npt.NDArray[np.uint64]) -> Bytes:
 
 def _text_bytes(array: pa.Array) -> RowBytes:
     """Return strings with escaped zeros and an end mark."""
-    array = array.cast(pa.large_binary())
-    _, edges, content = array.buffers()
-    offsets = np.frombuffer(edges, np.int64, len(array) + 1, array.offset * 8) if edges else np.zeros(1, np.int64)
-    data = np.zeros(0, np.uint8) if content is None else np.frombuffer(content, np.uint8)
+    offsets, data = texts_of(array)
     lengths = np.empty(len(array), np.int64)
     kernels.escaped_lengths(offsets, data, lengths)
     ends = _edges(lengths)

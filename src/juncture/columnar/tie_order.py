@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain, validity, without_times
-from juncture.columnar.floats import float_codes, floats
+from juncture.columnar.arrays import float_codes, floats, plain, validity, without_times
 from juncture.columnar.key_encoding import first_bytes, form_of
-from juncture.columnar.types import map_entries, plain_type
+from juncture.columnar.types import is_text, map_entries, plain_type
 from juncture.kernels.array_types import Ints
 
 CODES_MOST = 4
@@ -108,8 +107,7 @@ def _compare(one: Any, other: Any, by_key: bool) -> int:
 
 
 def _is_text(data_type: pa.DataType) -> bool:
-    kinds = pat.is_string, pat.is_large_string, pat.is_binary, pat.is_large_binary, pat.is_fixed_size_binary
-    return any(kind(data_type) for kind in kinds)
+    return is_text(data_type) or bool(pat.is_fixed_size_binary(data_type))
 
 
 def _prefix_kind(data_type: pa.DataType) -> str:
@@ -123,11 +121,8 @@ def _prefix_kind(data_type: pa.DataType) -> str:
         return "nothing" if pat.is_interval(data_type) else "whole"
     if pat.is_decimal(data_type):
         return "whole" if data_type.precision <= 18 else "nothing"
-    return "start" if _is_text(data_type) or _is_view(data_type) else "nothing"
-
-
-def _is_view(data_type: pa.DataType) -> bool:
-    return bool(pat.is_string_view(data_type) or pat.is_binary_view(data_type))
+    is_view = pat.is_string_view(data_type) or pat.is_binary_view(data_type)
+    return "start" if _is_text(data_type) or is_view else "nothing"
 
 
 def _whole_codes(array: pa.Array) -> Ints:

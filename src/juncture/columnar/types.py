@@ -69,6 +69,12 @@ _KINDS = {
 }
 
 
+def is_text(data_type: pa.DataType) -> bool:
+    """Return whether values are strings or binary, with offsets into their bytes."""
+    kinds = pat.is_string, pat.is_large_string, pat.is_binary, pat.is_large_binary
+    return any(kind(data_type) for kind in kinds)
+
+
 def is_list(data_type: pa.DataType) -> bool:
     """Return whether values are lists of any layout."""
     return any(test(data_type) for test in _LISTS)

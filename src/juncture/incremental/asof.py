@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, rows_of
-from juncture.columnar.floats import float_codes, floats_of
+from juncture.columnar.arrays import array_of, float_codes, floats_of, rows_of
 from juncture.incremental.answer import Changes
 from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place

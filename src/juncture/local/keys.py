@@ -7,8 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from juncture.columnar.dense_keys import DenseKeys, counts_steps
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.key_table import DenseKeys, KeyCodes, counts_steps
 from juncture.kernels.array_types import Codes
 from juncture.runtime.sources import Source
 from juncture.runtime.zone_maps import ends_of_column

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, plain_column, raw_values
-from juncture.columnar.dense_keys import counts_steps
 from juncture.columnar.key_encoding import form_of
+from juncture.columnar.key_table import counts_steps
 from juncture.columnar.types import is_fixed
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.equal_values import equal_columns

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain, raw_values, validity
+from juncture.columnar.arrays import integers_of, plain, raw_values, validity
 from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.arithmetic import TooWideError, any_of, multiplied
 from juncture.ordered.domain import Domain, Rough
@@ -84,8 +84,7 @@ class Decimals(Domain):
 def _unscaled(array: pa.Array, valid: Mask | None) -> Ints:
     """Return decimals as integers of their last digit; raise `TooWideError` if one does not fit in 64 bits."""
     if array.type.bit_width <= 64:
-        short: Ints = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
-        return short
+        return integers_of(array)
     words = raw_values(array, np.int64)
     if any_of((words[:, 1:] != (words[:, :1] >> 63)).any(axis=1), valid):
         raise TooWideError

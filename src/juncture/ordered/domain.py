@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, both, plain, raw_values, validity
-from juncture.columnar.floats import floats
+from juncture.columnar.arrays import array_of, both, floats, plain, raw_values, validity
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.ordered.arithmetic import (
@@ -84,7 +83,7 @@ class Domain(ABC):
 
     - its steps, if they fit, as they nearly always do; for floats, their bits (`encode`)
     - its rank among the distinct values, if they do not fit (`ranked`)
-    - its highest bits, if it only has to be placed (`juncture.ordered.rough.RoughCoder`)
+    - its highest bits, if it only has to be placed (`juncture.ordered.kinds.RoughCoder`)
     """
 
     kind: ClassVar[str]
@@ -179,7 +178,7 @@ class Domain(ABC):
 
     @abstractmethod
     def rough(self, types: Sequence[pa.DataType], /) -> Rough:
-        """Return the coding of `juncture.ordered.rough.RoughCoder`, for columns of some types without encoding."""
+        """Return the coding of `juncture.ordered.kinds.RoughCoder`, for columns of some types without encoding."""
 
     # Steps
 

@@ -1,23 +1,56 @@
-"""The kinds of ordered values."""
+"""The kinds of ordered values, those without a module of their own, and codes for any of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.columnar.arrays import plain, validity
 from juncture.columnar.types import key_kind, plain_type
+from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.decimals import Decimals
-from juncture.ordered.domain import Domain
-from juncture.ordered.floats import Floats
-from juncture.ordered.integers import Integers
-from juncture.ordered.texts import Binaries, Texts
+from juncture.ordered.domain import Domain, Rough
+from juncture.ordered.numbers import Floats, Integers
 from juncture.ordered.times import Dates, Durations, TimesOfDay, Timestamps
 from juncture.ordered.tuples import Tuples
 
 _TYPES = 256
 """Types whose domains are remembered, since every join compares some of them."""
+
+
+@dataclass(frozen=True)
+class Texts(Domain):
+    """Texts."""
+
+    kind: ClassVar[str] = "text"
+    phrase: ClassVar[str] = "text"
+    has_distances: ClassVar[bool] = False
+
+    def encode(self, _array: pa.Array, /) -> tuple[Ints, Mask | None]:
+        """Raise `TooWideError`, as codes are ranks."""
+        raise TooWideError
+
+    def rough(self, _types: Sequence[pa.DataType], /) -> Rough:
+        """Return the first bytes as integers in their order, halved, so that the sign bit stays free."""
+        # Specs import this module, and must not take the time to import the encoding of keys.
+        from juncture.columnar.key_encoding import first_bytes
+
+        return Rough(lambda array: ((first_bytes(array) >> np.uint64(1)).view(np.int64), validity(array)))
+
+
+@dataclass(frozen=True)
+class Binaries(Texts):
+    """Binary values."""
+
+    kind: ClassVar[str] = "binary"
+    phrase: ClassVar[str] = "binary"
 
 
 @lru_cache(maxsize=_TYPES)
@@ -59,3 +92,32 @@ def tuples_of(*types: pa.StructType) -> Tuples:
     """Return the domain of tuples, given the structs of each side. All parts must compare."""
     parts = [domain_of(*(field.type for field in fields)) for fields in zip(*types, strict=True)]
     return Tuples(tuple(part for part in parts if part is not None))
+
+
+@dataclass(frozen=True)
+class RoughCoder:
+    """Codes that neighbouring values may share; any value of `types`, which are of one kind, has one.
+
+    Equal values of either side have equal codes, and greater ones never smaller codes.
+    """
+
+    types: tuple[pa.DataType, ...]
+
+    def encode(self, array: pa.Array, /) -> tuple[Ints, Mask | None]:
+        """Return the codes, and which rows have one (neither null nor NaN); None if all have."""
+        array = plain(array)
+        if pat.is_null(array.type):
+            return np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_)
+        return self._rough.codes(array)
+
+    @property
+    def steps_in_code(self) -> int:
+        """Steps of the domain per code, if values count steps."""
+        return self._rough.steps
+
+    @property
+    def _rough(self) -> Rough:
+        types = [plain_type(data_type) for data_type in self.types]
+        domain = tuples_of(*types) if pat.is_struct(types[0]) else domain_of(*types)
+        assert domain is not None
+        return domain.rough(types)

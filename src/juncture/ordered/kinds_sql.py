@@ -11,10 +11,8 @@ from juncture.ordered.decimals import Decimals
 from juncture.ordered.decimals_sql import SqlDecimals
 from juncture.ordered.domain import Domain
 from juncture.ordered.domain_sql import SqlDomain
-from juncture.ordered.floats import Floats
-from juncture.ordered.floats_sql import SqlFloats
-from juncture.ordered.integers import Integers
-from juncture.ordered.integers_sql import SqlIntegers
+from juncture.ordered.numbers import Floats, Integers
+from juncture.ordered.numbers_sql import SqlFloats, SqlIntegers
 from juncture.ordered.times import Dates, Durations, Timestamps
 from juncture.ordered.times_sql import SqlDates, SqlDurations, SqlTimestamps
 

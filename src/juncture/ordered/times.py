@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import days, plain, raw_values, validity
+from juncture.columnar.arrays import days, integers_of, plain, raw_values, validity
 from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask
@@ -137,7 +137,7 @@ class _Clock(Times):
         """Return the values in the unit. Raise `TooWideError` if one does not fit in 64 bits."""
         array = plain(array)
         valid = validity(array)
-        return multiplied(_raw(array), self._units_in(array.type), valid), valid
+        return multiplied(integers_of(array), self._units_in(array.type), valid), valid
 
     def _units_in(self, data_type: pa.DataType) -> int:
         return int(1_000 ** (TIME_UNITS.index(self.unit) - TIME_UNITS.index(data_type.unit)))
@@ -147,7 +147,7 @@ class _Clock(Times):
         units = [TIME_UNITS.index(each.unit) for each in types]
 
         def codes(array: pa.Array) -> tuple[Ints, Mask | None]:
-            return _raw(array) // 1_000 ** (TIME_UNITS.index(array.type.unit) - min(units)), validity(array)
+            return integers_of(array) // 1_000 ** (TIME_UNITS.index(array.type.unit) - min(units)), validity(array)
 
         return Rough(codes, steps=1_000 ** (max(units) - min(units)))
 
@@ -205,9 +205,3 @@ class TimesOfDay(_Lengths):
         """Return the values in the coarser unit, which need few bits."""
         coarser = min(TIME_UNITS.index(each.unit) for each in types)
         return replace(super().rough(types), bits=int(DAY_S * 1_000**coarser).bit_length() + 1)
-
-
-def _raw(array: pa.Array) -> Ints:
-    """Return times in their own unit."""
-    values: Ints = raw_values(array, np.int32 if array.type.bit_width == 32 else np.int64).astype(np.int64)
-    return values

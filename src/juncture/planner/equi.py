@@ -16,7 +16,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from juncture.columnar.dense_keys import is_narrow
+from juncture.columnar.key_table import is_narrow
 from juncture.columnar.types import plain_type
 from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side, if_counted, spread_s, terms
 from juncture.planner.decision import Engine

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain import Domain
-from juncture.ordered.floats import Floats
 from juncture.ordered.kinds import domain_of
+from juncture.ordered.numbers import Floats
 from juncture.predicate.decompose.shape import Ends, IntervalPair, Key, Shape
 from juncture.predicate.language.nodes import Column, Node
 from juncture.predicate.language.types import Type, arrow_type

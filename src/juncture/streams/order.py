@@ -12,8 +12,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import raw_values, validity
-from juncture.columnar.floats import float_codes, floats_of
+from juncture.columnar.arrays import float_codes, floats_of, raw_values, validity
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.arithmetic import TooWideError

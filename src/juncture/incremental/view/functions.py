@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, raw_values, validity
-from juncture.columnar.floats import float_codes
+from juncture.columnar.arrays import array_of, float_codes, raw_values, validity
 from juncture.incremental.sql.evaluation import DuckQuery, evaluated
 from juncture.incremental.view import decimals
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import both, plain
-from juncture.columnar.floats import floats
+from juncture.columnar.arrays import both, floats, plain, shown
 from juncture.columnar.key_table import KeyCodes
-from juncture.columnar.shown import shown
 from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.equal_values import equal_columns, equal_types

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, both, plain, validity
-from juncture.columnar.floats import floats
+from juncture.columnar.arrays import array_of, both, floats, plain, validity
 from juncture.errors import DataError
 from juncture.kernels import fold as kernels
 from juncture.kernels.array_types import Codes, Floats, Ints

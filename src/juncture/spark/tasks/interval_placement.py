@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import both, plain, validity
-from juncture.columnar.floats import float_codes
+from juncture.columnar.arrays import both, float_codes, plain, validity
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import points_of
 from juncture.ordered.domain import Domain
-from juncture.ordered.kinds import domain_of
-from juncture.ordered.rough import RoughCoder
+from juncture.ordered.kinds import RoughCoder, domain_of
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.spark.tasks.key_range import HIGHEST, LOWEST, KeyRanges
 from juncture.spark.tasks.placement import Coding, key_types, one_chunk

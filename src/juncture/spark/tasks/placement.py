@@ -17,7 +17,7 @@ import pyarrow as pa
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.ordered.rough import RoughCoder
+from juncture.ordered.kinds import RoughCoder
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 

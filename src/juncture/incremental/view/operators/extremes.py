@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, joined_batches, raw_values
-from juncture.columnar.floats import float_codes, floats, floats_of
+from juncture.columnar.arrays import array_of, float_codes, floats, floats_of, joined_batches, raw_values
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal
 from juncture.incremental.view.operators.accumulators import Accumulator
 from juncture.incremental.view.operators.arranged import identity_of
