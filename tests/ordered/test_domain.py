@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.ordered.arithmetic import GREATEST, LEAST
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.ordered.domain import Domain, Tolerance
 from juncture.ordered.kinds import domain_of
 from juncture.ordered.numbers import Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 
-INTEGERS = st.integers(LEAST, GREATEST) | st.sampled_from([LEAST, LEAST + 1, -1, 0, 1, GREATEST - 1, GREATEST])
+INTEGERS = st.integers(MIN_CODE, MAX_CODE) | st.sampled_from([MIN_CODE, MIN_CODE + 1, -1, 0, 1, MAX_CODE - 1, MAX_CODE])
 FLOATS = st.floats(allow_nan=False) | st.sampled_from([0.0, -1e-20, 1e-20, 1.0, -1.0, 5e-324, math.inf, -math.inf])
 
 

@@ -15,9 +15,9 @@ import juncture as jn
 from juncture.incremental.join import ChangeSetup
 from juncture.incremental.spark.processor import ChangeProcessor
 from juncture.incremental.spark.scatter import ChangesToBuckets
+from juncture.matching.output import held_schema, streaming_join
 from juncture.planner.statistics import Resources
 from juncture.spark.tasks.feed import BatchFeed
-from juncture.streams.output import held_schema, streaming_join
 from support.changing import Changing
 from support.hosting import Handle, Host
 

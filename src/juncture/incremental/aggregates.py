@@ -16,11 +16,11 @@ from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.local.inequality.join import execute
+from juncture.matching.condition import Condition
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.schema import Side
-from juncture.streams.condition import Condition
 
 Positions = npt.NDArray[np.signedinteger]
 

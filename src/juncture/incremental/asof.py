@@ -21,14 +21,13 @@ from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, 
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
-from juncture.ordered.arithmetic import moved
+from juncture.matching.key_ranges import served
+from juncture.matching.output import Output
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
-from juncture.streams.key_ranges import served
-from juncture.streams.limits import GREATEST, NO_LIMIT
-from juncture.streams.output import Output
 
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
@@ -77,15 +76,15 @@ class AsofOperator(AnswerOperator):
         for direction in self._join.directions:
             if direction.forward:
                 before = self._neighbour(keys, moved(codes, -1), forward=False)
-                is_first = (before == NO_LIMIT) | (codes == NO_LIMIT)
-                low = np.where(is_first, NO_LIMIT, before if reaches_end else before + 1)
+                is_first = (before == MIN_CODE) | (codes == MIN_CODE)
+                low = np.where(is_first, MIN_CODE, before if reaches_end else before + 1)
             else:
                 after = self._neighbour(keys, moved(codes, 1), forward=True)
-                is_last = (after == GREATEST) | (codes == GREATEST)
-                high = np.where(is_last, GREATEST, after if reaches_end else after - 1)
+                is_last = (after == MAX_CODE) | (codes == MAX_CODE)
+                high = np.where(is_last, MAX_CODE, after if reaches_end else after - 1)
         yield low, high
         if is_nearest and self._join.domain.floating:
-            yield self._as_far(keys, codes), np.full(len(codes), GREATEST)
+            yield self._as_far(keys, codes), np.full(len(codes), MAX_CODE)
 
     def _as_far(self, keys: Codes, codes: Ints) -> Ints:
         """Return the least code from which a right row may seem as near as the next one, due to rounding."""
@@ -93,8 +92,8 @@ class AsofOperator(AnswerOperator):
         own, following = floats_of(codes), floats_of(after)
         with np.errstate(over="ignore", invalid="ignore"):
             far = own + (following - own) * 2.0**_ROUNDED_BITS
-        found = np.where(np.isnan(far) | np.isinf(own), NO_LIMIT, float_codes(far))
-        return np.where(after == GREATEST, GREATEST, np.minimum(found, _INFINITY))
+        found = np.where(np.isnan(far) | np.isinf(own), MIN_CODE, float_codes(far))
+        return np.where(after == MAX_CODE, MAX_CODE, np.minimum(found, _INFINITY))
 
     def candidates(self, probe_rows: ProbeRows) -> Iterator[tuple[Run, Positions]]:
         """Yield the nearest right rows of left rows in the direction of the join."""
@@ -116,12 +115,12 @@ class AsofOperator(AnswerOperator):
         own, farthest = floats_of(codes), floats_of(low)
         with np.errstate(over="ignore", invalid="ignore"):
             far = farthest - (own - farthest) * 2.0**-_ROUNDED_BITS
-        found = np.where(np.isnan(far) | (low == NO_LIMIT), NO_LIMIT, float_codes(far))
+        found = np.where(np.isnan(far) | (low == MIN_CODE), MIN_CODE, float_codes(far))
         return np.minimum(found, low)
 
     def _neighbour(self, keys: Codes, codes: Ints, *, forward: bool, nth: int | None = None) -> Ints:
         """Return the code of the nth right row from some codes on, or a nearer one; the extreme code for none."""
-        found = np.full(len(keys), GREATEST if forward else NO_LIMIT)
+        found = np.full(len(keys), MAX_CODE if forward else MIN_CODE)
         self._arrangements["right"].neighbours(keys, codes, nth or self._matches, found, forward=forward)
         return found
 

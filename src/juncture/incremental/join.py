@@ -29,13 +29,13 @@ from juncture.incremental.state.records import Position
 from juncture.incremental.state.run import RunConcatenator
 from juncture.kernels.array_types import Ints
 from juncture.local.plan import plan as plan_local
+from juncture.matching.output import Output, streaming_join, to_streaming
 from juncture.planner.statistics import Resources
 from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.output import Output, streaming_join, to_streaming
 
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store

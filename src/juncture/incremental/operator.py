@@ -21,12 +21,12 @@ from juncture.incremental.pairs import PairOperator, counted
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
+from juncture.matching.condition import Rows, condition_of
+from juncture.matching.output import Output, held_schema
 from juncture.ordered.arithmetic import TooWideError
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.condition import Rows, condition_of
-from juncture.streams.output import Output, held_schema
 
 Lines = npt.NDArray[np.int64]
 

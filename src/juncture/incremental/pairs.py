@@ -17,11 +17,11 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.matching.condition import Condition
+from juncture.matching.output import Output
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns
 from juncture.spec.schema import Side
-from juncture.streams.condition import Condition
-from juncture.streams.output import Output
 
 _GIVEN_ALONE = {"left": ("left", "full", "anti"), "right": ("right", "full")}
 

@@ -14,7 +14,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import raw_values
 from juncture.kernels.array_types import Ints, Mask
 
-LEAST, GREATEST = -(2**63), 2**63 - 1
+MIN_CODE, MAX_CODE = -(2**63), 2**63 - 1
 
 Offset: TypeAlias = "int | float | Fraction | pa.Array"
 """The distance added to a value: a number of steps (a float among floats), or a column with one for each row."""
@@ -48,7 +48,7 @@ def shifted(codes: Ints, offset: int | Ints, end: LimitEnd) -> tuple[Ints, Mask 
     for added in (offset, end.strict * (-1 if end.upper else 1)):
         if isinstance(added, int) and added == 0:
             continue
-        if isinstance(added, int) and not LEAST <= added <= GREATEST:
+        if isinstance(added, int) and not MIN_CODE <= added <= MAX_CODE:
             raise TooWideError
         step = np.asarray(added, np.int64)
         total = codes + step
@@ -59,7 +59,7 @@ def shifted(codes: Ints, offset: int | Ints, end: LimitEnd) -> tuple[Ints, Mask 
         codes = total
     if not carry.any():
         return codes, None
-    codes = np.where(carry == 0, codes, np.where(carry > 0, GREATEST, LEAST))
+    codes = np.where(carry == 0, codes, np.where(carry > 0, MAX_CODE, MIN_CODE))
     return codes, carry >= 0 if end.upper else carry <= 0
 
 
@@ -75,7 +75,7 @@ def above(codes: Ints, steps: np.ndarray) -> Ints:
     """Return codes some unsigned steps above, at most the greatest code."""
     unsigned = codes.view(np.uint64)
     # Differences of 64-bit integers fit in 64 bits without a sign.
-    return np.where(steps >= np.uint64(GREATEST) - unsigned, GREATEST, (unsigned + steps).view(np.int64))
+    return np.where(steps >= np.uint64(MAX_CODE) - unsigned, MAX_CODE, (unsigned + steps).view(np.int64))
 
 
 def below(codes: Ints, steps: np.ndarray) -> Ints:

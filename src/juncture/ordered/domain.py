@@ -18,8 +18,8 @@ from juncture.columnar.arrays import array_of, both, floats, plain, raw_values, 
 from juncture.errors import SpecError
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
 from juncture.ordered.arithmetic import (
-    GREATEST,
-    LEAST,
+    MAX_CODE,
+    MIN_CODE,
     LimitEnd,
     Offset,
     TooWideError,
@@ -289,8 +289,8 @@ class Domain(ABC):
             codes, inside = shifted(codes, added, LimitEnd(end.upper, strict))
         except TooWideError:
             exact = [None if limit is None else self.code_of(limit) for limit in self.exact_limits(array, offset, end)]
-            possible = [code is not None and (code >= LEAST if end.upper else code <= GREATEST) for code in exact]
-            codes = np.array([min(max(code or 0, LEAST), GREATEST) for code in exact], np.int64)
+            possible = [code is not None and (code >= MIN_CODE if end.upper else code <= MAX_CODE) for code in exact]
+            codes = np.array([min(max(code or 0, MIN_CODE), MAX_CODE) for code in exact], np.int64)
             return codes, np.array(possible, np.bool_)
         return codes, both(both(inside, valid), has_offset)
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
-from juncture.ordered.arithmetic import GREATEST, LEAST, LimitEnd
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, LimitEnd
 from juncture.ordered.domain import Domain
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SqlDomain:
 
     def limit(self, *, upper: bool) -> Column:
         """Return a bound that no word exceeds."""
-        return F.lit(GREATEST if upper else LEAST).cast("long")
+        return F.lit(MAX_CODE if upper else MIN_CODE).cast("long")
 
     def end(self, word: Column, offset: int | float | Fraction, end: LimitEnd, /) -> Column:
         """Return the last word within an end at a constant distance (for floats the end itself), null if none is."""
@@ -95,7 +95,7 @@ class SqlDomain:
             return word
         moved, rest = word, steps
         while rest and abs(steps) < 2**65:
-            part = max(LEAST, min(GREATEST, rest))
+            part = max(MIN_CODE, min(MAX_CODE, rest))
             moved, rest = F.try_add(moved, F.lit(part).cast("long")), rest - part
         beyond = self._beyond(word, steps, upper=upper)
         return beyond.cast("long") if rest else F.when(moved.isNull(), beyond).otherwise(moved)

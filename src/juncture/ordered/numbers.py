@@ -15,7 +15,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import both, float_codes, floats, floats_of, plain, raw_values, validity
 from juncture.kernels.array_types import Floats as FloatArray
 from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.ordered.arithmetic import LEAST, LimitEnd, Offset, TooWideError, any_of, shifted, signed_integers
+from juncture.ordered.arithmetic import MIN_CODE, LimitEnd, Offset, TooWideError, any_of, shifted, signed_integers
 from juncture.ordered.domain import Coder, Domain, Read, Rough
 
 _SHIFT = 2**63
@@ -207,7 +207,7 @@ class Floats(Domain):
         with np.errstate(over="ignore", invalid="ignore"):
             far = far + (np.abs(own) + far) * _SLACK + np.finfo(np.float64).tiny
             low, high = own - far, own + far
-        return np.where(np.isnan(low), LEAST, float_codes(low)), float_codes(high)
+        return np.where(np.isnan(low), MIN_CODE, float_codes(low)), float_codes(high)
 
     def mirrored(self, codes: Ints, others: Ints, *, later: bool) -> Ints:  # noqa: ARG002 - both directions include equal distances
         """Return the farthest codes on the opposite side that may be as near as others."""

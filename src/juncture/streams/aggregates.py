@@ -13,16 +13,17 @@ from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.kernels.array_types import Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.join import execute
+from juncture.matching.condition import Condition
+from juncture.matching.keys import JoinKeys
+from juncture.matching.output import held_schema
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.schema import Side
 from juncture.streams.bounds import Bounds
-from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
-from juncture.streams.limits import GREATEST, Limits
-from juncture.streams.output import held_schema
-from juncture.streams.state.keyed import KeyedStore
-from juncture.streams.state.keys import StateKeys
+from juncture.streams.limits import Limits
+from juncture.streams.state.keyed import KeyedStore, arrange
 
 
 class AggregateJoin:
@@ -37,7 +38,7 @@ class AggregateJoin:
             "left": KeyedStore(condition.matching),
             "right": KeyedStore(condition.matching),
         }
-        self._keys = StateKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
+        self._keys = JoinKeys(condition.key_types, self.stores, nulls_equal=condition.nulls_equal)
 
     def push(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield the results of new rows of a side, after its frontier has advanced past them."""
@@ -54,7 +55,7 @@ class AggregateJoin:
         """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
         compared = self._condition.rows(batch, side)
         keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
-        found = self._keys.arranged(keys, compared.codes)
+        found = arrange(keys, compared.codes, self._keys.count)
         self.stores[side].add(batch, found, np.zeros(len(found.rows), np.bool_))
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
@@ -79,7 +80,7 @@ class AggregateJoin:
         if not waiting:
             return limits
         greatest = np.max([_greatest(segment.codes, segment.alive) for segment in waiting], axis=0)
-        future = np.full(len(greatest), GREATEST) if limits.ended else limits.least
+        future = np.full(len(greatest), MAX_CODE) if limits.ended else limits.least
         return Limits(np.minimum(future, ~greatest))
 
     def _aggregated(self, left: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -93,5 +94,5 @@ class AggregateJoin:
 
 
 def _greatest(codes: npt.NDArray[np.int64], alive: Mask) -> npt.NDArray[np.int64]:
-    found: npt.NDArray[np.int64] = codes.max(axis=1, initial=-GREATEST - 1, where=alive)
+    found: npt.NDArray[np.int64] = codes.max(axis=1, initial=MIN_CODE, where=alive)
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from juncture.kernels.array_types import Ints
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.ordered.kinds import domain_of
 from juncture.predicate.intervals.graph import Graph, Shrunk
 from juncture.predicate.intervals.interval import Interval
@@ -15,7 +16,6 @@ from juncture.predicate.language import build, nodes
 from juncture.predicate.language.nodes import Node, sides
 from juncture.predicate.language.types import arrow_type
 from juncture.spec.schema import Side
-from juncture.streams.limits import GREATEST, NO_LIMIT
 from juncture.streams.order_graph import OrderMarks
 from juncture.streams.watches import Filter, Watch, watchable
 
@@ -103,14 +103,14 @@ class Alternatives:
         return tuple(self._limits(branch, codes) for branch in self.branches)
 
     def _limits(self, branch: Branch, codes: Sequence[int | None]) -> Ints:
-        least = np.full(self.lines, NO_LIMIT, np.int64)
+        least = np.full(self.lines, MIN_CODE, np.int64)
         # Filter lines: every code but the least one passes.
-        least[list(branch.filters)] = NO_LIMIT + 1
+        least[list(branch.filters)] = MIN_CODE + 1
         if not any(place >= 0 for pair in branch.watches for place in pair):
             return least
         shrunk = branch.graph.shrink(self._marks.at(codes))
         if not shrunk.feasible:
-            return np.full(self.lines, GREATEST, np.int64)
+            return np.full(self.lines, MAX_CODE, np.int64)
         for pair, one in zip(branch.watches, shrunk.watched, strict=True):
             for place in pair:
                 if place >= 0:

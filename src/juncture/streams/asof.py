@@ -15,20 +15,20 @@ from juncture.errors import DataError, PlanError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
-from juncture.ordered.arithmetic import TooWideError
+from juncture.matching.condition import column_of
+from juncture.matching.key_ranges import KeyRanges, improving, ranges_of, served
+from juncture.matching.keys import JoinKeys
+from juncture.matching.output import Output
+from juncture.ordered.arithmetic import MAX_CODE, TooWideError
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 from juncture.streams.asof_search import AsofSearch, Waiting
-from juncture.streams.condition import column_of
 from juncture.streams.frontier import Frontier
 from juncture.streams.future_values import FutureValues
-from juncture.streams.key_ranges import KeyRanges, improving, ranges_of, served
-from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
-from juncture.streams.output import Output
-from juncture.streams.state.keys import StateKeys
+from juncture.streams.state.keyed import arrange
 from juncture.streams.state.sorted_rows import SortedRows
 
 Number = TypeVar("Number", np.int32, np.int64)
@@ -132,7 +132,7 @@ class AsofJoin:
                 (self._join.right_schema, self._join.right_by),
             )
         ]
-        self._keys = StateKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
+        self._keys = JoinKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
 
     # New rows
 
@@ -161,7 +161,7 @@ class AsofJoin:
                 name="JN-VALUE-RANGE",
             ) from None
         keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
-        found = self._keys.arranged(keys, codes.reshape(1, -1))
+        found = arrange(keys, codes.reshape(1, -1), self._keys.count)
         self.stores[side].add(batch, found.rows, found.keys, found.codes[0], matched)
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
@@ -189,7 +189,7 @@ class AsofJoin:
         if self._are_final and not self._frontiers["right"].ended:
             # A future right row may have the same code, unless only earlier rows match.
             exact = self._join.spec.allow_exact_matches
-            return np.flatnonzero(codes < (future[0] if exact else min(future[0], GREATEST - 1) + 1))
+            return np.flatnonzero(codes < (future[0] if exact else min(future[0], MAX_CODE - 1) + 1))
         if not self._search.any_does and future[0] <= future[1]:
             # Left rows beyond the future right rows are not final yet.
             right = self._bounds.future["right"]

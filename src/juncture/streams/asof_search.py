@@ -11,12 +11,12 @@ from juncture.columnar.tie_order import order_keys
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.next_row import find_next
 from juncture.local.asof.join import find
+from juncture.matching.key_ranges import KeyRanges
+from juncture.matching.output import held_schema
 from juncture.ordered.arithmetic import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
 from juncture.spec.asof import Direction, ResolvedAsof
-from juncture.streams.key_ranges import KeyRanges
-from juncture.streams.output import held_schema
 from juncture.streams.state.sorted_rows import SortedRows
 
 

@@ -9,16 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints
-from juncture.ordered.arithmetic import TooWideError
+from juncture.matching.condition import Condition, Relation
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import FALSE, Column, Node, columns
 from juncture.spec.schema import Side, other_side
 from juncture.streams.alternatives import Alternatives, Branch
-from juncture.streams.condition import Condition, Relation
 from juncture.streams.frontier import Frontier
-from juncture.streams.limits import GREATEST, NO_LIMIT, Limits, beyond_codes
+from juncture.streams.limits import Limits, beyond_codes
 from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
 from juncture.streams.watches import Filter, Watch
@@ -44,7 +44,7 @@ class Bounds:
         self._alternatives: Alternatives | None = None
         if condition.predicate is not None and condition.check is not None and orders:
             self._alternatives = Alternatives(condition.predicate, side, self._marks, len(relations), self._covered())
-        self._end = Limits(np.full(self.lines, NO_LIMIT, np.int64), ended=True)
+        self._end = Limits(np.full(self.lines, MIN_CODE, np.int64), ended=True)
         self._static = self._limits([None] * len(self.orders), range(len(relations)))
         self.moving = self._moving()
         self._moving_relations = [line for line in self.moving[0] if line < len(relations)]
@@ -107,14 +107,14 @@ class Bounds:
 
     def _limits(self, codes: Sequence[int | None], relations: Sequence[int]) -> Limits:
         """Return the limits after recomputing some relations. The others keep their static limits."""
-        least = np.full(self.lines, NO_LIMIT, np.int64) if self._static is None else self._static.least.copy()
+        least = np.full(self.lines, MIN_CODE, np.int64) if self._static is None else self._static.least.copy()
         ranges: list[Interval] | None = None
         for place in relations:
             relation, shift = self.condition.relations[place], self._shifts[place]
             if shift is not None:
                 code = codes[shift[0]]
                 if code is not None:
-                    least[place] = min(max(code + shift[1], NO_LIMIT), GREATEST)
+                    least[place] = min(max(code + shift[1], MIN_CODE), MAX_CODE)
             elif self._known is not None and self._known.reaches[place]:
                 ranges = self._known.at(codes) if ranges is None else ranges
                 least[place] = self._least(relation, ranges[place])
@@ -123,12 +123,12 @@ class Bounds:
     def _least(self, relation: Relation, values: Interval) -> int:
         """Return the least code that satisfies a relation with some future value."""
         if values.empty and not values.may_be_nan:
-            return GREATEST
+            return MAX_CODE
         # A future row has a greater code, the easier it is to match.
         above = relation.upper == (self._other == "left")
         end = values.upper if above else values.lower
         if end is None or (above and values.may_be_nan):
-            return NO_LIMIT
+            return MIN_CODE
         code_of = relation.left_code if self._other == "left" else relation.right_code
         try:
             return ~code_of(one_value(end, values.type))
@@ -136,7 +136,7 @@ class Bounds:
             return ~beyond_codes(end) if above else beyond_codes(end)
         except pa.ArrowInvalid:
             # The value does not exist in the type of the compared columns.
-            return NO_LIMIT
+            return MIN_CODE
 
     def _shift(self, place: int) -> tuple[int, int] | None:
         """Return the order that a relation follows step by step, and the distance in codes; None if it follows none."""
@@ -146,7 +146,7 @@ class Bounds:
             if expression != order.node or order.domain.floating:
                 continue
             found = [self._least(relation, order.interval_from(code)) for code in (0, 5, 70)]
-            if NO_LIMIT not in found and found[1] == found[0] + 5 and found[2] == found[0] + 70:
+            if MIN_CODE not in found and found[1] == found[0] + 5 and found[2] == found[0] + 70:
                 return number, found[0]
         return None
 

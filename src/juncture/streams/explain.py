@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from juncture.matching.condition import Relation, bare_text
 from juncture.ordered.duration import format_duration
 from juncture.predicate.language.nodes import Node
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.asof import AsofSide
 from juncture.streams.bounds import Bounds
-from juncture.streams.condition import Relation, bare_text
 from juncture.streams.order import ORDERED_KINDS, SideOrder
 from juncture.streams.watches import Filter
 

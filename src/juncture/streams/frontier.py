@@ -10,12 +10,8 @@ import pyarrow as pa
 
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Ints, Mask
+from juncture.ordered.arithmetic import MIN_CODE
 from juncture.streams.order import SideOrder
-
-_LEAST = -(2**63)
-
-END = 2**63 - 1
-"""The least code of future rows after a stream has ended."""
 
 
 class Frontier:
@@ -33,7 +29,7 @@ class Frontier:
         self.orders = tuple(orders)
         self.least: list[int | None] = [None] * len(self.orders)
         self.ended = False
-        self._greatest = [_LEAST] * len(self.orders)
+        self._greatest = [MIN_CODE] * len(self.orders)
 
     def take(self, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
         """Advance past some rows; return a mask of late rows, and for each order a mask of rows with a value.
@@ -47,7 +43,7 @@ class Frontier:
         for place, order in enumerate(self.orders):
             codes, valid = order.codes(batch)
             placed.append(valid)
-            behind = self._behind(place, codes if valid is None else np.where(valid, codes, _LEAST))
+            behind = self._behind(place, codes if valid is None else np.where(valid, codes, MIN_CODE))
             if behind is not None:
                 behind = behind if valid is None else behind & valid
                 late = behind if late is None else late | behind
@@ -66,7 +62,7 @@ class Frontier:
     def _marked(self, codes: Ints, place: int) -> tuple[Mask | None, int]:
         """Return the codes that are late, None for none, and the greatest code so far."""
         order, greatest, known = self.orders[place], self._greatest[place], self.least[place]
-        known = _LEAST if known is None else known
+        known = MIN_CODE if known is None else known
         if order.steps is not None:
             late = np.empty(len(codes), np.bool_)
             reached = np.empty(1, np.int64)
@@ -76,7 +72,7 @@ class Frontier:
         before[0] = greatest
         np.maximum.accumulate(codes[:-1], out=before[1:])
         np.maximum(before, before[0], out=before)
-        least = np.where(before == _LEAST, np.int64(_LEAST), order.behind(before))
+        least = np.where(before == MIN_CODE, np.int64(MIN_CODE), order.behind(before))
         behind: Mask = codes < np.maximum(least, np.int64(known))
         return (behind if behind.any() else None), max(int(codes.max()), greatest)
 

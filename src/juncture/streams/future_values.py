@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from juncture.columnar.arrays import plain
-from juncture.ordered.arithmetic import TooWideError
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.ordered.domain import Domain
 from juncture.predicate.intervals.interval import Bound
 from juncture.predicate.language.nodes import Node
 from juncture.predicate.language.types import Type
 from juncture.streams.frontier import Frontier
-from juncture.streams.limits import GREATEST, NO_LIMIT, beyond_codes
+from juncture.streams.limits import beyond_codes
 from juncture.streams.order import SideOrder
 from juncture.streams.order_graph import OrderGraph, OrderMarks, moves_on, one_value
 
@@ -34,20 +34,20 @@ class FutureValues:
 
     def range(self, frontier: Frontier) -> tuple[int, int]:
         """Return the least and the greatest code of future rows; the least is greater if there are none."""
-        return (GREATEST, NO_LIMIT) if frontier.ended else self._range(frontier.least)
+        return (MAX_CODE, MIN_CODE) if frontier.ended else self._range(frontier.least)
 
     def _range(self, codes: Sequence[int | None]) -> tuple[int, int]:
         if self._graph is None or not self._graph.reaches[0]:
-            return NO_LIMIT, GREATEST
+            return MIN_CODE, MAX_CODE
         if self._same_codes:
             code = codes[0]
             if code is None:
-                return NO_LIMIT, GREATEST
-            return (NO_LIMIT, ~code) if self.orders[0].order.descending else (code, GREATEST)
+                return MIN_CODE, MAX_CODE
+            return (MIN_CODE, ~code) if self.orders[0].order.descending else (code, MAX_CODE)
         [one] = self._graph.at(codes)
         if one.empty:
-            return GREATEST, NO_LIMIT
-        return self._code(one.lower, one.type, NO_LIMIT), self._code(one.upper, one.type, GREATEST)
+            return MAX_CODE, MIN_CODE
+        return self._code(one.lower, one.type, MIN_CODE), self._code(one.upper, one.type, MAX_CODE)
 
     def _code(self, end: Bound, data_type: Type, without: int) -> int:
         if end is None:

@@ -12,12 +12,12 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, SpecError
 from juncture.kernels.array_types import Mask
+from juncture.matching.output import to_streaming
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import checkpoint
 from juncture.streams.batches import batches_of
 from juncture.streams.frontier import Frontier
-from juncture.streams.output import to_streaming
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.snapshot import Snapshot

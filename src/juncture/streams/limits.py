@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.symmetric import living_rows
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.predicate.intervals.interval import Bound
-
-NO_LIMIT, GREATEST = -(2**63), 2**63 - 1
 
 Table = npt.NDArray[np.int64]
 
@@ -21,7 +20,7 @@ Table = npt.NDArray[np.int64]
 def beyond_codes(end: Bound) -> int:
     """Return the code for a number that does not fit 64 bits, so no row can have it."""
     assert isinstance(end, int | float | Fraction)
-    return GREATEST if end > 0 else NO_LIMIT
+    return MAX_CODE if end > 0 else MIN_CODE
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,8 @@ class Limits:
         """Whether all rows can still match."""
         return (
             not self.ended
-            and bool((self.least == NO_LIMIT).all())
-            and (not self.branches or any(bool((branch == NO_LIMIT).all()) for branch in self.branches))
+            and bool((self.least == MIN_CODE).all())
+            and (not self.branches or any(bool((branch == MIN_CODE).all()) for branch in self.branches))
         )
 
     def dead(self, codes: Table) -> npt.NDArray[np.bool_]:
@@ -79,6 +78,6 @@ class Limits:
 
 def _below(codes: Table, least: Ints) -> npt.NDArray[np.bool_]:
     gone = np.zeros(codes.shape[1], np.bool_)
-    for line in np.flatnonzero(least != NO_LIMIT):
+    for line in np.flatnonzero(least != MIN_CODE):
         gone |= codes[line] < least[line]
     return gone

@@ -15,7 +15,8 @@ import pyarrow as pa
 from juncture.columnar.arrays import float_codes, floats_of, raw_values, validity
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
-from juncture.ordered.arithmetic import TooWideError
+from juncture.matching.plain_lines import plain_column
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.ordered.domain import Distance, Domain
 from juncture.ordered.duration import TimeLength, duration_ns, format_duration
 from juncture.ordered.kinds import domain_of
@@ -28,9 +29,7 @@ from juncture.predicate.language.python_values import literal_of, python_value
 from juncture.predicate.language.types import TIME_STEPS, Type, Value, arrow_type
 from juncture.spec.distance import freeze_distance, in_steps
 from juncture.spec.schema import Side
-from juncture.streams.plain_lines import plain_column
 
-_GREATEST = 2**63 - 1
 ORDERED_KINDS = ("integer", "float", "decimal", "date", "timestamp")
 """Kinds of types that can order a stream."""
 
@@ -194,7 +193,7 @@ class SideOrder:
         """How far codes may be behind, if that is the same for all values; None for floats."""
         if self.domain.floating and self.delay:
             return None
-        return min(int(self.delay), _GREATEST)
+        return min(int(self.delay), MAX_CODE)
 
     def behind(self, codes: Ints) -> Ints:
         """Return the least float codes that are not late after given greatest codes."""
@@ -208,7 +207,7 @@ class SideOrder:
         """Return the least code that is not late after a greatest code."""
         if self.steps is None:
             return int(self.behind(np.array([code], np.int64))[0])
-        return max(code - self.steps, -(2**63))
+        return max(code - self.steps, MIN_CODE)
 
     def code_of(self, value: object) -> int:
         """Return the code of a value that a user passed."""
@@ -232,7 +231,7 @@ class SideOrder:
 
     def code_of_steps(self, steps: int | float) -> int:
         """Return the code of a value in whole steps of the expression's type; for floats, of the number."""
-        code = min(max(self.domain.code_of(steps), -(2**63)), _GREATEST)
+        code = min(max(self.domain.code_of(steps), MIN_CODE), MAX_CODE)
         return ~code if self.order.descending else code
 
     def _takes(self, data_type: Type) -> bool:

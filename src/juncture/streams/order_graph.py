@@ -9,13 +9,13 @@ from fractions import Fraction
 import pyarrow as pa
 
 from juncture.columnar.types import DAY_S
+from juncture.ordered.arithmetic import MAX_CODE
 from juncture.predicate.evaluate.vectors import to_column
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Column, Node, columns
 from juncture.predicate.language.types import TIME_STEPS, Type, as_vector, in_steps
-from juncture.streams.limits import GREATEST
 from juncture.streams.order import SideOrder
 
 _FARTHEST = 10**9
@@ -68,7 +68,7 @@ def moves_on(limits: Sequence[int]) -> bool:
 
     A limit that excludes all rows has reached its end, and counts.
     """
-    return limits[-1] > limits[-2] or limits[-1] == GREATEST
+    return limits[-1] > limits[-2] or limits[-1] == MAX_CODE
 
 
 def _point(order: SideOrder, code: int) -> Interval:

@@ -11,15 +11,15 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_at, rows_of
 from juncture.kernels.array_types import Codes, Mask
+from juncture.matching.condition import Condition
+from juncture.matching.keys import JoinKeys
+from juncture.matching.output import Output
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import columns
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.bounds import Bounds
-from juncture.streams.condition import Condition
 from juncture.streams.frontier import Frontier
-from juncture.streams.output import Output
-from juncture.streams.state.keyed import KeyedStore
-from juncture.streams.state.keys import StateKeys
+from juncture.streams.state.keyed import KeyedStore, arrange
 from juncture.streams.state.ordered import InOrder, OrderedSegment
 from juncture.streams.state.segment import Arranged, Segment
 from juncture.streams.state.store import RowStore
@@ -38,7 +38,7 @@ class PairJoin:
         self._output = output
         self._how = condition.join.how
         self._by_key: dict[Side, KeyedStore] = {side: KeyedStore(condition.matching) for side in SIDES}
-        self._keys = StateKeys(condition.key_types, self._by_key, nulls_equal=condition.nulls_equal)
+        self._keys = JoinKeys(condition.key_types, self._by_key, nulls_equal=condition.nulls_equal)
         self._order = InOrder.of(condition.key_types) if condition.is_band and not condition.nulls_equal else None
         self._in_order: dict[Side, RowStore[OrderedSegment]] = {}
         if self._order is not None:
@@ -76,7 +76,8 @@ class PairJoin:
             if all(segment.is_near(new_rows) for segment in self._in_order[other_side(side)].segments):
                 return new_rows
             self._go_by_key()
-        return self._keys.arranged(self._keys.of(compared.keys, compared.valid, batch.num_rows), compared.codes)
+        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
+        return arrange(keys, compared.codes, self._keys.count)
 
     def _go_by_key(self) -> None:
         """Store rows by key from now on, because too many are close to one another."""

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import PlanError
+from juncture.matching.condition import Condition, condition_of
+from juncture.matching.output import Output, held_schema, streaming_join
 from juncture.predicate.language.nodes import columns
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved, refuse_computed
@@ -17,11 +19,9 @@ from juncture.streams import explain
 from juncture.streams.aggregates import AggregateJoin
 from juncture.streams.asof import AsofBounds, AsofJoin, AsofSide
 from juncture.streams.bounds import Bounds
-from juncture.streams.condition import Condition, condition_of
 from juncture.streams.frontier import Frontier
 from juncture.streams.operator import StreamOperator
 from juncture.streams.order import SideOrder
-from juncture.streams.output import Output, held_schema, streaming_join
 from juncture.streams.pairs import PairJoin
 from juncture.streams.setup import Setup
 

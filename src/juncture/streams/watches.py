@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain, validity
 from juncture.kernels.array_types import Ints
-from juncture.ordered.arithmetic import TooWideError
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.ordered.domain import Domain
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.intervals.interval import Interval
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node, children, sides, walk
 from juncture.spec.schema import Side
-from juncture.streams.limits import GREATEST, NO_LIMIT, beyond_codes
+from juncture.streams.limits import beyond_codes
 from juncture.streams.order import ORDERED_KINDS
 from juncture.streams.order_graph import one_value
 
@@ -36,18 +36,18 @@ class Watch:
         try:
             codes, _ = self.domain.encode(values)
         except TooWideError:
-            return np.full(batch.num_rows, GREATEST)
+            return np.full(batch.num_rows, MAX_CODE)
         codes = ~codes if self.upper else codes
         valid = validity(values)
-        return codes if valid is None else np.where(valid, codes, GREATEST if self.null_lives else NO_LIMIT)
+        return codes if valid is None else np.where(valid, codes, MAX_CODE if self.null_lives else MIN_CODE)
 
     def least(self, one: Interval) -> int:
         """Return the least code of the values in an interval."""
         end, nan = (one.upper if self.upper else one.lower), one.may_be_nan
         if one.empty and not nan:
-            return NO_LIMIT if one.may_be_null else GREATEST
+            return MIN_CODE if one.may_be_null else MAX_CODE
         if end is None or (self.upper and nan):
-            return NO_LIMIT
+            return MIN_CODE
         try:
             codes, _ = self.domain.encode(plain(one_value(end, one.type)))
         except TooWideError:
@@ -64,7 +64,7 @@ class Filter:
     def codes(self, batch: pa.RecordBatch, side: Side) -> Ints:
         """Return the codes of stored rows: the least code if they fail."""
         passed = matches(self.node, **{side: batch}).to_numpy(zero_copy_only=False)
-        return np.where(passed, np.int64(GREATEST), np.int64(NO_LIMIT))
+        return np.where(passed, np.int64(MAX_CODE), np.int64(MIN_CODE))
 
 
 def watchable(predicate: Node, side: Side) -> tuple[Node, ...]:

@@ -15,6 +15,7 @@ from juncture.incremental.spark.output import formatted
 from juncture.incremental.spark.processor import METRICS, RESULT_COLUMNS, ChangeProcessor
 from juncture.incremental.spark.scatter import ChangesToBuckets
 from juncture.incremental.spark.side import ChangeSide
+from juncture.matching.output import held_schema, streaming_join
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.exchange.exchange import finish, packets
@@ -24,7 +25,6 @@ from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES
-from juncture.streams.output import held_schema, streaming_join
 from juncture.streams.spark.buckets import BucketKeys
 from juncture.streams.spark.hosting import (
     FromBuckets,

@@ -12,6 +12,7 @@ from juncture.incremental.change_batch import read_changes
 from juncture.incremental.operator import identity_of
 from juncture.incremental.state.records import weighted
 from juncture.kernels.array_types import Ints
+from juncture.matching.output import held_schema, to_streaming
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.packets import Content, Packet
@@ -19,7 +20,6 @@ from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-from juncture.streams.output import held_schema, to_streaming
 from juncture.streams.spark.buckets import BucketKeys, labels
 
 

@@ -268,6 +268,11 @@ class Arrangement:
             if len(rows):
                 yield rows.batch, rows.weights
 
+    @property
+    def keyed_rows(self) -> int:
+        """Number of rows in memory, which have key codes."""
+        return sum(len(run) for run in self.memory)
+
     def keys(self, count: int) -> Mask:
         """Return a mask of the first ``count`` key codes that a row in memory has."""
         used = np.zeros(count, np.bool_)

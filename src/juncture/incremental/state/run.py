@@ -17,8 +17,7 @@ from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
 from juncture.kernels.symmetric import UNLIMITED, reach_of
-from juncture.streams.state.keyed import grouped, matches
-from juncture.streams.state.segment import first_codes
+from juncture.matching.candidates import first_codes, key_groups, matching_pairs
 
 Table = npt.NDArray[np.int64]
 
@@ -55,7 +54,7 @@ class Run:
         self.hashes = hashes
         self.counts = counts
         self._matching = matching
-        self.groups, self.starts = grouped(keys, codes)
+        self.groups, self.starts = key_groups(keys, codes)
         self._greatest = codes[0].max(initial=_LEAST) if matching else 0
         self._reach = reach_of(codes) if matching > 1 else UNLIMITED
 
@@ -97,7 +96,7 @@ class Run:
         if self._matching and len(keys) and self._greatest < ~codes[0].max():
             return
         held = keys, codes, self._matching, self.groups, self.starts, self.codes, self._reach
-        for rows, positions in matches(*held):
+        for rows, positions in matching_pairs(*held):
             living = weights_of(self.weights, positions) > 0
             yield (rows, positions) if living.all() else (rows[living], positions[living])
 

@@ -13,7 +13,7 @@ from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
-from juncture.ordered.arithmetic import GREATEST, LEAST, LimitEnd, Offset
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, LimitEnd, Offset
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.evaluate.evaluate import evaluate, matches
 from juncture.predicate.language.nodes import columns
@@ -192,8 +192,8 @@ def _floats(offset: Offset, rows: int) -> Floats:
 def _loosened(codes: Ints, *, upper: bool) -> Ints:
     """Return limits of floats one further out: what was rounded may be one off."""
     if upper:
-        return np.where(codes < GREATEST, codes + 1, codes)
-    return np.where(codes > LEAST, codes - 1, codes)
+        return np.where(codes < MAX_CODE, codes + 1, codes)
+    return np.where(codes > MIN_CODE, codes - 1, codes)
 
 
 def check_intervals(interval: OwnInterval, source: Source, side: Side, context: JoinContext) -> bool:

@@ -21,7 +21,7 @@ from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
 from juncture.local.output.blockwise import Run, join_blockwise
 from juncture.local.output.numbered import Join, NumberedJoin
-from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import ExternalSorter
@@ -420,12 +420,16 @@ def _left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
     """Return the `_LEFT_FIELDS` of left rows. Those that can match nothing reach nothing."""
     limits = [
         np.full(rows, default) if found is None else found
-        for found, default in ((probe_keys.low, LEAST), (probe_keys.high, GREATEST), (probe_keys.thresholds, LEAST))
+        for found, default in (
+            (probe_keys.low, MIN_CODE),
+            (probe_keys.high, MAX_CODE),
+            (probe_keys.thresholds, MIN_CODE),
+        )
     ]
     if probe_keys.possible is not None:
         limits = [
             np.where(probe_keys.possible, found, nowhere)
-            for found, nowhere in zip(limits, (GREATEST, LEAST, GREATEST), strict=True)
+            for found, nowhere in zip(limits, (MAX_CODE, MIN_CODE, MAX_CODE), strict=True)
         ]
     # Of two limits, the lower one is the start of an interval.
     if probe_keys.low is not None:
@@ -436,9 +440,9 @@ def _left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
 def _right_fields(coded: BuildKeys, rows: int) -> list[Ints]:
     """Return the `_RIGHT_FIELDS` of right rows. Those that can match nothing come last."""
     codes = np.zeros(rows, np.int64) if coded.on is None else coded.on
-    leaves = np.full(rows, GREATEST) if coded.leaves is None else coded.leaves
+    leaves = np.full(rows, MAX_CODE) if coded.leaves is None else coded.leaves
     if coded.valid is not None:
-        codes, leaves = np.where(coded.valid, codes, GREATEST), np.where(coded.valid, leaves, LEAST)
+        codes, leaves = np.where(coded.valid, codes, MAX_CODE), np.where(coded.valid, leaves, MIN_CODE)
     return [codes, leaves]
 
 

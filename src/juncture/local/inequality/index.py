@@ -16,7 +16,7 @@ from juncture.local.keys import Keys
 from juncture.local.output.max_tree import MaxTree
 from juncture.local.output.pairs import BuildSide, Check, MatchSpans
 from juncture.local.output.payload import Holder, read_all
-from juncture.ordered.arithmetic import GREATEST, LEAST
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, sort_slots
 from juncture.runtime.sources import Source
@@ -77,8 +77,8 @@ class SortedIndex(BuildSide):
         self.keys.find(list(sought.keys), keys)
         if sought.possible is not None:
             keys[~sought.possible] = EMPTY
-        low = np.full(rows, LEAST) if sought.low is None else sought.low
-        high = np.full(rows, GREATEST) if sought.high is None else sought.high
+        low = np.full(rows, MIN_CODE) if sought.low is None else sought.low
+        high = np.full(rows, MAX_CODE) if sought.high is None else sought.high
         if nested:
             whole, compared = np.full(rows, len(self), np.int32), self._compared(keys, low, high, sought, check)
             return MatchSpans(np.zeros(rows, np.int32), whole, check=compared)

@@ -18,7 +18,7 @@ from juncture.local.kinds import execute
 from juncture.local.many.spine import Spine, SpineOrder, positions_of
 from juncture.local.output.payload import Holder, read_all
 from juncture.local.prune import within_reach
-from juncture.ordered.arithmetic import GREATEST, LEAST, TooWideError
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
@@ -119,7 +119,7 @@ def _limits(coded: CodedCondition, left: Source, context: JoinContext) -> tuple[
     """Return the bounds of each row of the spine as right codes, and a mask of the rows that have bounds."""
     assert coded.first is not None
     first, total = coded.first, left.num_rows
-    low, high, possible = np.full(total, LEAST), np.full(total, GREATEST), np.ones(total, np.bool_)
+    low, high, possible = np.full(total, MIN_CODE), np.full(total, MAX_CODE), np.ones(total, np.bool_)
 
     def take(batch: pa.RecordBatch, rows: slice) -> None:
         least, most, here = first.ends(batch)

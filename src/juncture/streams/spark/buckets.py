@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
 from juncture.kernels.array_types import Ints
+from juncture.matching.condition import condition_of
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-from juncture.streams.condition import condition_of
 
 _WORD = 0xFFFFFFFF
 

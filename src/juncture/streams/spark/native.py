@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.matching.condition import Condition, condition_of
+from juncture.matching.output import streaming_join
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
@@ -27,10 +29,8 @@ from juncture.spec.resolved import refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
-from juncture.streams.condition import Condition, condition_of
 from juncture.streams.explain import EMISSIONS, kept_while, order_text
 from juncture.streams.order import Order, SideOrder
-from juncture.streams.output import streaming_join
 from juncture.streams.spark.progress import observed
 from juncture.streams.spark.refusals import UNENDING, NoEquivalentError, refuse_to_count, refuse_to_measure
 from juncture.streams.spark.virtual_time import NAMES, VirtualTime, window_of

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from juncture.matching.output import to_streaming
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
-from juncture.streams.output import to_streaming
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.spark.buckets import BucketKeys, labels

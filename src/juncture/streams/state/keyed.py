@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.kernels import symmetric as kernels
-from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.kernels.row_order import sort_rows
-from juncture.streams.state.segment import Arranged, Segment, Table, first_codes, lines_of, merged, paged
+from juncture.kernels.array_types import Codes, Mask
+from juncture.kernels.hash_table import EMPTY
+from juncture.kernels.row_order import arrange_rows, sort_rows
+from juncture.matching.candidates import Table, first_codes, key_groups, lines_of, matching_pairs
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
+from juncture.streams.state.segment import Arranged, Segment, merged
 from juncture.streams.state.store import RowStore
-
-_GREATEST = 2**63 - 1
 
 
 class KeyedSegment(Segment):
@@ -21,9 +22,9 @@ class KeyedSegment(Segment):
 
     def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask, matching: int) -> None:
         super().__init__(batch, new_rows, matched)
-        self.groups, self.starts = grouped(self.keys, self.codes, self.least)
+        self.groups, self.starts = key_groups(self.keys, self.codes, self.least)
         self._matching = matching
-        self._greatest = self.codes[0].max(initial=-_GREATEST - 1) if matching else _GREATEST
+        self._greatest = self.codes[0].max(initial=MIN_CODE) if matching else MAX_CODE
         self._reach = kernels.reach_of(self.codes) if matching > 1 else kernels.UNLIMITED
 
     @property
@@ -35,7 +36,7 @@ class KeyedSegment(Segment):
         """Yield matching pairs in blocks, as `Segment.find`."""
         if self._matching and len(new_rows.keys) and self._greatest < ~new_rows.codes[0].max():
             return
-        yield from matches(
+        yield from matching_pairs(
             new_rows.keys, new_rows.codes, self._matching, self.groups, self.starts, self.codes, self._reach
         )
 
@@ -47,22 +48,19 @@ class KeyedSegment(Segment):
         self.keys, self.groups = mapping[self.keys], mapping[self.groups]
 
 
-def grouped(keys: Codes, codes: Table, least: Ints | None = None) -> tuple[Codes, Ints]:
-    """Return the distinct keys of sorted rows and the starts of their rows, with the end; write the least codes."""
-    starts, groups = np.empty(len(keys) + 1, np.int64), np.empty(len(keys), np.int32)
-    count = kernels.index_rows(keys, codes, starts, groups, np.empty(len(codes), np.int64) if least is None else least)
-    return groups[:count], starts[: count + 1]
-
-
-def matches(
-    keys: Codes, codes: Table, matching: int, groups: Codes, starts: Ints, held: Table, reach: int
-) -> Iterator[tuple[Codes, Codes]]:
-    """Yield matching pairs in blocks, as the kernel `find_matches` writes them."""
-
-    def find(resume: Ints, rows: Codes, positions: Codes) -> int:
-        return kernels.find_matches(keys, codes, matching, groups, starts, held, reach, resume, rows, positions)
-
-    return paged(len(keys), np.array([0, -1], np.int64), find)
+def arrange(keys: Codes, codes: Table, key_count: int) -> Arranged:
+    """Return the rows that have a key, by key and first code."""
+    rows, sorted_keys, sorted_codes = np.empty_like(keys), np.empty_like(keys), np.empty_like(codes)
+    count = arrange_rows(keys, codes, key_count, rows, sorted_keys, sorted_codes)
+    if count == len(keys):
+        return Arranged(rows, sorted_keys, sorted_codes)
+    if count >= 0:
+        return Arranged(rows[:count], sorted_keys[:count], np.ascontiguousarray(sorted_codes[:, :count]))
+    usable = np.flatnonzero(keys != EMPTY).astype(np.int32)
+    order = np.empty(len(usable), np.int32)
+    sort_rows(keys[usable], first_codes(codes)[usable], order)
+    rows = usable[order]
+    return Arranged(rows, keys[rows], lines_of(codes, rows))
 
 
 class ByKey:
@@ -87,6 +85,11 @@ class KeyedStore(RowStore[KeyedSegment]):
 
     def __init__(self, matching: int) -> None:
         super().__init__(ByKey(matching))
+
+    @property
+    def keyed_rows(self) -> int:
+        """Number of stored rows."""
+        return self.rows
 
     def keys(self, count: int) -> Mask:
         """Return a mask of the key codes that a row has, after removing dead rows."""

@@ -13,8 +13,10 @@ from juncture.columnar.key_encoding import Form, Integers, form_of
 from juncture.kernels import window_matches as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
-from juncture.streams.limits import NO_LIMIT, Limits
-from juncture.streams.state.segment import Arranged, Keys, Segment, Table, lines_of, paged
+from juncture.matching.candidates import Keys, Table, in_blocks, lines_of
+from juncture.ordered.arithmetic import MIN_CODE
+from juncture.streams.limits import Limits
+from juncture.streams.state.segment import Arranged, Segment
 
 COMPARED_MOST = 128
 """Up to this many comparisons per row, a scan is faster than a lookup by key."""
@@ -92,7 +94,7 @@ class OrderedSegment(Segment):
             held = self.keys, self.codes
             return kernels.find_in_windows(new_rows.keys, new_rows.codes, self._rising, *held, resume, rows, positions)
 
-        return paged(len(new_rows.keys), np.array([0, -1, 0], np.int64), find)
+        return in_blocks(len(new_rows.keys), np.array([0, -1, 0], np.int64), find)
 
 
 class InOrder:
@@ -164,7 +166,7 @@ def living_span(codes: Table, rising: int, limits: Limits) -> tuple[int, int] | 
     """Return the range of ordered rows that can still match; None if they need not be consecutive."""
     if limits.ended:
         return 0, 0
-    if limits.branches or (len(limits.least) > _MATCHING and (limits.least[_MATCHING:] != NO_LIMIT).any()):
+    if limits.branches or (len(limits.least) > _MATCHING and (limits.least[_MATCHING:] != MIN_CODE).any()):
         return None
     span = np.empty(2, np.int64)
     kernels.living_span(codes, rising, limits.least, span)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +14,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import joined_batches, rows_at
 from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.matching.candidates import Keys, Table, lines_of
 from juncture.streams.limits import Limits
 from juncture.streams.state.state_batch import StateBatch
-
-Table = npt.NDArray[np.int64]
-"""A matrix of codes, with a column for each stored row."""
-Keys = npt.NDArray[Any]
-"""Key codes, or keys that are integers."""
-
-
-_ROOM_LEAST, _ROOM_FIRST, _ROOM_MOST = 1 << 10, 1 << 14, 1 << 20
-"""Number of pairs to find at once. It starts between the first two, and doubles up to the third."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +25,7 @@ class Arranged:
 
     ``rows`` are row numbers of the batch. ``codes`` is a matrix with a column for each of these rows. A *line* of the
     matrix has the codes of one value: first of the row's value in each relation (such as ``l.ts >= r.ts``, see
-    `juncture.streams.condition`), then of other values that limit how long a row can match.
+    `juncture.matching.condition`), then of other values that limit how long a row can match.
     """
 
     rows: Codes
@@ -134,21 +126,6 @@ class Arrangement(Protocol[MadeSegment]):
         """Return arranged rows of a batch as a segment."""
 
 
-def paged(count: int, resume: Ints, find: Callable[[Ints, Codes, Codes], int]) -> Iterator[tuple[Codes, Codes]]:
-    """Yield matching pairs of `count` new rows in blocks, as `Segment.find`.
-
-    ``find`` writes as many pairs as there is room for, and returns how many. It updates ``resume``: the first number is
-    the row to continue from, and the others are its progress within this row.
-    """
-    room = min(max(_ROOM_LEAST, 2 * count), _ROOM_FIRST)
-    while resume[0] < count:
-        rows, positions = np.empty(room, np.int32), np.empty(room, np.int32)
-        written = find(resume, rows, positions)
-        if written:
-            yield rows[:written], positions[:written]
-        room = min(2 * room, _ROOM_MOST)
-
-
 def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment]) -> SomeSegment:
     """Return the living rows of some segments, at least one, as one segment."""
     batches, keys, codes, matched = [], [], [], []
@@ -160,16 +137,3 @@ def merged(segments: Sequence[SomeSegment], arrangement: Arrangement[SomeSegment
         matched.append(segment.matched[alive])
     merged_rows = arrangement.sorted(np.concatenate(keys), np.concatenate(codes, axis=1))
     return arrangement.segment(joined_batches(batches), merged_rows, np.concatenate(matched)[merged_rows.rows])
-
-
-def first_codes(codes: Table) -> Ints:
-    """Return the codes to sort by."""
-    return np.ascontiguousarray(codes[0]) if len(codes) else np.zeros(codes.shape[1], np.int64)
-
-
-def lines_of(codes: Table, rows: npt.NDArray[np.signedinteger]) -> Table:
-    """Return the codes of some rows, line by line, which is several times as fast as all lines at once."""
-    selected = np.empty((len(codes), len(rows)), np.int64)
-    for line, out in zip(codes, selected, strict=True):
-        np.take(line, rows, out=out, mode="clip")
-    return selected

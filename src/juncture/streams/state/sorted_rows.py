@@ -102,6 +102,11 @@ class SortedRows:
         found: Ints = slots[~self._blocks.matched[slots]]
         return found
 
+    @property
+    def keyed_rows(self) -> int:
+        """Number of stored rows."""
+        return self.rows
+
     def keys(self, count: int) -> Mask:
         """Return a mask of the first ``count`` key codes that a row has."""
         used = np.zeros(count, np.bool_)

@@ -16,7 +16,7 @@ from juncture.incremental.view.operators.operator import batch_of, schema_of
 from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.next_row import nth_neighbours
-from juncture.streams.limits import GREATEST, NO_LIMIT
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 
 _CODED_DIGITS = 18
 
@@ -93,7 +93,7 @@ class ExtremeAccumulator(Accumulator):
         return self._searched() if self._coded else self._scanned()
 
     def _searched(self) -> pa.Array:
-        start, farthest = (GREATEST, NO_LIMIT) if self._greatest else (NO_LIMIT, GREATEST)
+        start, farthest = (MAX_CODE, MIN_CODE) if self._greatest else (MIN_CODE, MAX_CODE)
         codes = np.full(len(self._groups), start)
         best = np.full(len(self._groups), farthest)
         exists = np.zeros(len(self._groups), np.bool_)

@@ -21,9 +21,9 @@ from juncture.incremental.state.arrangement import Delta, Journal, Place
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.view.paging import SpillableRows
+from juncture.matching.output import Output, streaming_join, to_streaming
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.output import Output, streaming_join, to_streaming
 
 
 class KeptJoinOperator(ViewOperator):

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.kernels.array_types import Ints, Mask
-from juncture.ordered.arithmetic import moved
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 from juncture.spec.asof import ResolvedAsof
-from juncture.streams.limits import GREATEST, NO_LIMIT
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class KeyRanges:
 def ranges_of(join: ResolvedAsof, codes: Ints, tolerances: pa.Array | None) -> KeyRanges:
     """Return the code ranges of left rows within their tolerance, a constant or a column."""
     if join.tolerance is None:
-        return KeyRanges(np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST), None)
+        return KeyRanges(np.full(len(codes), MIN_CODE), np.full(len(codes), MAX_CODE), None)
     if tolerances is None:
         words, valid = join.domain.limit(join.tolerance), None
     else:
@@ -39,7 +38,7 @@ def ranges_of(join: ResolvedAsof, codes: Ints, tolerances: pa.Array | None) -> K
 def served(join: ResolvedAsof, codes: Ints) -> tuple[Ints, Ints]:
     """Return the code ranges of left rows that right rows can match, if all share one tolerance."""
     if join.tolerance is None or join.tolerance.column is not None:
-        return np.full(len(codes), NO_LIMIT), np.full(len(codes), GREATEST)
+        return np.full(len(codes), MIN_CODE), np.full(len(codes), MAX_CODE)
     return join.domain.around(codes, join.domain.limit(join.tolerance))
 
 

@@ -25,6 +25,7 @@ from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Mask
 from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import CodedValue, points_of
+from juncture.matching.plain_lines import PlainLines, plain_lines
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
 from juncture.predicate.decompose.shape import Shape
@@ -40,7 +41,6 @@ from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Li
 from juncture.spec.predicate_condition import bounded_values, equal_bounds, equalities_of
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.plain_lines import PlainLines, plain_lines
 
 Table = npt.NDArray[np.int64]
 OneValue = Callable[[pa.Array], int]
