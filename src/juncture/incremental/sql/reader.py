@@ -26,7 +26,19 @@ from juncture.incremental.sql.bound import (
     read_order,
 )
 from juncture.incremental.sql.compile import Compiler
+from juncture.incremental.sql.joins import (
+    Comparison,
+    Sides,
+    anti,
+    compared_in,
+    is_two_valued,
+    mark,
+    outer,
+    semi,
+    single,
+)
 from juncture.incremental.view.expressions import (
+    FALSE,
     TRUE,
     Constant,
     Expression,
@@ -54,7 +66,9 @@ from juncture.incremental.view.plan import (
 
 _HOW: Mapping[str, JoinHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "OUTER": "full", "FULL": "full"}
 _AGGREGATES: Mapping[str, AggregateFunction] = {
-    "count": "count", "count_star": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max"
+    "count": "count", "count_star": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max",
+    # Any value will do. The least one does not depend on the order of changes.
+    "first": "min", "any_value": "min", "arbitrary": "min",
 }  # fmt: skip
 _SAME = {"=": False, "IS NOT DISTINCT FROM": True}
 
@@ -208,8 +222,8 @@ class _PlanReader:
 
     def filter(self, part: Json) -> PlanNode:
         """Return a filter."""
-        (source,) = self.inputs(part)
-        condition = all_of([self.expression(each, source) for each in part["expressions"]])
+        source, applied = self._where_marked(part)
+        condition = all_of([self.expression(each, source) for each in part["expressions"] if each is not applied])
         return _chosen(FilterNode(source, condition), part.get("projection_map"))
 
     def group(self, part: Json) -> PlanNode:
@@ -315,26 +329,62 @@ class _PlanReader:
 
     def join(self, part: Json) -> PlanNode:
         """Return a join."""
-        left, right = self.inputs(part)
-        how = _HOW.get(part["join_type"])
-        if how is None:
-            raise UnreadableError(_NAMES.get(part["join_type"], f"{part['join_type']} JOIN"))
-        condition = all_of(self._conditions(part, left, right))
-        return _shown_of_both(JoinNode(left, right, how, condition), part)
+        how, sides = part["join_type"], self._sides(part)
+        if how in ("RIGHT_SEMI", "RIGHT_ANTI"):
+            raise UnreadableError(f"{how} joins")
+        if how in ("SEMI", "ANTI"):
+            return _chosen(semi(sides) if how == "SEMI" else anti(sides), part.get("left_projection_map"))
+        if how == "MARK":
+            return self._shown_with_mark(mark(sides), part)
+        if how == "SINGLE":
+            node = single(sides)
+            if node is None:
+                raise UnreadableError("scalar subqueries that are correlated by other conditions than equalities")
+        elif how == "INNER":
+            node = JoinNode(sides.left, sides.right, "inner", sides.condition)
+        elif how in _HOW:
+            node = outer(sides, _HOW[how])
+        else:
+            raise UnreadableError(f"{how} JOIN")
+        return _shown_of_both(node, len(sides.left.types), part)
 
-    def _conditions(self, part: Json, left: PlanNode, right: PlanNode) -> list[Expression]:
-        width = len(left.types)
+    def _sides(self, part: Json) -> Sides:
+        """Return the sides and conditions of a join."""
+        left, right = self.inputs(part)
         both = JoinNode(left, right, "inner", TRUE)
-        conditions = []
+        comparisons, rest = [], []
         for each in part.get("conditions") or []:
-            if each.get("comparison") not in COMPARISONS:
-                conditions.append(self.expression(each["left"], both))
-                continue
-            one = self.expression(each["left"], left)
-            other = shifted(self.expression(each["right"], right), width)
-            conditions += _compared(COMPARISONS[each["comparison"]], one, other)
-        rest = [part[name] for name in ("condition", "predicate") if part.get(name)]
-        return conditions + [self.expression(each, both) for each in rest]
+            sign = COMPARISONS.get(each.get("comparison"))
+            if sign is None:
+                rest.append(self.expression(each["left"], both))
+            else:
+                one, other = self.expression(each["left"], left), self.expression(each["right"], right)
+                comparisons.append(Comparison(sign, one, other))
+        rest += [self.expression(part[name], both) for name in ("condition", "predicate") if part.get(name)]
+        return Sides(left, right, tuple(comparisons), tuple(rest))
+
+    def _shown_with_mark(self, node: PlanNode, part: Json) -> PlanNode:
+        shown = part.get("left_projection_map")
+        return _chosen(node, [*shown, len(node.types) - 1]) if shown else node
+
+    def _where_marked(self, part: Json) -> tuple[PlanNode, Json | None]:
+        """Return the input of a filter, and the expression that it has applied already.
+
+        ``WHERE x IN (…)`` keeps only rows whose mark is true, which are those of a semi join.
+        """
+        (below,) = part["children"]
+        if below["type"] == "LOGICAL_COMPARISON_JOIN" and below["join_type"] == "MARK":
+            sides = self._sides(below)
+            place = len(below.get("left_projection_map") or sides.left.types)
+            for each in part["expressions"]:
+                bound = read(each)
+                inner = bound.args[0] if bound.op == "not" else bound
+                if inner.op != "ref" or inner.value != place or (bound.op == "not" and not is_two_valued(sides)):
+                    continue
+                node = anti(sides) if bound.op == "not" else semi(sides)
+                marked = ProjectNode(node, (*node.every_column, FALSE if bound.op == "not" else TRUE))
+                return self._shown_with_mark(marked, below), each
+        return self.node(below), None
 
     def asof(self, part: Json) -> PlanNode:
         """Return an as-of join."""
@@ -349,14 +399,14 @@ class _PlanReader:
                 raise UnreadableError("ASOF JOIN on conditions other than equalities of left and right values")
             one, other = self.expression(each["left"], left), self.expression(each["right"], right)
             if sign in _SAME:
-                equal += _compared(sign, one, shifted(other, len(left.types)))
+                equal += compared_in(sign, one, shifted(other, len(left.types)))
             else:
                 bounds.append((sign, one, other))
         (sign, one, other), *_ = bounds
         if pat.is_floating(one.type):
             one, other = call("order", one), call("order", other)
         match = AsofMatch(one, other, sign.startswith(">"), not sign.endswith("="))
-        return _shown_of_both(JoinNode(left, right, how, all_of(equal), match), part)
+        return _shown_of_both(JoinNode(left, right, how, all_of(equal), match), len(left.types), part)
 
 
 def _moved(order: Sequence[SortKey], shown: Sequence[int], *, is_limited: bool) -> tuple[SortKey, ...]:
@@ -383,43 +433,10 @@ def _chosen(node: PlanNode, places: Sequence[int] | None) -> PlanNode:
     return ProjectNode(node, tuple(node.every_column[place] for place in places))
 
 
-def _shown_of_both(node: JoinNode, part: Json) -> PlanNode:
-    width, count = len(node.left.types), len(node.both)
+def _shown_of_both(node: PlanNode, width: int, part: Json) -> PlanNode:
     left = part.get("left_projection_map") or list(range(width))
-    right = part.get("right_projection_map") or list(range(count - width))
-    places = [*left, *(width + place for place in right)]
-    return node if places == list(range(count)) else _chosen(node, places)
-
-
-def _compared(sign: str, one: Expression, other: Expression) -> list[Expression]:
-    """Return the conditions of a comparison in a join. A null-safe equality becomes two equalities, which have keys."""
-    if sign == "IS NOT DISTINCT FROM":
-        default = _default(one.type)
-        if default is not None and one.type == other.type:
-            filled = [call("coalesce", each, default, data_type=one.type) for each in (one, other)]
-            nulls = [call("is_null", each, data_type=pa.bool_()) for each in (one, other)]
-            return [call("equal", *filled, data_type=pa.bool_()), call("equal", *nulls, data_type=pa.bool_())]
-        return [call("not", call("distinct_from", one, other, data_type=pa.bool_()), data_type=pa.bool_())]
-    if sign == "IS DISTINCT FROM":
-        return [call("distinct_from", one, other, data_type=pa.bool_())]
-    return [call(_SIGNS[sign], one, other, data_type=pa.bool_())]
-
-
-_SIGNS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
-
-
-def _default(data_type: pa.DataType) -> Constant | None:
-    """Return any value of a type; None for types without a simple one."""
-    if pat.is_boolean(data_type):
-        return Constant(data_type, False)
-    if _is_number(data_type):
-        return Constant(data_type, pa.scalar(0).cast(data_type).as_py())
-    if pat.is_string(data_type):
-        return Constant(data_type, "")
-    if pat.is_date32(data_type) or pat.is_timestamp(data_type):
-        zero = pa.scalar(0, pa.int32() if pat.is_date32(data_type) else pa.int64())
-        return Constant(data_type, zero.cast(data_type).as_py())
-    return None
+    right = part.get("right_projection_map") or list(range(len(node.types) - width))
+    return _chosen(node, [*left, *(width + place for place in right)])
 
 
 _Reader = Callable[[_PlanReader, Json], PlanNode]
@@ -451,6 +468,4 @@ _NAMES = {
     "UNNEST": "UNNEST",
     "RECURSIVE_CTE": "recursive queries",
     "SAMPLE": "samples",
-    "MARK": "IN and EXISTS of a subquery",
-    "SINGLE": "scalar subqueries",
 }

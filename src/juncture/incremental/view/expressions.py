@@ -267,6 +267,18 @@ def key_pair(part: Expression, width: int) -> tuple[Expression, Expression] | No
     return one, shifted(other, -width)
 
 
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+
+
+def is_comparison(condition: Expression, width: int) -> bool:
+    """Return whether a condition compares values, each of one side."""
+    places = columns(condition)
+    if not places or max(places) < width or min(places) >= width:
+        return True
+    known = isinstance(condition, Call) and condition.function in {*_COMPARISONS, "and", "or", "not"}
+    return known and all(is_comparison(each, width) for each in getattr(condition, "operands", ()))
+
+
 _SIGNS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "=", "not_equal": "<>", "less": "<",
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "and": "AND", "or": "OR", "concat": "||",

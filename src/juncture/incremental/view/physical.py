@@ -16,6 +16,7 @@ from juncture.incremental.view.expressions import (
     all_of,
     columns,
     conjuncts,
+    is_comparison,
     key_pair,
     shifted,
     shown,
@@ -245,7 +246,7 @@ class _OperatorBuilder:
     def _join_and_filter(self, node: JoinNode) -> ViewOperator | None:
         """Return an inner join and a filter for conditions that read both sides in one value; None without them."""
         parts = conjuncts(node.condition)
-        rest = [each for each in parts if not _is_comparison(each, len(node.left.types))]
+        rest = [each for each in parts if not is_comparison(each, len(node.left.types))]
         if node.how != "inner" or not rest:
             return None
         joined = JoinNode(node.left, node.right, "inner", all_of([each for each in parts if each not in rest]))
@@ -345,15 +346,6 @@ def _keys(node: JoinNode) -> tuple[list[tuple[Expression, Expression]], list[Exp
         else:
             keys.append(pair)
     return keys, rest
-
-
-def _is_comparison(condition: Expression, width: int) -> bool:
-    """Return whether a condition compares values, each of one side."""
-    places = columns(condition)
-    if not places or max(places) < width or min(places) >= width:
-        return True
-    known = isinstance(condition, Call) and condition.function in {*_COMPARED, "and", "or", "not"}
-    return known and all(_is_comparison(each, width) for each in getattr(condition, "operands", ()))
 
 
 def _is_bound(condition: Expression, width: int) -> bool:

@@ -1,0 +1,329 @@
+"""Semi, anti, mark, single and general outer joins, as inner and left joins with distinct rows.
+
+L ⋉ R is L ⋈ δ(R's keys), and L ▷ R are the rows of L ⟕ δ(R's keys) without a match. So these joins need no delta rules
+of their own, and share the indexes of all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pat
+
+from juncture.incremental.sql.evaluation import DuckQuery
+from juncture.incremental.view.expressions import (
+    FALSE,
+    TRUE,
+    Call,
+    Constant,
+    Expression,
+    InputColumn,
+    all_of,
+    call,
+    columns,
+    conjuncts,
+    is_comparison,
+    key_pair,
+    shifted,
+)
+from juncture.incremental.view.plan import (
+    FilterNode,
+    GroupAggregate,
+    GroupNode,
+    JoinHow,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    UnionNode,
+)
+
+_SIGNS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
+_BOOL = pa.bool_()
+_UNKNOWN = Constant(_BOOL, None)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of a left with a right value, each over the columns of its own side. ``sign`` is that of SQL."""
+
+    sign: str
+    left: Expression
+    right: Expression
+
+    @property
+    def is_null_safe(self) -> bool:
+        """Whether the comparison is never unknown."""
+        return "DISTINCT" in self.sign
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of a join and its conditions. ``rest`` has conditions over the columns of both sides in sequence."""
+
+    left: PlanNode
+    right: PlanNode
+    comparisons: tuple[Comparison, ...]
+    rest: tuple[Expression, ...]
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the left side."""
+        return len(self.left.types)
+
+    @property
+    def condition(self) -> Expression:
+        """All conditions, over the columns of both sides in sequence."""
+        compared = [
+            part
+            for each in self.comparisons
+            for part in compared_in(each.sign, each.left, shifted(each.right, self.width), self._is_never_null(each))
+        ]
+        return all_of([*compared, *self.rest])
+
+    def _is_never_null(self, comparison: Comparison) -> bool:
+        return is_never_null(self.left, comparison.left) or is_never_null(self.right, comparison.right)
+
+    @property
+    def are_keys(self) -> bool:
+        """Whether all conditions are equalities of a left with a right value."""
+        return all(key_pair(each, self.width) is not None for each in conjuncts(self.condition))
+
+
+def compared_in(sign: str, one: Expression, other: Expression, is_never_null: bool = False) -> list[Expression]:
+    """Return the conditions of a comparison. A null-safe equality becomes equalities, which joins use as keys.
+
+    With ``is_never_null``, one of the values is never NULL.
+    """
+    if sign == "IS NOT DISTINCT FROM":
+        if is_never_null:
+            return [call("equal", one, other, data_type=_BOOL)]
+        default = _default(one.type)
+        if default is None or one.type != other.type:
+            return [call("not", call("distinct_from", one, other, data_type=_BOOL), data_type=_BOOL)]
+        filled = [call("coalesce", each, default, data_type=one.type) for each in (one, other)]
+        nulls = [call("is_null", each, data_type=_BOOL) for each in (one, other)]
+        return [call("equal", *filled, data_type=_BOOL), call("equal", *nulls, data_type=_BOOL)]
+    if sign == "IS DISTINCT FROM":
+        return [call("distinct_from", one, other, data_type=_BOOL)]
+    return [call(_SIGNS[sign], one, other, data_type=_BOOL)]
+
+
+def _default(data_type: pa.DataType) -> Constant | None:
+    """Return any value of a type; None for types without a simple one."""
+    if pat.is_boolean(data_type):
+        return Constant(data_type, False)
+    if pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type):
+        return Constant(data_type, pa.scalar(0).cast(data_type).as_py())
+    if pat.is_string(data_type) or pat.is_binary(data_type):
+        return Constant(data_type, "" if pat.is_string(data_type) else b"")
+    if pat.is_date32(data_type) or pat.is_timestamp(data_type) or pat.is_time(data_type):
+        zero = pa.scalar(0, pa.int32() if pat.is_date32(data_type) else pa.int64())
+        return Constant(data_type, zero.cast(data_type).as_py())
+    return None
+
+
+def is_never_null(node: PlanNode, value: Expression) -> bool:
+    """Return whether a value of a relation is known not to be NULL."""
+    if isinstance(value, Constant):
+        return value.value is not None
+    if not isinstance(value, InputColumn):
+        return False
+    if isinstance(node, FilterNode):
+        test = call("not", call("is_null", value, data_type=_BOOL), data_type=_BOOL)
+        return test in conjuncts(node.condition) or is_never_null(node.input, value)
+    if isinstance(node, ProjectNode):
+        return is_never_null(node.input, node.columns[value.index])
+    if isinstance(node, GroupNode):
+        if value.index < len(node.keys):
+            return is_never_null(node.input, node.keys[value.index])
+        return node.aggregates[value.index - len(node.keys)].function == "count"
+    return False
+
+
+def _first_columns(node: PlanNode, count: int) -> PlanNode:
+    return ProjectNode(node, node.every_column[:count])
+
+
+def _with_mark(node: PlanNode, mark: Expression, width: int) -> PlanNode:
+    return ProjectNode(node, (*node.every_column[:width], mark))
+
+
+def _matched_keys(sides: Sides) -> tuple[PlanNode, list[Expression]]:
+    """Return the distinct keys of left rows that have a match, and the equal values of left rows."""
+    if sides.are_keys:
+        pairs = [key_pair(each, sides.width) for each in conjuncts(sides.condition)]
+        keys = [pair for pair in pairs if pair is not None]
+        if keys:
+            return GroupNode(sides.right, tuple(right for _, right in keys), ()), [left for left, _ in keys]
+        count = GroupAggregate("count", None, False, pa.int64())
+        some = call("greater", InputColumn(pa.int64(), 0), Constant(pa.int64(), 0), data_type=_BOOL)
+        return FilterNode(GroupNode(sides.right, (), (count,)), some), []
+    read = _left_columns(sides)
+    domain = GroupNode(sides.left, tuple(sides.left.every_column[place] for place in read), ())
+    at = {place: number for number, place in enumerate(read)}
+    at |= {sides.width + place: len(read) + place for place in range(len(sides.right.types))}
+    pairs_of_domain = JoinNode(domain, sides.right, "inner", shifted(sides.condition, at))
+    matched = GroupNode(pairs_of_domain, pairs_of_domain.every_column[: len(read)], ())
+    return matched, [sides.left.every_column[place] for place in read]
+
+
+def _left_columns(sides: Sides) -> list[int]:
+    return sorted(place for place in columns(sides.condition) if place < sides.width)
+
+
+def _joined_by_keys(sides: Sides, keys: PlanNode, left: Sequence[Expression]) -> Expression:
+    """Return the condition that left rows have some distinct keys."""
+    sign = "=" if sides.are_keys else "IS NOT DISTINCT FROM"
+    return all_of(
+        [
+            part
+            for value, key in zip(left, keys.every_column, strict=False)
+            for part in compared_in(sign, value, shifted(key, sides.width))
+        ]
+    )
+
+
+def semi(sides: Sides) -> PlanNode:
+    """Return the left rows that have a match."""
+    keys, left = _matched_keys(sides)
+    return _first_columns(JoinNode(sides.left, keys, "inner", _joined_by_keys(sides, keys, left)), sides.width)
+
+
+def _marked(sides: Sides) -> tuple[PlanNode, Expression]:
+    """Return the left rows with another column, and whether they have a match."""
+    keys, left = _matched_keys(sides)
+    marked = ProjectNode(keys, (*keys.every_column, TRUE))
+    joined = JoinNode(sides.left, marked, "left", _joined_by_keys(sides, keys, left))
+    has_match = call("not", call("is_null", joined.every_column[-1], data_type=_BOOL), data_type=_BOOL)
+    return joined, has_match
+
+
+def anti(sides: Sides) -> PlanNode:
+    """Return the left rows without a match."""
+    joined, has_match = _marked(sides)
+    return _first_columns(FilterNode(joined, call("not", has_match, data_type=_BOOL)), sides.width)
+
+
+def is_two_valued(sides: Sides) -> bool:
+    """Return whether a mark join has no unknown marks."""
+    return not sides.rest and all(each.is_null_safe for each in sides.comparisons)
+
+
+def mark(sides: Sides) -> PlanNode:
+    """Return the left rows with a mark: whether a match exists, or NULL if only unknown comparisons prevent one."""
+    if is_two_valued(sides):
+        return _with_mark(*_marked(sides), sides.width)
+    unsafe = [each for each in sides.comparisons if not each.is_null_safe]
+    if len(unsafe) == 1 and unsafe[0].sign == "=" and not sides.rest:
+        return _mark_of_equality(sides, unsafe[0])
+    return _mark_of_pairs(sides)
+
+
+def _mark_of_equality(sides: Sides, equality: Comparison) -> PlanNode:
+    """Return marks of ``IN``: rows of a group without an equal value are unknown if the group has a NULL."""
+    joined, has_match = _marked(sides)
+    safe = [each for each in sides.comparisons if each is not equality]
+    rows, values = (GroupAggregate("count", value, False, pa.int64()) for value in (None, equality.right))
+    groups = GroupNode(sides.right, tuple(each.right for each in safe), (rows, values))
+    width = len(joined.types)
+    condition = all_of(
+        [
+            part
+            for each, key in zip(safe, groups.every_column, strict=False)
+            for part in compared_in(each.sign, each.left, shifted(key, width), is_never_null(groups, key))
+        ]
+    )
+    both = JoinNode(joined, groups, "left" if safe else "inner", condition)
+    count, count_of_values = both.every_column[-2:]
+    is_empty = call("equal", call("coalesce", count, Constant(pa.int64(), 0)), Constant(pa.int64(), 0))
+    has_null = call("greater", count, count_of_values, data_type=_BOOL)
+    is_unknown = call("or", call("is_null", equality.left), has_null, data_type=_BOOL)
+    value = call("case", has_match, TRUE, is_empty, FALSE, is_unknown, _UNKNOWN, FALSE, data_type=_BOOL)
+    return _with_mark(both, value, sides.width)
+
+
+def _mark_of_pairs(sides: Sides) -> PlanNode:
+    """Return marks of any comparisons, from all pairs of distinct left values and right rows."""
+    read = _left_columns(sides)
+    domain = GroupNode(sides.left, tuple(sides.left.every_column[place] for place in read), ())
+    at = {place: number for number, place in enumerate(read)}
+    at |= {sides.width + place: len(read) + place for place in range(len(sides.right.types))}
+    safe = Sides(sides.left, sides.right, tuple(each for each in sides.comparisons if each.is_null_safe), ())
+    unsafe = Sides(
+        sides.left, sides.right, tuple(each for each in sides.comparisons if not each.is_null_safe), sides.rest
+    )
+    pairs = JoinNode(domain, sides.right, "inner", shifted(safe.condition, at))
+    condition = shifted(unsafe.condition, at)
+    number = pa.int64()
+    two, one, zero = (Constant(number, each) for each in (2, 1, 0))
+    state = call("case", condition, two, call("is_null", condition), one, zero, data_type=number)
+    states = GroupNode(pairs, pairs.every_column[: len(read)], (GroupAggregate("max", state, False, number),))
+    by_domain = all_of(
+        [
+            part
+            for place, key in zip(read, states.every_column, strict=False)
+            for part in compared_in("IS NOT DISTINCT FROM", sides.left.every_column[place], shifted(key, sides.width))
+        ]
+    )
+    both = JoinNode(sides.left, states, "left" if read else "inner", by_domain)
+    last = call("coalesce", both.every_column[-1], zero, data_type=number)
+    is_true, is_unknown = (call("equal", last, each, data_type=_BOOL) for each in (two, one))
+    value = call("case", is_true, TRUE, is_unknown, _UNKNOWN, FALSE, data_type=_BOOL)
+    return _with_mark(both, value, sides.width)
+
+
+def single(sides: Sides) -> PlanNode | None:
+    """Return left rows with the one match of each, or NULL. Several matches fail. Return None without keys alone."""
+    if not sides.are_keys:
+        return None
+    pairs = [key_pair(each, sides.width) for each in conjuncts(sides.condition)]
+    keys = [pair for pair in pairs if pair is not None]
+    # A group of one row has this row's value as its greatest.
+    values = [GroupAggregate("max", each, False, each.type) for each in sides.right.every_column]
+    count = GroupAggregate("count", None, False, pa.int64())
+    groups = GroupNode(sides.right, tuple(right for _, right in keys), (*values, count))
+    condition = [
+        call("equal", left, shifted(key, sides.width), data_type=_BOOL)
+        for (left, _), key in zip(keys, groups.every_column, strict=False)
+    ]
+    joined = JoinNode(sides.left, groups, "left", all_of(condition))
+    first = sides.width + len(keys)
+    several = call("greater", joined.every_column[-1], Constant(pa.int64(), 1), data_type=_BOOL)
+    shown = [
+        Call(each.type, "case", (several, _several_rows(each.type), each)) for each in joined.every_column[first:-1]
+    ]
+    return ProjectNode(joined, (*joined.every_column[: sides.width], *shown))
+
+
+def _several_rows(data_type: pa.DataType) -> Expression:
+    """Return an expression that fails."""
+    sql = "SELECT error('more than one row returned by a subquery used as an expression') FROM slot"
+    return Call(data_type, "duckdb", (), DuckQuery(sql, (pa.int8(),), (data_type,)))
+
+
+def outer(sides: Sides, how: JoinHow) -> PlanNode:
+    """Return a left, right or full join. Conditions may read both sides in one value."""
+    parts = conjuncts(sides.condition)
+    if all(is_comparison(each, sides.width) for each in parts):
+        return JoinNode(
+            sides.left, sides.right, "left" if how == "left" else "right" if how == "right" else "full", sides.condition
+        )
+    pairs: PlanNode = JoinNode(sides.left, sides.right, "inner", sides.condition)
+    found = [pairs]
+    if how in ("left", "full"):
+        unmatched = anti(sides)
+        nothing = [Constant(each, None) for each in sides.right.types]
+        found.append(ProjectNode(unmatched, (*unmatched.every_column, *nothing)))
+    if how in ("right", "full"):
+        unmatched = anti(_flipped(sides))
+        nothing = [Constant(each, None) for each in sides.left.types]
+        found.append(ProjectNode(unmatched, (*nothing, *unmatched.every_column)))
+    return UnionNode(tuple(found))
+
+
+def _flipped(sides: Sides) -> Sides:
+    left, right = sides.width, len(sides.right.types)
+    at = {place: place + right for place in range(left)} | {left + place: place for place in range(right)}
+    return Sides(sides.right, sides.left, (), tuple(shifted(each, at) for each in conjuncts(sides.condition)))
