@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 import juncture as jn
+from juncture.hosting.change_processor import ChangeProcessor
+from juncture.hosting.change_scatter import ChangesToBuckets
 from juncture.incremental.join import ChangeSetup
-from juncture.incremental.spark.processor import ChangeProcessor
-from juncture.incremental.spark.scatter import ChangesToBuckets
 from juncture.matching.output import held_schema, streaming_join
 from juncture.planner.statistics import Resources
 from juncture.spark.tasks.feed import BatchFeed

@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from juncture.hosting.stream_processor import JoinProcessor
+from juncture.hosting.stream_scatter import ToBuckets
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, read_packets, write_packets
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
-from juncture.streams.spark.processor import JoinProcessor
-from juncture.streams.spark.scatter import ToBuckets
 
 __all__ = ["Host"]
 

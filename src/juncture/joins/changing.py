@@ -155,6 +155,6 @@ def plan_changes(
     check_streams(left, right, spec)
     check_choice("output", output, ("weight", "change_type", "debezium"))
     check_choice("unmatched_deletes", unmatched_deletes, ("error", "count"))
-    from juncture.incremental.spark import plan as on_spark
+    from juncture.hosting import change_plan as on_spark
 
     return on_spark.plan(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)

@@ -102,7 +102,7 @@ def register_postgres(spark: SparkSession) -> None:
     >>> options = {"dsn": "host=db dbname=shop", "table": "sales", "slot": "shop_sales"}
     >>> sales = spark.readStream.format("juncture.postgres").options(**options).load()  # doctest: +SKIP
     """
-    module = _part("juncture.incremental.spark.postgres", "jn.register_postgres(…)")
+    module = _part("juncture.hosting.postgres", "jn.register_postgres(…)")
     spark.dataSource.register(module.PostgresDataSource)
 
 

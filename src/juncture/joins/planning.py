@@ -76,7 +76,7 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
             name="JN-BATCH-ONLY",
         )
     if is_stream(left) or is_stream(right):
-        from juncture.streams.spark.table import plan_with_table
+        from juncture.hosting.table import plan_with_table
 
         return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
     from juncture.spark.plan import plan as plan_on_spark

@@ -147,7 +147,7 @@ def plan_stream(
     >>> print(plan.explain())  # doctest: +SKIP
     """
     check_streams(left, right, spec)
-    from juncture.streams.spark import plan as on_spark
+    from juncture.hosting import plan as on_spark
 
     return on_spark.plan(spec, left, right, left_order=left_order, right_order=right_order)
 
@@ -177,7 +177,7 @@ def stream_listener(report: Callable[[StreamProgress], object] = print) -> Strea
     >>> import juncture as jn
     >>> spark.streams.addListener(jn.stream_listener())  # doctest: +SKIP
     """
-    from juncture.streams.spark.progress import ProgressListener
+    from juncture.hosting.progress import ProgressListener
 
     if not callable(report):
         raise wrong_type("report", report, "callable", "a function of one argument, such as print")

@@ -11,7 +11,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import SpecError, StateError
-from juncture.incremental.spark.postgres import PostgresStream
+from juncture.hosting.postgres import PostgresStream
 from support.shop import Database
 from support.streaming import run
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError
+from juncture.hosting.native import plan_of_streams
+from juncture.hosting.refusals import NoEquivalentError
+from juncture.hosting.stream_hosted import plan_hosted
+from juncture.hosting.table import plan_with_table
+from juncture.hosting.watermarks import orders_given
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
 from juncture.spec.schema import Side
 from juncture.streams.order import Order
-from juncture.streams.spark.hosted import plan_hosted
-from juncture.streams.spark.native import plan_of_streams
-from juncture.streams.spark.refusals import NoEquivalentError
-from juncture.streams.spark.table import plan_with_table
-from juncture.streams.spark.watermarks import orders_given
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from juncture.hosting.change_hosted import plan_hosted
+from juncture.hosting.change_table import plan_with_left_table, plan_with_table
+from juncture.hosting.plan import check_sessions
 from juncture.incremental.change_batch import ChangeFormat
-from juncture.incremental.spark.hosted import plan_hosted
-from juncture.incremental.spark.table import plan_with_left_table, plan_with_table
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
-from juncture.streams.spark.plan import check_sessions
 
 
 def plan(

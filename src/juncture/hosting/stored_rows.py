@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
+from juncture.hosting.cells import Table, put_rows, remove, rows_put, values_of
+from juncture.hosting.stream_bucket import BucketJoin
 from juncture.kernels.array_types import Mask
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.spark.bucket import BucketJoin
-from juncture.streams.spark.cells import Table, put_rows, remove, rows_put, values_of
 from juncture.streams.state.state_batch import StateBatch
 
 

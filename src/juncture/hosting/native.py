@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.hosting.progress import observed
+from juncture.hosting.refusals import UNENDING, NoEquivalentError, refuse_to_count, refuse_to_measure
+from juncture.hosting.virtual_time import NAMES, VirtualTime, window_of
+from juncture.hosting.watermarks import watermarks
 from juncture.matching.condition import Condition, condition_of
 from juncture.matching.output import streaming_join
 from juncture.planner.decision import Choice, Estimate, Option
@@ -31,10 +35,6 @@ from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
 from juncture.streams.explain import EMISSIONS, kept_while, order_text
 from juncture.streams.order import Order, SideOrder
-from juncture.streams.spark.progress import observed
-from juncture.streams.spark.refusals import UNENDING, NoEquivalentError, refuse_to_count, refuse_to_measure
-from juncture.streams.spark.virtual_time import NAMES, VirtualTime, window_of
-from juncture.streams.spark.watermarks import watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

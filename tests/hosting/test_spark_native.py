@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.streams.spark.native import plan_of_streams
+from juncture.hosting.native import plan_of_streams
 from support.engines import to_spark
 from support.streaming import PARTITIONS, ROCKS, STORE, cut, read_stream, run, take_back, without_end, write_files
 from support.tables import difference

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from juncture.hosting.buckets import BucketKeys, labels
 from juncture.matching.output import to_streaming
 from juncture.runtime.context import JoinContext
 from juncture.spark.tasks.feed import Feed
@@ -16,7 +17,6 @@ from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
-from juncture.streams.spark.buckets import BucketKeys, labels
 
 GREATEST = "greatest"
 """The column of a frontier packet: the greatest code of each order in a task."""

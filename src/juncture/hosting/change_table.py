@@ -15,9 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.errors import PlanError
+from juncture.hosting.change_frames import ChangeSide
+from juncture.hosting.change_output import formatted
+from juncture.hosting.table import plan_of_left_table
+from juncture.hosting.table import plan_with_table as plan_of_stream
 from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
-from juncture.incremental.spark.output import formatted
-from juncture.incremental.spark.side import ChangeSide
 from juncture.incremental.state.records import weighted
 from juncture.planner.plan import Plan
 from juncture.runtime.context import JoinContext
@@ -27,8 +29,6 @@ from juncture.spark.result import task_output
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.schema import Side
-from juncture.streams.spark.table import plan_of_left_table
-from juncture.streams.spark.table import plan_with_table as plan_of_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

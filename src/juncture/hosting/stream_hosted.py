@@ -9,6 +9,20 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
+from juncture.hosting.buckets import BucketKeys
+from juncture.hosting.progress import observed
+from juncture.hosting.refusals import refuse_to_count, refuse_to_measure
+from juncture.hosting.results import (
+    FromBuckets,
+    bucket_count,
+    buckets_detail,
+    check_store,
+    hosted_choice,
+    without_watermarks,
+)
+from juncture.hosting.stream_processor import RESULT_COLUMNS, JoinProcessor
+from juncture.hosting.stream_scatter import ToBuckets
+from juncture.hosting.virtual_time import delay_of
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.exchange.exchange import finish, packets
@@ -24,20 +38,6 @@ from juncture.streams.order import Order
 from juncture.streams.plan import StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
 from juncture.streams.setup import Setup
-from juncture.streams.spark.buckets import BucketKeys
-from juncture.streams.spark.hosting import (
-    FromBuckets,
-    bucket_count,
-    buckets_detail,
-    check_store,
-    hosted_choice,
-    without_watermarks,
-)
-from juncture.streams.spark.processor import RESULT_COLUMNS, JoinProcessor
-from juncture.streams.spark.progress import observed
-from juncture.streams.spark.refusals import refuse_to_count, refuse_to_measure
-from juncture.streams.spark.scatter import ToBuckets
-from juncture.streams.spark.virtual_time import delay_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from juncture.hosting.buckets import BucketKeys, labels
 from juncture.incremental.change_batch import read_changes
 from juncture.incremental.operator import identity_of
 from juncture.incremental.state.records import weighted
@@ -20,7 +21,6 @@ from juncture.spark.tasks.scatter import apart
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
-from juncture.streams.spark.buckets import BucketKeys, labels
 
 
 @dataclass(frozen=True)

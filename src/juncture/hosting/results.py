@@ -10,15 +10,15 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
+from juncture.hosting.buckets import BucketKeys
+from juncture.hosting.refusals import UNENDING
+from juncture.hosting.watermarks import WATERMARK, watermarks
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.runtime.context import JoinContext
 from juncture.spark.query import SHUFFLE_PARTITIONS
 from juncture.spark.session.session import setting
 from juncture.spark.tasks.packets import Content, read_packets
 from juncture.spark.tasks.stage import OutputStage
-from juncture.streams.spark.buckets import BucketKeys
-from juncture.streams.spark.refusals import UNENDING
-from juncture.streams.spark.watermarks import WATERMARK, watermarks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError, StateError
+from juncture.hosting import stored_runs
 from juncture.incremental.join import ChangeSetup
-from juncture.incremental.spark import stored_runs
 from strategies import examples
 from support.change_hosting import ChangesHost, ChangingInTasks
 

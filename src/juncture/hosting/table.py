@@ -10,12 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from juncture.errors import PlanError
+from juncture.hosting.refusals import UNENDING, refuse_to_count, refuse_to_measure
 from juncture.inputs import is_stream, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Stats
 from juncture.spark.plan import plan as plan_of_tables
 from juncture.spec.schema import Side
-from juncture.streams.spark.refusals import UNENDING, refuse_to_count, refuse_to_measure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

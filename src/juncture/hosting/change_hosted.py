@@ -9,12 +9,22 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import LongType, StructField, StructType
 
+from juncture.hosting.buckets import BucketKeys
+from juncture.hosting.change_frames import ChangeSide
+from juncture.hosting.change_output import formatted
+from juncture.hosting.change_processor import METRICS, RESULT_COLUMNS, ChangeProcessor
+from juncture.hosting.change_scatter import ChangesToBuckets
+from juncture.hosting.refusals import refuse_to_count, refuse_to_measure
+from juncture.hosting.results import (
+    FromBuckets,
+    bucket_count,
+    buckets_detail,
+    check_store,
+    hosted_choice,
+    without_watermarks,
+)
 from juncture.incremental.change_batch import WEIGHT, written_schema
 from juncture.incremental.join import ChangeSetup
-from juncture.incremental.spark.output import formatted
-from juncture.incremental.spark.processor import METRICS, RESULT_COLUMNS, ChangeProcessor
-from juncture.incremental.spark.scatter import ChangesToBuckets
-from juncture.incremental.spark.side import ChangeSide
 from juncture.matching.output import held_schema, streaming_join
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
@@ -25,16 +35,6 @@ from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES
-from juncture.streams.spark.buckets import BucketKeys
-from juncture.streams.spark.hosting import (
-    FromBuckets,
-    bucket_count,
-    buckets_detail,
-    check_store,
-    hosted_choice,
-    without_watermarks,
-)
-from juncture.streams.spark.refusals import refuse_to_count, refuse_to_measure
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -12,6 +12,10 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
+from juncture.hosting.stored_rows import StoredRows
+from juncture.hosting.stream_bucket import BucketJoin
+from juncture.hosting.stream_scatter import GREATEST
+from juncture.hosting.wire import CHECKPOINT, check_buckets, received, sent
 from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
 from juncture.spark.tasks.worker import settle
 from juncture.spec.schema import SIDES, Side
@@ -19,10 +23,6 @@ from juncture.streams.checkpoint import check_same
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.snapshot import Snapshot, to_ipc
-from juncture.streams.spark.bucket import BucketJoin
-from juncture.streams.spark.scatter import GREATEST
-from juncture.streams.spark.stored_rows import StoredRows
-from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
+from juncture.hosting import cells
 from juncture.streams.order import SideOrder
 from juncture.streams.setup import Setup
-from juncture.streams.spark import cells
 from strategies import examples
 from support.hosting import Host
 from support.kinds import defined_rows

@@ -11,17 +11,17 @@ import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from juncture.errors import JunctureError, StateError
+from juncture.hosting.change_bucket import BucketChanges
+from juncture.hosting.stored_runs import StoredRuns
+from juncture.hosting.wire import CHECKPOINT, check_buckets, received, sent
 from juncture.incremental.join import ChangeSetup, described
 from juncture.incremental.population import Weighted
-from juncture.incremental.spark.bucket import BucketChanges
-from juncture.incremental.spark.stored_runs import StoredRuns
 from juncture.incremental.state.records import Position, unweighted
 from juncture.planner.statistics import Resources
 from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
 from juncture.spark.tasks.worker import settle
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.snapshot import to_ipc
-from juncture.streams.spark.wire import CHECKPOINT, check_buckets, received, sent
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues

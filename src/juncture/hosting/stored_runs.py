@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from juncture.incremental.spark.bucket import BucketChanges, BucketRun, Table
+from juncture.hosting.cells import Table as Cells
+from juncture.hosting.cells import put_rows, remove, rows_put, values_of
+from juncture.hosting.change_bucket import BucketChanges, BucketRun, Table
 from juncture.incremental.state.records import unweighted, weighted
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.spark.cells import Table as Cells
-from juncture.streams.spark.cells import put_rows, remove, rows_put, values_of
 
 _BLOCK_ROWS = 1 << 10
 

@@ -1,1 +1,0 @@
-"""Joins of streaming DataFrames: a stream with a table, and two streams."""
