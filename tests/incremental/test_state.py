@@ -82,10 +82,10 @@ def test_a_folder_of_other_things(tmp_path):
         opened(tmp_path / "notes.txt")
 
 
-@pytest.mark.parametrize(("key", "written", "said"), [(b"identity", 5, "5"), (b"join", 3, "3 or earlier")])
+@pytest.mark.parametrize(("key", "written", "said"), [(b"identity", 6, "6"), (b"join", 3, "3 or earlier")])
 def test_a_folder_of_another_version(tmp_path, key, written, said):
     write_version(tmp_path / "state", key, written)
-    with pytest.raises(StateError, match=f"of version {said}, but this Juncture reads version 4"):
+    with pytest.raises(StateError, match=f"of version {said}, but this Juncture reads version 5"):
         opened(tmp_path / "state")
 
 

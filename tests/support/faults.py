@@ -36,6 +36,8 @@ STAGES = frozenset(
         "store.runs",
         "store.log",
         "store.rows",
+        "store.notes",
+        "store.epochs",
         "store.blocks",
         "store.states",
         "store.stored_rows",

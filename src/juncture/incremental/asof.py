@@ -170,6 +170,7 @@ class AsofOperator(AnswerOperator):
             first += len(positions)
             distinct, index = np.unique(places, return_inverse=True)
             self._touch(run, distinct)
+            run.mark_changed(distinct)
             for line in range(len(run.counts)):
                 added = np.zeros(len(distinct), np.int64)
                 np.add.at(added, index[lines == line], by[lines == line])

@@ -148,7 +148,7 @@ class ChangeJoin:
         The result of `populate` is not stored. Use `result` for it.
         """
         self.check_open()
-        return self._last if self._state is None else self._state.store.last()
+        return self._last if self._state is None else self._state.store.last() or []
 
     def apply(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
         """Apply the changes of an epoch, and return those of the result.

@@ -113,6 +113,7 @@ class PairOperator:
             by = np.zeros(len(places), np.int64)
             np.add.at(by, index, weights)
             before = run.counts[0][places]
+            run.mark_changed(places)
             journal.change(run.counts[0], places, by)
             was, now = self._result_mask(side, before > 0), self._result_mask(side, before + by > 0)
             assert was is not None

@@ -64,7 +64,7 @@ class StoredState:
 
     def _place(self, found: Mapping[Side, list[StoredRun]]) -> None:
         """Load the rows of runs into memory, or prepare to look them up on disk."""
-        paged = self._paged({side: sum(self._size(run) for run in runs) for side, runs in found.items()})
+        paged = self._paged({side: sum(run.memory_bytes for run in runs) for side, runs in found.items()})
         for side, runs in found.items():
             if side in paged:
                 self._runs[side] = self._sorted_runs(side, runs)
@@ -108,7 +108,8 @@ class StoredState:
         """Commit the initial rows, which were written and are not in memory."""
         found = {side: self.store.take_in(writers[side]) for side in SIDES}
         runs = {side: self._taken_in(side, each) for side, each in found.items()}
-        self.store.checkpoint(position, runs)
+        rows = sum(len(run) for side in SIDES for run in runs[side])
+        self.store.checkpoint(position, runs, rewritten_rows=rows)
         self._place(runs)
 
     def settle(self, position: Position) -> None:
@@ -144,7 +145,8 @@ class StoredState:
                 runs[side] = [*runs[side], *self._written(side)]
             elif self._changed[side] or (side in paged and not all(run.index.is_sorted for run in runs[side])):
                 runs[side] = self._written(side, is_sorted=side in paged)
-        self.store.checkpoint(position, runs)
+        rows = sum(len(run) for side in SIDES for run in runs[side])
+        self.store.checkpoint(position, runs, rewritten_rows=rows)
         for run in (run for side in SIDES for run in runs[side]):
             run.saved()
         self._runs = runs
@@ -221,12 +223,6 @@ class StoredState:
     def _taken_in(self, side: Side, written: tuple[Index, Mask] | None) -> list[StoredRun]:
         return [] if written is None else [self._stored(side, *written)]
 
-    @staticmethod
-    def _size(run: StoredRun) -> int:
-        """Return the approximate memory of the rows of a run, from its first block."""
-        rows, _ = run.read(np.zeros(1, np.int64))
-        return int(len(run) * (rows.batch.nbytes / len(rows) + ROW_BYTES + rows.state.nbytes / len(rows)))
-
     def _in_memory(self, side: Side, runs: list[StoredRun]) -> Iterator[Run]:
         for run in runs:
             rows = BlockRows.joined([rows.living() for rows, _ in run.pieces()])
@@ -239,7 +235,7 @@ class StoredState:
         """Write the rows of a side that are in memory; unsorted if they stay there."""
         written = [
             self.store.write(
-                sorted_pieces(run, self._kept.keys, self._policy.batch_rows)
+                sorted_pieces(run, self._kept.keys.hashes(run.groups), self._policy.batch_rows)[1]
                 if is_sorted
                 else loose_pieces(run, self._policy.batch_rows),
                 is_sorted=is_sorted,

@@ -181,7 +181,7 @@ class Parted:
         """Write the rows in memory, and release them."""
         for side, arrangement in self._kept.arrangements.items():
             for run in arrangement.memory:
-                for rows in sorted_pieces(run, self._kept.keys, self._policy.batch_rows):
+                for rows in sorted_pieces(run, self._kept.keys.hashes(run.groups), self._policy.batch_rows)[1]:
                     writers[side].add(rows)
             arrangement.memory = []
         self._kept.keys.forget()

@@ -140,7 +140,7 @@ class KeptPipeline:
 
     def last(self) -> Batches:
         """Return the output of the last epoch."""
-        return self._store.last()
+        return self._store.last() or []
 
     def result(self) -> pa.Table:
         """Return the result of the first epoch."""

@@ -23,12 +23,12 @@ class OnDisk(Viewed):
     def opened(self):
         sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
         view = view_in(self.folder, self.query, sources=sources, policy=ON_DISK)
-        assert not any(rows.arrangement.memory for rows in view._flow.spillable)
+        assert not any(table.arrangement.memory for table in view._flow.tables.values())
         return view
 
     def step(self):
         super().step()
-        assert not any(rows.arrangement.memory for rows in self.view._flow.spillable)
+        assert not any(table.arrangement.memory for table in self.view._flow.tables.values())
 
 
 OFTEN = (
@@ -103,8 +103,7 @@ def test_many_epochs_in_little_memory(tmp_path):
             assert answered(view) == regions(there, 700)
             # Of 20,000 sales, which take three times as much.
             assert view.nbytes < MEMORY
-        for _, merge in filter(None, [view._paging._merge]):
-            merge.result()
+        view._tables.finish_merges()
         with pytest.raises(DataError, match="deletes rows that do not exist"):
             view.apply(sales=sales([there[0], 90_000], -1))
         view.apply(sales=sales(there[:1], -1))
@@ -189,12 +188,53 @@ def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
 
 
 def test_groups_that_do_not_fit(tmp_path):
-    query = "SELECT sale, count(*) AS n FROM sales GROUP BY sale"
+    query = """
+        SELECT sale, count(*) AS n, sum(price * 0.1::DOUBLE) AS total, max(price) AS most,
+            count(DISTINCT price) AS prices
+        FROM sales GROUP BY sale"""
     with opened(tmp_path / "state", query) as view:
         view.apply(sales=sales(range(20_000)))
-        with pytest.raises(StateError, match=r"memory=.* groups and keys take [\d,]+ .*with more memory"):
-            view.apply(sales=sales(range(20_000)))
-    with opened(tmp_path / "state", query, MemoryPolicy.of(100 * MEMORY)) as view:
+        view.apply(sales=sales(range(5_000, 15_000)))
+        view.apply(sales=sales(range(3_000), -1))
+        assert view.nbytes < MEMORY
+        first = view.result().sort_by("sale")
+    with opened(tmp_path / "state", query) as view:
+        assert view.result().sort_by("sale") == first
+        assert first["sale"].to_pylist() == list(range(3_000, 20_000))
+        assert first["n"].to_pylist() == [1 + (5_000 <= sale < 15_000) for sale in range(3_000, 20_000)]
+        assert first["most"] == first["sale"]
+        assert set(first["prices"].to_pylist()) == {1}
         view.apply(sales=sales(range(20_000, 20_020)))
-        assert view.result().num_rows == 20_020
-        assert set(view.result()["n"].to_pylist()) == {1}
+        assert view.result().num_rows == 17_020
+        assert view.nbytes < MEMORY
+
+
+def test_sums_whose_digits_become_more(tmp_path):
+    """The state of groups on disk has fewer digits than later values need."""
+    query = "SELECT part, sum(price) AS total, avg(price) AS mean FROM sales GROUP BY part"
+    sources = {"sales": pa.schema({"part": pa.int64(), "price": pa.float64()})}
+
+    def rows(exponents, weight=1):
+        prices = [(part, (part + 1.1) * 10.0**each) for part in range(20) for each in exponents]
+        columns = {"part": [part for part, _ in prices], "price": [price for _, price in prices]}
+        return pa.table({**columns, "_weight": [weight] * len(prices)})
+
+    def totals(view):
+        return {row["part"]: (row["total"], row["mean"]) for row in view.result().to_pylist()}
+
+    for policy in (ON_DISK, MemoryPolicy.of(1 << 26)):
+        folder = tmp_path / f"state {policy.in_memory_bytes}"
+        with view_in(folder, query, sources=sources, policy=policy) as view:
+            for exponent in (0, 100, -200, 150):
+                view.apply(sales=rows([exponent]))
+        with view_in(folder, query, sources=sources, policy=policy) as view:
+            view.apply(sales=rows([-300]))
+            view.apply(sales=rows([100, -200, 150, -300], -1))
+            assert totals(view) == {part: (part + 1.1, part + 1.1) for part in range(20)}
+
+
+def test_first_rows_that_do_not_fit(tmp_path):
+    with opened(tmp_path / "state", "SELECT sale FROM sales ORDER BY sale LIMIT 20000") as view:
+        view.apply(sales=sales(range(60_000)))
+        with pytest.raises(StateError, match=r"memory=.* first rows of ORDER BY take [\d,]+ .*with more memory"):
+            view.apply(sales=sales(range(20)))

@@ -228,6 +228,7 @@ class Arrangement:
         """Apply what `locate` returned. ``counts`` are those of new rows."""
         fresh = delta.weights > 0
         for place in places:
+            place.run.mark_changed(place.positions)
             journal.change(place.run.weights, place.positions, place.weights)
             self._removed += 0 if place.run.is_fetched else len(place.positions)
             fresh[place.rows] = False
@@ -240,6 +241,16 @@ class Arrangement:
         journal.add(lambda: setattr(self, "memory", before))
         run = Run(added.batch, added.keys, added.codes, added.weights.copy(), added.hashes, lines, self.matching)
         self.memory = [*before, run]
+
+    def add(self, run: Run) -> None:
+        """Add new rows."""
+        self.memory = [*self.memory, run]
+
+    def set_state(self, run: Run, positions: Positions, weights: Ints, counts: Table) -> None:
+        """Set the weights and counts of some living rows of a run."""
+        run.mark_changed(positions)
+        run.weights[positions], run.counts[:, positions] = weights, counts
+        self._removed += 0 if run.is_fetched else int(np.count_nonzero(weights == 0))
 
     def compact(self) -> None:
         """Merge runs of about one size, and runs that may have more deleted than living rows."""

@@ -154,7 +154,6 @@ class Merge:
             if len(places):
                 state = source.state_of(places)
                 run.change(target[places].astype(np.int64), state)
-                run.living_rows -= int(np.count_nonzero(state[0] == 0))
 
     def stop(self) -> None:
         """Cancel the merge."""

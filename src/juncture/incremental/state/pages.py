@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.state.blocks import BlockRows
-from juncture.incremental.state.run import Run, row_order
+from juncture.incremental.state.run import DiskCopy, Run, row_order
 from juncture.incremental.state.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.next_row import nth_neighbours
@@ -32,35 +32,8 @@ class PageKeys(Protocol):
     def hashes(self, keys: Codes, /) -> Words:
         """Return the hashes of key codes, stable while rows exist; zero for `EMPTY`."""
 
-
-class FetchedRun(Run):
-    """Rows fetched from a run on disk. ``places`` are their positions there."""
-
-    is_fetched = True
-
-    def __init__(self, rows: BlockRows, keys: Codes, matching: int, source: StoredRun, places: Ints) -> None:
-        order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
-        batch = rows_of(rows.batch, array_of(order, pa.int32()))
-        codes, self._before = np.take(rows.codes, order, axis=1), np.take(rows.state, order, axis=1)
-        super().__init__(
-            batch,
-            keys,
-            codes,
-            self._before[0].copy(),
-            hashes,
-            self._before[1:].copy(),
-            matching,
-        )
-        self._source = source
-        self._places = places[order]
-
-    def settle(self) -> None:
-        """Write changes back to the run on disk."""
-        state = np.concatenate([self.weights[None], self.counts])
-        changed = np.flatnonzero((state != self._before).any(axis=0))
-        if len(changed):
-            self._source.change(self._places[changed], np.take(state, changed, axis=1))
-            self._source.living_rows -= int(np.count_nonzero(self.weights[changed] == 0))
+    def forget(self) -> None:
+        """Release the codes that no row in memory has, if they may be the majority."""
 
 
 class Pages:
@@ -70,7 +43,9 @@ class Pages:
         self, stored: list[StoredRun], keys: PageKeys, keys_of: Callable[[pa.RecordBatch], Codes], matching: int
     ) -> None:
         self.stored = stored
-        self.fetched: list[FetchedRun] = []
+        self.fetched: list[Run] = []
+        self.is_used = False
+        """Whether rows were fetched."""
         self._keys = keys
         self._keys_of = keys_of
         self._matching = matching
@@ -125,9 +100,10 @@ class Pages:
                 rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], found[rows], forward=forward)]
 
     def settle(self) -> None:
-        """Write back what an epoch has changed, and release fetched rows."""
+        """Record what an epoch has changed in fetched rows, and release them."""
         for run in self.fetched:
-            run.settle()
+            assert run.disk_copy is not None
+            run.disk_copy.update(run.weights, run.counts)
         self.drop()
 
     def drop(self) -> None:
@@ -150,8 +126,9 @@ class Pages:
             if len(blocks):
                 self._take_in(stored, blocks, hashes)
 
-    def _take_in(self, stored: StoredRun, blocks: Ints, hashes: Words) -> FetchedRun | None:
+    def _take_in(self, stored: StoredRun, blocks: Ints, hashes: Words) -> Run | None:
         """Fetch rows with some key hashes, ascending, from some blocks; return those that were not fetched yet."""
+        self.is_used = True
         known = self._places.get(id(stored))
         parts, found = [], []
         for first in range(0, len(blocks), _BLOCKS_AT_ONCE):
@@ -172,15 +149,18 @@ class Pages:
             return None
         some, taken = BlockRows.joined(parts), np.concatenate(found)
         self._places[id(stored)] = taken if known is None else np.sort(np.concatenate([known, taken]))
-        run = FetchedRun(some, self._keys_of(some.batch), self._matching, stored, taken)
+        run = run_of(some, self._keys_of(some.batch), self._matching, stored, taken)
+        run.is_fetched = True
         self.fetched.append(run)
         return run
 
 
-def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
-    """Return rows from disk as a run in memory."""
+def run_of(
+    rows: BlockRows, keys: Codes, matching: int, stored: StoredRun | None = None, places: Ints | None = None
+) -> Run:
+    """Return rows from disk as a run in memory. With ``places``, it updates its copy in ``stored``."""
     order, keys, hashes = row_order(keys, rows.codes, rows.row_hashes)
-    return Run(
+    run = Run(
         rows_of(rows.batch, array_of(order, pa.int32())),
         keys,
         np.take(rows.codes, order, axis=1),
@@ -189,6 +169,9 @@ def run_of(rows: BlockRows, keys: Codes, matching: int) -> Run:
         np.take(rows.counts, order, axis=1),
         matching,
     )
+    if stored is not None and places is not None:
+        run.disk_copy = DiskCopy(stored, places[order].astype(np.int32), np.zeros(len(order), np.bool_))
+    return run
 
 
 def loose_pieces(run: Run, batch_rows: int) -> Iterator[BlockRows]:
@@ -200,16 +183,23 @@ def loose_pieces(run: Run, batch_rows: int) -> Iterator[BlockRows]:
         yield BlockRows(run.batch.slice(first, batch_rows), none[:, here], state).living()
 
 
-def sorted_pieces(run: Run, keys: PageKeys, batch_rows: int) -> Iterator[BlockRows]:
-    """Yield the living rows of a run in memory in the order on disk, in batches."""
-    hashes = keys.hashes(run.keys)
-    order = _stored_order(run, keys.hashes(run.groups))
+def sorted_pieces(run: Run, hashes: Words, batch_rows: int) -> tuple[Ints, Iterator[BlockRows]]:
+    """Return the living rows of a run in memory in the order on disk: their positions, and the rows in batches.
+
+    ``hashes`` are those of the keys, one for each of ``run.groups``.
+    """
+    order = _stored_order(run, hashes)
     order = order[run.weights[order] != 0]
-    for first in range(0, len(order), batch_rows):
-        here = order[first : first + batch_rows]
-        numbers = [hashes[here].view(np.int64)[None], run.hashes[here][None], np.take(run.codes, here, axis=1)]
-        state = [run.weights[here][None], np.take(run.counts, here, axis=1)]
-        yield BlockRows(run.taken(here), np.concatenate(numbers), np.concatenate(state))
+    by_row = np.repeat(hashes, np.diff(run.starts))
+
+    def pieces() -> Iterator[BlockRows]:
+        for first in range(0, len(order), batch_rows):
+            here = order[first : first + batch_rows]
+            numbers = [by_row[here].view(np.int64)[None], run.hashes[here][None], np.take(run.codes, here, axis=1)]
+            state = [run.weights[here][None], np.take(run.counts, here, axis=1)]
+            yield BlockRows(run.taken(here), np.concatenate(numbers), np.concatenate(state))
+
+    return order, pieces()
 
 
 def _stored_order(run: Run, hashes: Words) -> Ints:

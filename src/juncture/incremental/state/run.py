@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +14,15 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_of
 from juncture.columnar.row_memory import RowMemory
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import sort_rows
 from juncture.kernels.symmetric import UNLIMITED, reach_of
 from juncture.matching.candidates import first_codes, key_groups, matching_pairs
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.stored_run import StoredRun
 
 Table = npt.NDArray[np.int64]
 
@@ -27,15 +32,45 @@ _OF_WHOLE = 8
 """A slice may retain the memory of the run if it has at least one in this many of its rows."""
 
 
+@dataclass
+class DiskCopy:
+    """The copy on disk of a run in memory.
+
+    Attributes
+    ----------
+    run
+        The run on disk.
+    places
+        The position there of each row in memory; -1 for rows that had no weight when it was written.
+    changed
+        Which rows have other weights or counts since they were written or read.
+    """
+
+    run: StoredRun
+    places: npt.NDArray[np.int32]
+    changed: Mask
+
+    def update(self, weights: Ints, counts: Table) -> bool:
+        """Write the changed weights and counts; return False if a changed row has no place on disk."""
+        rows = np.flatnonzero(self.changed)
+        places = self.places[rows].astype(np.int64)
+        if not len(rows):
+            return True
+        if (places < 0).any():
+            return False
+        order = np.argsort(places)
+        rows, places = rows[order], places[order]
+        self.run.change(places, np.concatenate([weights[rows][None], np.take(counts, rows, axis=1)]))
+        self.changed[rows] = False
+        return True
+
+
 class Run:
     """Rows by key, first code and hash; rows that can match nothing come first.
 
     ``codes`` has one line for each relation; the first ``matching`` lines find matches. ``counts`` has lines that the
     operator uses. ``groups`` are the distinct keys, ascending, and ``starts`` their first rows, with the end.
     """
-
-    is_fetched = False
-    """Whether the rows are stored elsewhere, and are in memory for one epoch."""
 
     def __init__(
         self,
@@ -53,6 +88,9 @@ class Run:
         self.weights = weights
         self.hashes = hashes
         self.counts = counts
+        self.disk_copy: DiskCopy | None = None
+        self.is_fetched = False
+        """Whether the rows are in memory for one epoch only."""
         self._matching = matching
         self.groups, self.starts = key_groups(keys, codes)
         self._greatest = codes[0].max(initial=_LEAST) if matching else 0
@@ -76,6 +114,11 @@ class Run:
     def living_rows(self) -> int:
         """Number of distinct rows with a weight."""
         return int(np.count_nonzero(self.weights))
+
+    def mark_changed(self, positions: npt.NDArray[np.signedinteger]) -> None:
+        """Note that weights or counts of some rows change, so that their copy on disk is updated."""
+        if self.disk_copy is not None:
+            self.disk_copy.changed[positions] = True
 
     def alike(self, keys: Codes, codes: Table, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
         """Return pairs of remaining rows, and positions with the same key, first code and hash.

@@ -47,7 +47,7 @@ from juncture.kernels.array_types import Ints, Mask
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 4
+_VERSION = 5
 _IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last", b"e"
 _EARLIER_IDENTITIES = b"join", b"view"
 """Keys of the identity in versions up to 3."""
@@ -243,15 +243,35 @@ class Store:
                 runs.append((index, np.unpackbits(bits, count=len(index)).astype(np.bool_), living))
         return runs
 
+    def notes(self) -> Mapping[str, Any]:
+        """Return what was noted of each table at the last checkpoint; nothing before the first one."""
+        notes: Mapping[str, Any] = self._manifest.get("notes", {})
+        return notes
+
+    def epochs(self) -> Iterator[dict[str, list[tuple[pa.RecordBatch, Ints]]]]:
+        """Yield the changes of each table in each epoch since the last checkpoint."""
+        rows = 0
+        with self._damage():
+            for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
+                changes = {table: list(self._epoch_changes(epoch, table)) for table in self._schemas}
+                rows += sum(len(weights) for each in changes.values() for _, weights in each)
+                yield changes
+            if rows != self.logged_rows:
+                raise ValueError(f"it has {rows:,} instead of {self.logged_rows:,} changes since the checkpoint")
+
+    def _epoch_changes(self, epoch: int, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
+        part = 0
+        while (content := self._database.get(self._epoch_key(epoch, table, part))) is not None:
+            yield unpacked(content, self._schemas[table])
+            part += 1
+
     def log(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the changes of a table since the last checkpoint."""
         rows = 0
         with self._damage():
             for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
-                part = 0
-                while (content := self._database.get(self._epoch_key(epoch, table, part))) is not None:
-                    batch, weights = unpacked(content, self._schemas[table])
-                    rows, part = rows + len(weights), part + 1
+                for batch, weights in self._epoch_changes(epoch, table):
+                    rows += len(weights)
                     yield batch, weights
             expected = self._manifest["log"].get(table, 0)
             if rows != expected:
@@ -270,11 +290,11 @@ class Store:
         """Return the number of rows of a table as of the last checkpoint."""
         return sum(living for _, living in self._manifest["runs"].get(table, []))
 
-    def last(self) -> list[pa.RecordBatch]:
-        """Return the changes of the result in the last epoch."""
+    def last(self) -> list[pa.RecordBatch] | None:
+        """Return the changes of the result in the last epoch; None if it was populated and they were not stored."""
         with self._damage():
             content = self._database.get(_LAST)
-            return list(pa.ipc.open_stream(content)) if content else []
+            return None if content is None else list(pa.ipc.open_stream(content)) if content else []
 
     def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
         """Return some blocks of a run."""
@@ -341,14 +361,23 @@ class Store:
         batch.put(_LAST, stream(answer))
         self._commit(batch, self._manifest | _position_fields(position) | {"log": log})
 
-    def checkpoint(self, position: Position, runs: Mapping[Table, Sequence[StoredRun]]) -> None:
-        """Commit runs with their changed states, in place of all earlier runs and the changes since."""
+    def checkpoint(
+        self,
+        position: Position,
+        runs: Mapping[Table, Sequence[StoredRun]],
+        *,
+        notes: Mapping[str, Any] | None = None,
+        rewritten_rows: int = 0,
+    ) -> None:
+        """Commit runs with their changed states, in place of all earlier runs and the changes since.
+
+        ``notes`` are JSON data by table, and ``rewritten_rows`` is the number of rows that a checkpoint writes again.
+        """
         batch = rocksdict.WriteBatch(raw_mode=True)
         for run in (run for each in runs.values() for run in each):
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
-        rows = sum(len(run) for each in runs.values() for run in each)
-        self._checkpoint(batch, position, numbers, rows, self._runs)
+        self._checkpoint(batch, position, numbers, rewritten_rows, self._runs, notes or {})
 
     def replace(self, position: Position, rows: Mapping[Table, Changed], answer: list[pa.RecordBatch]) -> None:
         """Commit all rows of all tables as unsorted runs, in place of the last checkpoint and the changes since."""
@@ -362,10 +391,16 @@ class Store:
         self._checkpoint(batch, position, numbers, count, _numbers(self._manifest))
 
     def _checkpoint(
-        self, batch: Any, position: Position, runs: Mapping[Table, list[tuple[int, int]]], rows: int, earlier: set[int]
+        self,
+        batch: Any,
+        position: Position,
+        runs: Mapping[Table, list[tuple[int, int]]],
+        rows: int,
+        earlier: set[int],
+        notes: Mapping[str, Any] | None = None,
     ) -> None:
         """Commit runs and their number of rows, in place of ``earlier`` runs and the changes since."""
-        fields = {"runs": runs, "rows": rows, "since": position.epoch + 1, "log": {}}
+        fields = {"runs": runs, "rows": rows, "since": position.epoch + 1, "log": {}, "notes": notes or {}}
         manifest = {**_position_fields(position), **fields}
         removed = earlier - _numbers(manifest)
         _remove(batch, removed)
@@ -407,7 +442,12 @@ class Store:
     @property
     def wants_checkpoint(self) -> bool:
         """Whether replaying the changes since the last checkpoint would take long."""
-        return bool(sum(self._manifest["log"].values()) > max(self.policy.log_rows, self._manifest["rows"]))
+        return bool(self.logged_rows > max(self.policy.log_rows, self._manifest["rows"]))
+
+    @property
+    def logged_rows(self) -> int:
+        """Number of changes since the last checkpoint."""
+        return sum(self._manifest["log"].values())
 
     def close(self) -> None:
         """Close the database, so that another process can open it.

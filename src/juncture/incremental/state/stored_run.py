@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_pieces
 from juncture.incremental.state.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
+from juncture.incremental.state.policy import ROW_BYTES
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.stored_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
@@ -74,6 +76,13 @@ class LookupRanges:
         return cls(hashes[here], low[here], high[here], *ends, none)
 
 
+class StateLayout(Protocol):
+    """The lines of mutable state that an operator stores with each row. It may add lines later."""
+
+    def current(self, state: Table, /) -> Table:
+        """Return states, with the weight in the first line, in this layout. They may have an earlier one."""
+
+
 class BlockCache:
     """An LRU cache of blocks with limited memory."""
 
@@ -108,7 +117,8 @@ class StoredRun:
     """Rows on disk.
 
     ``lines`` are the numbers of lines of codes and counts. ``has_state`` marks blocks with a state on disk; in the
-    others, each weight is 1 and each count 0. ``living_rows`` is None if all rows are.
+    others, each weight is 1 and each count 0. ``living_rows`` is None if all rows are. With a ``layout``, all blocks
+    have a state.
     """
 
     def __init__(
@@ -120,9 +130,11 @@ class StoredRun:
         reader: BlockReader,
         cache: BlockCache,
         living_rows: int | None = None,
+        layout: StateLayout | None = None,
     ) -> None:
         self.index = index
         self.has_state = has_state
+        self.layout = layout
         self.changed: dict[int, bytes] = {}
         self.living_rows = index.rows if living_rows is None else living_rows
         self._changed_bytes = 0
@@ -141,6 +153,12 @@ class StoredRun:
     def nbytes(self) -> int:
         """Memory of the index and of changes."""
         return self.index.nbytes + self._starts.nbytes + self._changed_bytes
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """Approximate memory of all rows, from those of the first block."""
+        rows, _ = self.read(np.zeros(1, np.int64))
+        return int(len(self) * (rows.batch.nbytes / len(rows) + ROW_BYTES + rows.state.nbytes / len(rows)))
 
     @property
     def changed_bytes(self) -> int:
@@ -190,7 +208,15 @@ class StoredRun:
     def snapshot(self) -> StoredRun:
         """Return the run as on disk, for another thread; track changes from now on."""
         self._changed_places = []
-        return StoredRun(self.index, self._schema, self._lines, self.has_state.copy(), self._reader, BlockCache(0))
+        return StoredRun(
+            self.index,
+            self._schema,
+            self._lines,
+            self.has_state.copy(),
+            self._reader,
+            BlockCache(0),
+            layout=self.layout,
+        )
 
     def changed_places(self) -> Ints:
         """Return the positions of rows that have changed since the snapshot."""
@@ -214,6 +240,7 @@ class StoredRun:
             self._changed_places.append(places)
         chosen, positions = self._within(places)
         states = self._states(chosen.tolist())
+        self.living_rows += int(np.count_nonzero(state[0])) - int(np.count_nonzero(states[0, positions]))
         states[:, positions] = state
         ends = np.cumsum(self.index.sizes[chosen])
         for block, end in zip(chosen.tolist(), ends.tolist(), strict=True):
@@ -246,6 +273,10 @@ class StoredRun:
             zip(written, self._reader.states(self.index.number, written) if written else [], strict=True)
         )
         sizes = self.index.sizes[blocks]
+        if self.layout is not None:
+            contents = [self.changed.get(block) or saved[block] for block in blocks]
+            packed = zip(contents, sizes.tolist(), strict=True)
+            return np.concatenate([self.layout.current(unpack_state(*each)) for each in packed], axis=1)
         ends = np.cumsum(sizes)
         states = np.zeros((1 + self._lines[1], int(ends[-1])), np.int64)
         states[0] = 1

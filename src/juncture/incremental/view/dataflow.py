@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from juncture.errors import DataError
 from juncture.incremental.state.arrangement import Delta
+from juncture.incremental.state.tables import StateTable
 from juncture.incremental.view.operators.operator import Change, Flow, table_of
-from juncture.incremental.view.paging import SpillableRows
 from juncture.incremental.view.physical import operators_of
 from juncture.incremental.view.plan import PlanNode
 from juncture.kernels.array_types import Ints
@@ -22,7 +22,15 @@ class Dataflow:
     def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
         self.built = operators_of(plan, static)
         self.most_rows = 0
-        self.spillable: list[SpillableRows] = [rows for operator in self.built.operators for rows in operator.spillable]
+
+    @property
+    def tables(self) -> dict[str, StateTable]:
+        """The stored rows of all operators, by the number and label of the operator and their name in it."""
+        return {
+            f"{number} {operator.label}: {name}": table
+            for number, operator in enumerate(self.built.operators)
+            for name, table in operator.tables.items()
+        }
 
     def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
         """Return the applicable changes of a source and the unmatched deletes. `run` or `abandon` must follow."""
@@ -73,9 +81,14 @@ class Dataflow:
 
     @property
     def others_bytes(self) -> int:
-        """Bytes of memory that cannot be spilled: groups, keys and caches."""
-        groups = sum(operator.fixed_bytes for operator in self.built.operators)
-        return groups + sum(domain.nbytes for domain in self.built.domains)
+        """Bytes of memory that are not rows: keys and caches."""
+        caches = sum(operator.fixed_bytes for operator in self.built.operators)
+        return caches + sum(domain.nbytes for domain in self.built.domains)
+
+    def restored(self) -> None:
+        """Restore what operators derive from their rows, after these were opened."""
+        for operator in self.built.operators:
+            operator.restored()
 
     @property
     def answers(self) -> Iterator[Change]:

@@ -184,7 +184,9 @@ class _OperatorBuilder:
             values = [_aggregate_name(each, names) for each in node.aggregates]
             label = f"group by {_listed(node.keys, names)}" if node.keys else "group"
             label = "distinct" if not values else f"{label}: {', '.join(values)}"
-            return GroupOperator(label, inputs[0], node.keys, node.aggregates)
+            domain = KeyDomain([each.type for each in node.keys], nulls_equal=True)
+            self.built.domains.append(domain)
+            return GroupOperator(label, inputs[0], node.keys, node.aggregates, domain)
         assert isinstance(node, TopNode)
         arranged = self.arranged(node.input, inputs[0], ())
         arranged.keeps = True

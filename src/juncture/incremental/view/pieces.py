@@ -67,6 +67,20 @@ def pieces(streams: Mapping[str, Iterable[Change]], together: Collection[str], s
         yield piece
 
 
+def combined(epochs: Iterable[Mapping[str, Flow]], most_rows: int) -> Iterator[list[Mapping[str, Flow]]]:
+    """Yield consecutive epochs together, with about ``most_rows`` changes or one epoch."""
+    some: list[Mapping[str, Flow]] = []
+    rows = 0
+    for epoch in epochs:
+        some.append(epoch)
+        rows += sum(len(weights) for flow in epoch.values() for _, weights in flow)
+        if rows >= most_rows:
+            yield some
+            some, rows = [], 0
+    if some:
+        yield some
+
+
 def deletes_last(changes: Iterable[Change]) -> Iterator[Change]:
     """Yield the changes with deletes last, when the rows that they delete exist."""
     deletes: Flow = []

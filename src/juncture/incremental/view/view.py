@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,12 @@ from juncture.incremental.change_batch import ChangeFormat, read_changes, write_
 from juncture.incremental.sql.reader import answer_types, read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.incremental.state.records import Position
+from juncture.incremental.state.tables import StateTables
 from juncture.incremental.view.dataflow import Dataflow
 from juncture.incremental.view.explain import explained, watched
 from juncture.incremental.view.operators.operator import Change, Flow, batch_of, some_rows
 from juncture.incremental.view.operators.top import sorted_rows
-from juncture.incremental.view.paging import Paging
-from juncture.incremental.view.pieces import PieceSize, deletes_last, pieces
+from juncture.incremental.view.pieces import PieceSize, combined, deletes_last, pieces
 from juncture.incremental.view.prune import pruned
 from juncture.incremental.view.push import pushed
 from juncture.incremental.view.source import Source
@@ -34,7 +33,8 @@ from juncture.spec.arguments import check_choice
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
 
-_log = logging.getLogger(__name__)
+_REPLAYED_ROWS = 1 << 14
+"""Approximate number of changes that are applied at once when a view is opened."""
 
 
 @dataclass(frozen=True)
@@ -110,26 +110,47 @@ class View:
         self._is_whole = True
         self._last: list[pa.RecordBatch] = []
         self._store: Store | None = None
-        self._paging: Paging | None = None
+        self._tables: StateTables | None = None
         if store is not None:
             self._store = store({source: operator.schema for source, operator in self._flow.built.inputs.items()})
             try:
-                self._paging = self._paged(self._store)
-                self._restore(self._store)
+                self._tables = self._tables_in(self._store)
+                self._restore(self._store, self._tables)
             except BaseException:
                 self.close()
                 raise
 
-    def _paged(self, store: Store) -> Paging:
-        return Paging(store, self._flow.spillable, lambda: self._flow.others_bytes)
+    def _tables_in(self, store: Store) -> StateTables:
+        return StateTables(store, self._flow.tables, lambda: self._flow.others_bytes)
 
-    def _restore(self, store: Store) -> None:
-        """Load the committed rows of a store."""
+    def _restore(self, store: Store, tables: StateTables) -> None:
+        """Open the committed rows of a store, and apply the changes since its last checkpoint."""
         position = store.position()
         if position is None:
             return
+        tables.open()
+        self._flow.restored()
+        for changes in combined(store.epochs(), _REPLAYED_ROWS):
+            try:
+                self._replay(changes)
+            except DataError:
+                # Rows of different epochs met. One by one, the epochs succeed as they did before.
+                self._flow.abandon()
+                tables.drop()
+                for each in changes:
+                    self._replay([each])
+            self._flow.commit()
+            tables.after_epoch(None)
+        self._set_position(position)
+        tables.after_epoch(position)
 
-        def located(source: str, flow: Flow) -> Flow:
+    def _replay(self, changes: Sequence[Mapping[str, Flow]]) -> None:
+        """Apply the changes of some epochs again."""
+        flows: dict[str, Flow] = {}
+        for epoch in changes:
+            for source, flow in epoch.items():
+                flows.setdefault(source, []).extend(flow)
+        for source, flow in flows.items():
             delta, missing = self._flow.located(source, flow)
             if missing.any():
                 raise StateError(
@@ -137,30 +158,23 @@ class View:
                     "from a backup, or populate a new one.",
                     name="JN-STATE-DAMAGED",
                 )
-            return [(delta.batch, delta.weights)]
-
-        smallest = sorted(self._flow.built.inputs, key=store.stored_rows)
-        self._fill({source: store.rows(source) for source in smallest}, located)
-        self._set_position(position)
+            flows[source] = [(delta.batch, delta.weights)]
+        self._flow.run(flows)
 
     def _fill(self, streams: Mapping[str, Iterable[Change]], located: Callable[[str, Flow], Flow]) -> Flow:
         """Load the first rows, in pieces if they are many, and return the rows of the result."""
         answer, count = [], 0
-        size = PieceSize(math.inf if self._paging is None else self._paging.piece_bytes)
+        size = PieceSize(math.inf if self._tables is None else self._tables.piece_bytes)
         for piece in pieces(streams, self._static, size):
-            if self._paging is not None:
-                self._paging.check()
+            if self._tables is not None:
+                self._tables.check()
             answer = self._flow.run({source: located(source, flow) for source, flow in piece.items()})
-            self._commit()
+            self._flow.commit()
+            if self._tables is not None:
+                self._tables.after_piece()
             size.adapt(sum(len(weights) for flow in piece.values() for _, weights in flow), self._flow.most_rows)
             count += 1
         return answer if count == 1 else list(self._flow.answers)
-
-    def _commit(self) -> None:
-        """Commit the operators, and spill rows that exceed the memory."""
-        self._flow.commit()
-        if self._paging is not None:
-            self._paging.after_epoch()
 
     def _set_position(self, position: Position) -> None:
         self._epoch, self._offset, self._missing = position.epoch, position.offset, dict(position.missing)
@@ -214,8 +228,8 @@ class View:
         self.check_open()
         changes_by_source = {self._source(name): each for name, each in changes.items() if each is not None}
         flows, missing = {}, dict(self._missing)
-        if self._paging is not None:
-            self._paging.check()
+        if self._tables is not None:
+            self._tables.check()
         self._is_whole = False
         try:
             for source, each in changes_by_source.items():
@@ -224,17 +238,21 @@ class View:
                     flows[source], count = self._located(source, flow)
                     missing[self._names[source]] += count
             answer = self._written_changes(self._flow.run(flows))
-            self._write_epoch(flows, missing, offset, answer)
+            position = self._next_position(missing, offset)
+            if self._store is not None:
+                self._store.commit(position, flows, answer)
+            self._set_position(position)
         except BaseException:
             self._flow.abandon()
-            if self._paging is not None:
-                self._paging.drop()
+            if self._tables is not None:
+                self._tables.drop()
             self._check_whole()
             raise
         self._last = answer
         try:
-            self._commit()
-            self._checkpoint()
+            self._flow.commit()
+            if self._tables is not None:
+                self._tables.after_epoch(self._position)
         except BaseException:
             # The epoch is committed. Close, because a retry would apply it twice.
             self.close()
@@ -294,8 +312,10 @@ class View:
             )
             streams = {source: deletes_last(self._read(source, tables_by_source[source])) for source in smallest}
             answer = self._written_changes(self._fill(streams, located))
-            rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
-            self._write_epoch(rows, missing, offset, answer)
+            position = self._next_position(missing, offset)
+            if self._tables is not None:
+                self._tables.checkpoint(position)
+            self._set_position(position)
         except BaseException:
             self._reset()
             raise
@@ -305,10 +325,10 @@ class View:
     def _reset(self) -> None:
         """Reset the operators to no rows."""
         self._flow = Dataflow(self._plan, self._static)
-        if self._store is not None and self._paging is not None:
-            self._paging.close()
+        if self._store is not None and self._tables is not None:
+            self._tables.close()
             self._store.keep_only([])
-            self._paging = self._paged(self._store)
+            self._tables = self._tables_in(self._store)
         self._check_whole()
 
     def _source(self, name: str) -> str:
@@ -364,29 +384,12 @@ class View:
         arrays = [converted(each, field.type) for each, field in zip(batch.columns, self.answer_schema, strict=True)]
         return batch_of(arrays, self.answer_schema)
 
-    def _write_epoch(
-        self, flows: Mapping[str, Iterable[Change]], missing: dict[str, int], offset: Any, answer: Any
-    ) -> None:
-        """Commit an epoch to the folder, if there is one: its changes, or all rows for the first epoch."""
-        is_first, epoch = not self._epoch, self._epoch + 1
-        offset = self._offset if offset is None else offset
-        if self._store is not None:
-            position = Position(epoch, offset, missing)
-            (self._store.replace if is_first else self._store.commit)(position, flows, answer)
-        self._epoch, self._offset, self._missing = epoch, offset, missing
+    def _next_position(self, missing: dict[str, int], offset: Any) -> Position:
+        return Position(self._epoch + 1, self._offset if offset is None else offset, missing)
 
-    def _checkpoint(self) -> None:
-        """Write all rows again if the log of changes has become long."""
-        if self._store is None or not self._store.wants_checkpoint:
-            return
-        try:
-            position, answer = self._store.position(), self._store.last()
-            assert position is not None
-            rows = {source: self._flow.rows(source) for source in self._flow.built.inputs}
-            self._store.replace(position, rows, answer)
-        except StateError as error:
-            # The epoch is committed. The next one tries again.
-            _log.warning("No checkpoint was made: %s", error)
+    @property
+    def _position(self) -> Position:
+        return Position(self._epoch, self._offset, self._missing)
 
     def last(self) -> list[pa.RecordBatch]:
         """Return the output of the last epoch, for consumers that may have missed it because of a crash or an error.
@@ -394,7 +397,8 @@ class View:
         Without a folder, the output of `populate` is not stored. `result` returns the same rows.
         """
         self.check_open()
-        return self._last if self._store is None else self._store.last()
+        last = self._last if self._store is None else self._store.last()
+        return self._written_changes(list(self._flow.answers)) if last is None else last
 
     def result(self) -> pa.Table:
         """Return the current result as a table, in the order of ``ORDER BY`` if the query has one."""
@@ -463,8 +467,8 @@ class View:
         if self._closed:
             return
         self._closed = True
-        if self._paging is not None:
-            self._paging.close()
+        if self._tables is not None:
+            self._tables.close()
         if self._store is not None:
             self._store.close()
 

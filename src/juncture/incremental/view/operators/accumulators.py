@@ -1,39 +1,83 @@
-"""Aggregates of groups: counts, sums and averages, over all or distinct values."""
+"""Aggregates of groups: counts, sums and averages.
+
+The state of a group is a column of numbers: first those that each aggregate has a fixed number of, then the digits of
+its sums, which may become more.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, raw_values, rows_of
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.arrays import array_of, raw_values
 from juncture.incremental.view.operators.sums import ExactSums, Sums
-from juncture.incremental.view.paging import SpillableRows
+from juncture.incremental.view.operators.values import GroupValues
 from juncture.kernels.array_types import Codes, Ints
 
-Floats = npt.NDArray[np.float64]
+Lines = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GroupLayout:
+    """The lines of the state of groups. ``fixed_lines`` come first, then the digits of each sum.
+
+    ``digits`` has the position of the first digit and the number of digits of each sum. ``earlier`` are its values
+    before digits were added, so that states on disk can be read.
+    """
+
+    fixed_lines: int
+    digits: tuple[tuple[int, int], ...]
+    earlier: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """Number of lines."""
+        return self.fixed_lines + sum(count for _, count in self.digits)
+
+    def with_digits(self, digits: Sequence[tuple[int, int]]) -> GroupLayout:
+        """Return this layout with more digits."""
+        return GroupLayout(self.fixed_lines, tuple(digits), (*self.earlier, self.digits))
+
+    def current(self, state: Lines) -> Lines:
+        """Return states of this or an earlier layout, with the weight in the first line, in this layout."""
+        if len(state) == 1 + self.lines:
+            return state
+        fixed = 1 + self.fixed_lines
+        digits = next(each for each in self.earlier if fixed + sum(count for _, count in each) == len(state))
+        parts, first = [state[:fixed]], fixed
+        for (base, count), (new_base, new_count) in zip(digits, self.digits, strict=True):
+            sums = Sums(state[first : first + count], base, state[:0])
+            if new_count:
+                sums.widen(new_base, new_base + new_count - 2)
+            parts.append(sums.lines)
+            first += count
+        return np.concatenate(parts)
 
 
 class Accumulator(ABC):
-    """An aggregate of all groups.
+    """An aggregate of groups.
 
-    An epoch calls `begin` with the affected groups, `add` with values, and `commit` or `abandon`. In between, `before`
-    and `after` return the values of these groups. ``spillable`` has rows that may spill.
+    An epoch calls `begin` with the state of the affected groups, `add` with values, and `end` for the new state. In
+    between, `before` and `after` return the values of these groups. ``fixed_lines`` is the number of lines of state
+    that do not change.
     """
 
-    spillable: tuple[SpillableRows, ...] = ()
+    fixed_lines = 0
+
+    def sums(self, groups: int) -> Sums | None:
+        """Return the sums of groups without rows; None for an aggregate without sums."""
+        del groups
+        return None
 
     @abstractmethod
-    def grow(self, groups: int) -> None:
-        """Allocate room for more groups."""
-
-    @abstractmethod
-    def begin(self, groups: Codes) -> None:
-        """Begin an epoch with the affected groups."""
+    def begin(self, fixed: Lines, sums: Sums | None, groups: Codes) -> None:
+        """Begin an epoch with the state of the affected groups, and their numbers."""
 
     @abstractmethod
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
@@ -48,35 +92,18 @@ class Accumulator(ABC):
         """Return the values of the affected groups after the epoch."""
 
     @abstractmethod
-    def commit(self) -> None:
-        """Commit the epoch."""
-
-    def abandon(self) -> None:
-        """Discard the epoch."""
-        return
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory, without rows that may spill."""
-        return 0
+    def end(self) -> tuple[Lines, Sums | None]:
+        """Return the state after the epoch."""
 
 
 class CountAccumulator(Accumulator):
     """Counts of values or rows."""
 
-    def __init__(self) -> None:
-        self._counts = np.zeros(0, np.int64)
-        self._groups = np.zeros(0, np.int32)
-        self.old = self.new = np.zeros(0, np.int64)
+    fixed_lines = 1
 
-    def grow(self, groups: int) -> None:
-        """Allocate room for more groups."""
-        self._counts = np.pad(self._counts, (0, groups - len(self._counts)))
-
-    def begin(self, groups: Codes) -> None:
-        """Begin an epoch with the affected groups."""
-        self._groups = groups
-        self.old = self._counts[groups]
+    def begin(self, fixed: Lines, _sums: Sums | None, _groups: Codes) -> None:
+        """Begin an epoch with the counts of the affected groups."""
+        self.old = fixed[0]
         self.new = self.old.copy()
 
     def add(self, rows: Ints, _values: pa.Array | None, weights: Ints) -> None:
@@ -91,43 +118,40 @@ class CountAccumulator(Accumulator):
         """Return the counts after the epoch."""
         return array_of(self.new, pa.int64())
 
-    def commit(self) -> None:
-        """Commit the counts."""
-        self._counts[self._groups] = self.new
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the counts."""
-        return int(self._counts.nbytes)
+    def end(self) -> tuple[Lines, None]:
+        """Return the counts."""
+        return self.new[None], None
 
 
 class SumAccumulator(Accumulator):
-    """Sums or averages of values of type ``of``, returned in type ``result_type``; null without values."""
+    """Sums or averages of values of type ``of``, returned in type ``result_type``; null without values.
+
+    The fixed lines are the number of values, the counts of special floats, and the bits of the last result if it is a
+    float, as computing it is slow.
+    """
 
     def __init__(self, of: pa.DataType, result_type: pa.DataType, *, average: bool) -> None:
         self._exact = ExactSums(of)
         self._result_type = result_type
         self._average = average
         self._counts = CountAccumulator()
-        self._sums = self._exact.none(0)
-        self._old = self._new = self._sums
-        self._groups = np.zeros(0, np.int32)
-        # Float results are slow to compute, so the current one of each group is cached.
-        self._cached_floats = np.zeros(0, np.float64) if average or pat.is_floating(of) else None
-        self._fresh: Floats | None = None
+        self._special = len(self._exact.none(0).special)
+        self._is_float = average or bool(pat.is_floating(of))
+        self.fixed_lines = 1 + self._special + self._is_float
 
-    def grow(self, groups: int) -> None:
-        """Allocate room for more groups."""
-        self._counts.grow(groups)
-        self._sums.grow(groups)
-        if self._cached_floats is not None:
-            self._cached_floats = np.pad(self._cached_floats, (0, groups - len(self._cached_floats)))
+    def sums(self, groups: int) -> Sums:
+        """Return the sums of groups without rows."""
+        return self._exact.none(groups)
 
-    def begin(self, groups: Codes) -> None:
-        """Begin an epoch with the affected groups."""
-        self._groups, self._fresh = groups, None
-        self._counts.begin(groups)
-        self._old, self._new = (self._sums.copy_of(groups) for _ in range(2))
+    def begin(self, fixed: Lines, sums: Sums | None, groups: Codes) -> None:
+        """Begin an epoch with the sums of the affected groups."""
+        assert sums is not None
+        self._counts.begin(fixed, None, groups)
+        special = fixed[1 : 1 + self._special]
+        self._last_bits = fixed[-1]
+        self._new_result: pa.Array | None = None
+        self._old = Sums(sums.lines, sums.base, special)
+        self._new = Sums(sums.lines.copy(), sums.base, special.copy())
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
         """Add weighted values to the sums."""
@@ -137,77 +161,51 @@ class SumAccumulator(Accumulator):
 
     def before(self) -> pa.Array:
         """Return the sums before the epoch."""
-        if self._cached_floats is not None:
-            return array_of(self._cached_floats[self._groups], pa.float64(), self._counts.old > 0)
+        if self._is_float:
+            return array_of(np.ascontiguousarray(self._last_bits).view(np.float64), pa.float64(), self._counts.old > 0)
         return self._values(self._old, self._counts.old)
 
     def after(self) -> pa.Array:
         """Return the sums after the epoch."""
-        sums = self._values(self._new, self._counts.new)
-        if self._cached_floats is not None:
-            self._fresh = raw_values(sums, np.float64)
-        return sums
+        if self._new_result is None:
+            self._new_result = self._values(self._new, self._counts.new)
+        return self._new_result
 
     def _values(self, sums: Sums, counts: Ints) -> pa.Array:
         if self._average:
             return self._exact.averages(sums, counts)
         return self._exact.values(sums, counts > 0, self._result_type)
 
-    def commit(self) -> None:
-        """Commit the sums."""
-        self._counts.commit()
-        self._sums.put(self._groups, self._new)
-        if self._cached_floats is not None:
-            self._cached_floats[self._groups] = (
-                raw_values(self.after(), np.float64) if self._fresh is None else self._fresh
-            )
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the sums."""
-        return (
-            self._counts.nbytes + self._sums.nbytes + (0 if self._cached_floats is None else self._cached_floats.nbytes)
-        )
+    def end(self) -> tuple[Lines, Sums]:
+        """Return the sums."""
+        lines = [self._counts.new[None], self._new.special]
+        if self._is_float:
+            lines.append(raw_values(self.after(), np.int64)[None])
+        return np.concatenate(lines), self._new
 
 
 class DistinctValues(Accumulator):
     """Feeds distinct values to another accumulator: each is added with its first row and removed with its last."""
 
-    def __init__(self, of: pa.DataType, inner: Accumulator) -> None:
-        types = [pa.int32(), of]
-        self._codes = KeyCodes(types, types)
-        self._counts = np.zeros(0, np.int64)
+    def __init__(self, values: GroupValues, inner: Accumulator) -> None:
+        self._values = values
         self._inner = inner
-        self._groups = np.zeros(0, np.int32)
-        self._changed: list[tuple[Codes, Ints]] = []
+        self.fixed_lines = inner.fixed_lines
 
-    def grow(self, groups: int) -> None:
-        """Allocate room for more groups."""
-        self._inner.grow(groups)
+    def sums(self, groups: int) -> Sums | None:
+        """Return the sums of groups without rows."""
+        return self._inner.sums(groups)
 
-    def begin(self, groups: Codes) -> None:
-        """Begin an epoch with the affected groups."""
-        self._groups, self._changed = groups, []
-        self._inner.begin(groups)
+    def begin(self, fixed: Lines, sums: Sums | None, groups: Codes) -> None:
+        """Begin an epoch with the state of the affected groups."""
+        self._inner.begin(fixed, sums, groups)
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
-        """Add all values of an epoch. This can be called once per epoch."""
+        """Add values."""
         assert values is not None
-        assert not self._changed
-        codes = np.empty(len(rows), np.int32)
-        self._codes.add([array_of(self._groups[rows], pa.int32()), values], codes)
-        if self._codes.count > len(self._counts):
-            self._counts = np.pad(self._counts, (0, 2 * self._codes.count - len(self._counts)))
-        used, first, index = np.unique(codes, return_index=True, return_inverse=True)
-        before = self._counts[used]
-        after = before.copy()
-        np.add.at(after, index, weights)
-        self._changed.append((used, after))
-        appeared = (after > 0).astype(np.int64) - (before > 0)
-        changed = np.flatnonzero(appeared)
-        if len(changed):
-            first_rows = first[changed]
-            self._inner.add(rows[first_rows], rows_of(values, array_of(first_rows, pa.int64())), appeared[changed])
+        places, distinct, weights = self._values.appeared(rows, values, weights)
+        if len(places):
+            self._inner.add(places, distinct, weights)
 
     def before(self) -> pa.Array:
         """Return the values before the epoch."""
@@ -217,19 +215,36 @@ class DistinctValues(Accumulator):
         """Return the values after the epoch."""
         return self._inner.after()
 
-    def commit(self) -> None:
-        """Commit the epoch."""
-        for used, after in self._changed:
-            self._counts[used] = after
-        self._changed = []
-        self._inner.commit()
+    def end(self) -> tuple[Lines, Sums | None]:
+        """Return the state of the other accumulator."""
+        return self._inner.end()
 
-    def abandon(self) -> None:
-        """Discard the epoch."""
-        self._changed = []
-        self._inner.abandon()
 
-    @property
-    def nbytes(self) -> int:
-        """Approximate bytes of the values."""
-        return int(self._counts.nbytes) + 48 * self._codes.count + self._inner.nbytes
+class ExtremeAccumulator(Accumulator):
+    """The least or greatest value; null without values."""
+
+    def __init__(self, values: GroupValues, *, greatest: bool) -> None:
+        self._values = values
+        self._greatest = greatest
+
+    def begin(self, _fixed: Lines, _sums: Sums | None, groups: Codes) -> None:
+        """Find the values before the epoch."""
+        self._groups = groups
+        self._before = self._values.extreme(groups, greatest=self._greatest)
+
+    def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
+        """Add or remove values."""
+        assert values is not None
+        self._values.add(rows, values, weights)
+
+    def before(self) -> pa.Array:
+        """Return the values before the epoch."""
+        return self._before
+
+    def after(self) -> pa.Array:
+        """Return the values after the epoch."""
+        return self._values.extreme(self._groups, greatest=self._greatest)
+
+    def end(self) -> tuple[Lines, None]:
+        """Return no state: the values are rows of their own."""
+        return np.zeros((0, len(self._groups)), np.int64), None

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.hashes import KeyHashes
-from juncture.columnar.key_table import KeyCodes
+from juncture.columnar.key_table import KeyCodes, RowCodes
 from juncture.errors import SchemaError
 from juncture.incremental.identity import NoIdentityError, RowIdentity
 from juncture.incremental.keys import BYTES_A_KEY, KnownHashes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.run import Run
+from juncture.incremental.state.tables import StateTable
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
-from juncture.incremental.view.paging import SpillableRows
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
+
+_CODED_ALONE = 3
+"""Up to this number of key columns, coding each column separately is faster."""
 
 _KEYS_LEAST = 1 << 12
 """Below this number of keys, unused ones are not removed."""
@@ -35,18 +41,29 @@ def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
         ) from None
 
 
+class KeyedRows(Protocol):
+    """Rows whose keys have codes of a `KeyDomain`."""
+
+    arrangement: Arrangement
+
+    def rekey(self, mapping: Codes, /) -> None:
+        """Map keys to new codes."""
+
+
 class KeyDomain:
     """Codes of keys that are compared with each other, shared by all their arrangements.
 
-    Keys have hashes as well once an arrangement spills, because rows on disk are found by hash.
+    Rows on disk are in the order of the hashes of their keys. They have no codes, so while there are any, each key that
+    is looked up needs a code and a hash.
     """
 
-    def __init__(self, types: Sequence[pa.DataType]) -> None:
-        self._codes = KeyCodes(types, types)
-        self._types = types
-        self._hashes: KeyHashes | None = None
+    def __init__(self, types: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
+        coded_as_rows = nulls_equal and len(types) > _CODED_ALONE
+        self._codes = RowCodes(types) if coded_as_rows else KeyCodes(types, types, nulls_equal=nulls_equal)
+        self._hashes = KeyHashes(types, types, nulls_equal=nulls_equal) if types else None
         self._known = KnownHashes()
-        self.members: list[ArrangedOperator] = []
+        self._known.room_for(1)
+        self.members: list[KeyedRows] = []
 
     @property
     def count(self) -> int:
@@ -54,9 +71,9 @@ class KeyDomain:
         return self._codes.count
 
     @property
-    def are_hashed(self) -> bool:
-        """Whether keys have hashes, because rows on disk may have keys without a code."""
-        return self._hashes is not None
+    def are_on_disk(self) -> bool:
+        """Whether rows on disk may have keys without a code."""
+        return any(member.arrangement.pages is not None for member in self.members)
 
     @property
     def nbytes(self) -> int:
@@ -67,38 +84,31 @@ class KeyDomain:
         """Return the codes of rows, with new codes for new keys; `EMPTY` where a value is null."""
         keys = np.empty(rows, np.int32)
         self._codes.add(columns, keys)
-        if self._hashes is not None:
-            self._note(columns, keys)
+        if rows and self.are_on_disk:
+            hashes = np.zeros(rows, np.uint64) if self._hashes is None else self._hashes.of(columns)[0]
+            self._known.note(keys, hashes)
         return keys
 
     def find(self, columns: list[pa.Array], rows: int) -> Codes:
         """Return the codes of rows; `EMPTY` where a value is null, or no arranged row has the key."""
-        if self._hashes is not None:
-            # A row on disk may have a key without a code, so every key needs one.
+        if self.are_on_disk or isinstance(self._codes, RowCodes):
             return self.of(columns, rows)
         keys = np.empty(rows, np.int32)
         self._codes.find(columns, keys)
         return keys
 
-    def hash_keys(self) -> None:
-        """Compute a hash of each key from now on."""
-        self._known.room_for(max(1, self._codes.count))
-        if self._hashes is not None or not self._types:
-            return
-        self._hashes = KeyHashes(self._types, self._types)
-        for member in self.members:
-            for run in member.arrangement.memory:
-                self._note(member.keys_of(run.batch), run.keys)
-
-    def _note(self, columns: list[pa.Array], keys: Codes) -> None:
-        """Store the hashes of keys."""
-        assert self._hashes is not None
-        self._known.note(keys, self._hashes.of(columns)[0])
-
     def hashes(self, keys: Codes) -> Words:
-        """Return the hashes of codes; zero for `EMPTY`."""
+        """Return the hashes of codes that `of` returned in this epoch; zero for `EMPTY`."""
         hashes = self._known.hashes[np.maximum(keys, 0)]
         hashes[keys == EMPTY] = 0
+        return hashes
+
+    def key_hashes(self, run: Run, keys_of: Callable[[pa.RecordBatch], list[pa.Array]]) -> Words:
+        """Return the hashes of the keys of a run, in the order of its groups."""
+        if self._hashes is None or not len(run):
+            return np.zeros(len(run.groups), np.uint64)
+        hashes = self._hashes.of(keys_of(run.taken(run.starts[:-1])))[0]
+        hashes[run.groups == EMPTY] = 0
         return hashes
 
     def forget(self) -> None:
@@ -111,10 +121,8 @@ class KeyDomain:
         for member in self.members:
             used |= member.arrangement.keys(len(used))
         mapping = self._codes.compact(used)
-        if self._hashes is not None:
-            self._known.room_for(count)
-            self._known.rekey(mapping)
-            self._known.room_for(1)
+        self._known = KnownHashes()
+        self._known.room_for(1)
         for member in self.members:
             member.rekey(mapping)
 
@@ -196,12 +204,18 @@ class ArrangedOperator(ViewOperator):
 
     def may_have(self, keys: Codes) -> Mask | None:
         """Return which keys may have rows, including changes; None if all may. False positives are possible."""
-        return None if self.domain.are_hashed else self._room()[keys]
+        return None if self.arrangement.pages is not None else self._room()[keys]
 
     def rekey(self, mapping: Codes) -> None:
         """Map keys to new codes."""
         self.arrangement.rekey(mapping)
-        self._recorded_keys = self.arrangement.keys(self.domain.count) if self.notes_keys else self._recorded_keys
+        self._record_keys()
+
+    def _record_keys(self) -> None:
+        """Record the keys of all rows in memory again."""
+        if self.notes_keys:
+            self._recorded_keys = self.arrangement.keys(self.domain.count)
+            self._room()
 
     def commit(self) -> None:
         """Apply the delta to the rows."""
@@ -217,11 +231,12 @@ class ArrangedOperator(ViewOperator):
         self._located = None
 
     @property
-    def spillable(self) -> tuple[SpillableRows, ...]:
+    def tables(self) -> Mapping[str, StateTable]:
         """The rows, if they are stored."""
         if not self.keeps:
-            return ()
-        return (SpillableRows(self.arrangement, self.domain, self.codes_of, 0, self.domain.hash_keys),)
+            return {}
+        hashes = partial(self.domain.key_hashes, keys_of=self.keys_of)
+        return {"rows": StateTable(self.arrangement, self.domain, self.codes_of, hashes, loaded=self._record_keys)}
 
     @property
     def rows(self) -> int:

@@ -2,79 +2,151 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
-from juncture.columnar.key_table import KeyCodes, RowCodes
+from juncture.incremental.state.arrangement import Arrangement, Delta
+from juncture.incremental.state.run import Run
+from juncture.incremental.state.tables import StateTable
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.functions import FUNCTIONS
 from juncture.incremental.view.operators.accumulators import (
     Accumulator,
     CountAccumulator,
     DistinctValues,
+    ExtremeAccumulator,
+    GroupLayout,
+    Lines,
     SumAccumulator,
 )
-from juncture.incremental.view.operators.arranged import identity_of
-from juncture.incremental.view.operators.extremes import ExtremeAccumulator
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one, batch_of
-from juncture.incremental.view.paging import SpillableRows
+from juncture.incremental.view.operators.arranged import KeyDomain, identity_of
+from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one, batch_of, schema_of
+from juncture.incremental.view.operators.sums import Sums
+from juncture.incremental.view.operators.values import GroupValues
 from juncture.incremental.view.plan import GroupAggregate
 from juncture.kernels.array_types import Codes, Ints
 
-_CODED_ALONE = 3
-"""Up to this number of key columns, coding each column separately is faster."""
+_SIZE, _NUMBER = 0, 1
+"""Lines of each group's state: the number of its rows, and a number that stays the same while it exists."""
+
+_OWN_LINES = 2
+
+
+@dataclass(frozen=True)
+class _Step:
+    """The groups that an epoch affects.
+
+    ``firsts`` is a row of each group in the columns ``keys``, ``state`` the state of each group, ``places`` where the
+    states of existing groups are (run, groups, positions), and ``new`` the other groups.
+    """
+
+    groups: Codes
+    firsts: Ints
+    keys: list[pa.Array]
+    state: Lines
+    old_size: Ints
+    places: list[tuple[Run, Ints, Ints]]
+    new: Ints
 
 
 class GroupOperator(ViewOperator):
-    """Groups the rows of an input. Nulls are one key, and NaNs are one key. Without keys, there is always one group."""
+    """Groups the rows of an input. Nulls are one key, and NaNs are one key. Without keys, there is always one group.
+
+    A group is a row with its key. Its state is the mutable state of that row, which `GroupLayout` describes.
+    """
 
     def __init__(
-        self, label: str, source: ViewOperator, keys: Sequence[Expression], aggregates: Sequence[GroupAggregate]
+        self,
+        label: str,
+        source: ViewOperator,
+        keys: Sequence[Expression],
+        aggregates: Sequence[GroupAggregate],
+        domain: KeyDomain,
     ) -> None:
         super().__init__(label, [*(each.type for each in keys), *(each.type for each in aggregates)], (source,))
         self._keys = keys
-        self._values = [each.value for each in aggregates]
-        types = [each.type for each in keys]
-        self._codes = RowCodes(types) if len(types) > _CODED_ALONE else KeyCodes(types, types, nulls_equal=True)
+        self._arguments = [each.value for each in aggregates]
         identity_of(self.schema, label)
-        self._sizes = CountAccumulator()
-        self._accumulators = [_accumulator(each) for each in aggregates]
-        self._room = 0
-        self._has_given = False
-        self._begun = False
+        distinct = {each.value for each in aggregates if each.distinct}
+        self._values = {
+            each.value: GroupValues(each.value.type, distinct=each.value in distinct)
+            for each in aggregates
+            if each.value is not None and (each.distinct or each.function in ("min", "max"))
+        }
+        self._accumulators = [self._accumulator(each) for each in aggregates]
+        digits = [(sums.base, len(sums.lines)) for sums in self._sums_of_none(0) if sums is not None]
+        fixed_lines = _OWN_LINES + sum(each.fixed_lines for each in self._accumulators)
+        self._layout = GroupLayout(fixed_lines, tuple(digits))
+        # Without keys, a column without values makes room for the row.
+        schema = schema_of([each.type for each in keys] or [pa.bool_()])
+        self.arrangement = Arrangement(schema, identity_of(schema, label), 0, self._layout.lines)
+        self._domain = domain
+        domain.members.append(self)
+        self._next_number = 0
+        self._free = np.zeros(0, np.int64)
+        self._step: _Step | None = None
 
     @property
     def waits(self) -> bool:
         """Whether a step needs changes. Without keys, the first step emits the group even without rows."""
-        return bool(self._keys) or self._has_given
+        return bool(self._keys) or bool(self.arrangement.rows)
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the old and new rows of changed groups."""
         batch, weights = as_one(flows[0], self.inputs[0].schema)
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
-        codes = np.empty(batch.num_rows, np.int32)
-        self._codes.add(keys, codes)
-        groups, firsts, rows = np.unique(codes, return_index=True, return_inverse=True)
+        groups, firsts, rows = np.unique(self._domain.of(keys, batch.num_rows), return_index=True, return_inverse=True)
         if not self._keys:
             groups = np.zeros(1, np.int32)
-        self._begin(groups)
-        self._sizes.add(rows, None, weights)
-        for value, accumulator in zip(self._values, self._accumulators, strict=True):
+        self._step = step = self._begin(groups, firsts, keys)
+        np.add.at(step.state[_SIZE], rows, weights)
+        for value, accumulator in zip(self._arguments, self._accumulators, strict=True):
             self._add(accumulator, value, batch, rows, weights)
-        return self._changed(keys, firsts)
+        return self._changed(step)
 
-    def _begin(self, groups: Codes) -> None:
-        """Begin an epoch in all accumulators, with room for new groups."""
-        if self._codes.count > self._room:
-            self._room = 2 * self._codes.count
-            for each in (self._sizes, *self._accumulators):
-                each.grow(self._room)
-        for each in (self._sizes, *self._accumulators):
-            each.begin(groups)
-        self._begun = True
+    def _begin(self, groups: Codes, firsts: Ints, keys: list[pa.Array]) -> _Step:
+        """Find the state of the affected groups, and begin an epoch in all accumulators."""
+        state = np.zeros((self._layout.lines, len(groups)), np.int64)
+        exists = np.zeros(len(groups), np.bool_)
+        none = np.zeros(len(groups), np.int64)
+        probe = Delta(pa.RecordBatch.from_pylist([], self.arrangement.schema), none, groups, none[None][:0], none)
+        places: list[tuple[Run, Ints, Ints]] = []
+        for run, here, positions in self.arrangement.matching_rows(probe):
+            state[:, here] = np.take(run.counts, positions, axis=1)
+            exists[here] = True
+            places.append((run, here.astype(np.int64), positions.astype(np.int64)))
+        new = np.flatnonzero(~exists)
+        reused = self._free[max(0, len(self._free) - len(new)) :]
+        state[_NUMBER, new[: len(reused)]] = reused
+        state[_NUMBER, new[len(reused) :]] = np.arange(len(new) - len(reused)) + self._next_number
+        numbers = state[_NUMBER].astype(np.int32)
+        for values in self._values.values():
+            values.begin(numbers)
+        old_size = state[_SIZE].copy()
+        for accumulator, fixed, sums in self._parts(state):
+            accumulator.begin(fixed, sums, numbers)
+        return _Step(groups, firsts, keys, state, old_size, places, new)
+
+    def _parts(self, state: Lines) -> Iterator[tuple[Accumulator, Lines, Sums | None]]:
+        """Yield the fixed lines and the sums of each accumulator."""
+        digits = iter(self._layout.digits)
+        first, first_digit = _OWN_LINES, self._layout.fixed_lines
+        for accumulator, sums in zip(self._accumulators, self._sums_of_none(0), strict=True):
+            if sums is not None:
+                base, count = next(digits)
+                sums = Sums(state[first_digit : first_digit + count], base, sums.special)
+                first_digit += count
+            yield accumulator, state[first : first + accumulator.fixed_lines], sums
+            first += accumulator.fixed_lines
+
+    def _sums_of_none(self, groups: int) -> list[Sums | None]:
+        return [each.sums(groups) for each in self._accumulators]
 
     def _add(
         self, accumulator: Accumulator, value: Expression | None, batch: pa.RecordBatch, rows: Ints, weights: Ints
@@ -95,12 +167,12 @@ class GroupOperator(ViewOperator):
         if len(rows):
             accumulator.add(rows, values, weights)
 
-    def _changed(self, keys: list[pa.Array], firsts: Ints) -> Flow:
-        """Return the retracted and emitted rows. ``firsts`` has the first input row of each affected group."""
-        was, now = self._sizes.old > 0, self._sizes.new > 0
-        assert (self._sizes.new >= 0).all(), f"{self.label} received deletes of rows that it does not store"
+    def _changed(self, step: _Step) -> Flow:
+        """Return the retracted and emitted rows."""
+        was, now = step.old_size > 0, step.state[_SIZE] > 0
+        assert (step.state[_SIZE] >= 0).all(), f"{self.label} received deletes of rows that it does not store"
         if not self._keys:
-            was, now = np.array([self._has_given]), np.array([True])
+            was, now = np.array([not len(step.new)]), np.array([True])
         before = [each.before() for each in self._accumulators]
         after = [each.after() for each in self._accumulators]
         same = was & now
@@ -110,53 +182,110 @@ class GroupOperator(ViewOperator):
         if not len(retracted) + len(emitted):
             return []
         # One batch, because the cost downstream is mostly per batch.
-        groups = array_of(firsts[np.concatenate([retracted, emitted])] if keys else np.zeros(0, np.int64), pa.int64())
+        changed = np.concatenate([retracted, emitted])
+        groups = array_of(step.firsts[changed] if step.keys else np.zeros(0, np.int64), pa.int64())
         values = array_of(np.concatenate([retracted, emitted + len(was)]), pa.int64())
-        arrays = [rows_of(each, groups) for each in keys]
+        arrays = [rows_of(each, groups) for each in step.keys]
         arrays += [rows_of(concatenated(pair), values) for pair in zip(before, after, strict=True)]
         weights = np.repeat(np.array([-1, 1], np.int64), [len(retracted), len(emitted)])
         return [(batch_of(arrays, self.schema), weights)]
 
     def commit(self) -> None:
-        """Commit the groups."""
-        if self._begun:
-            for each in (self._sizes, *self._accumulators):
-                each.commit()
-        self._has_given = True
-        self._begun = False
+        """Write the states of the affected groups."""
+        if self._step is None:
+            return
+        step, self._step = self._step, None
+        ends = [each.end() for each in self._accumulators]
+        sums = [each for _, each in ends if each is not None]
+        self._widen([(each.base, len(each.lines)) for each in sums])
+        state = np.concatenate([step.state[:_OWN_LINES], *(lines for lines, _ in ends), *(each.lines for each in sums)])
+        weights = (state[_SIZE] > 0).astype(np.int64) if self._keys else np.ones(1, np.int64)
+        for run, here, positions in step.places:
+            self.arrangement.set_state(run, positions, weights[here], np.take(state, here, axis=1))
+        self._free = np.concatenate(
+            [self._free[: max(0, len(self._free) - len(step.new))], state[_NUMBER][weights == 0]]
+        )
+        self._next_number = max(self._next_number, int(state[_NUMBER].max(initial=-1)) + 1)
+        rows = step.new[weights[step.new] > 0]
+        if len(rows):
+            firsts = array_of(step.firsts[rows] if step.keys else np.zeros(0, np.int64), pa.int64())
+            columns = [rows_of(each, firsts) for each in step.keys] or [pa.nulls(1, pa.bool_())]
+            none, batch = np.zeros((0, len(rows)), np.int64), batch_of(columns, self.arrangement.schema)
+            hashes, counts = np.zeros(len(rows), np.int64), np.take(state, rows, axis=1)
+            self.arrangement.add(Run(batch, step.groups[rows], none, weights[rows], hashes, counts, 0))
+        self.arrangement.compact()
+        for values in self._values.values():
+            values.commit()
 
     def abandon(self) -> None:
         """Discard the changes of the groups."""
-        if self._begun:
-            for each in self._accumulators:
-                each.abandon()
-        self._begun = False
+        if self._step is not None:
+            self._step = None
+            for values in self._values.values():
+                values.abandon()
+
+    def _widen(self, digits: list[tuple[int, int]]) -> None:
+        """Make room for more digits of sums in the states of all groups."""
+        if tuple(digits) == self._layout.digits:
+            return
+        self._layout = layout = self._layout.with_digits(digits)
+        self.arrangement.lines = layout.lines
+        for run in self.arrangement.runs:
+            run.counts = layout.current(np.concatenate([run.weights[None], run.counts]))[1:]
+            if run.disk_copy is not None:
+                run.disk_copy.run.layout = layout
+        for stored in [] if self.arrangement.pages is None else self.arrangement.pages.stored:
+            stored.layout = layout
+
+    def rekey(self, mapping: Codes) -> None:
+        """Map keys to new codes."""
+        self.arrangement.rekey(mapping)
 
     @property
     def rows(self) -> int:
-        """Number of groups, including those that became empty."""
-        return self._codes.count if self._keys else 1
+        """Number of groups, including some that became empty."""
+        return self.arrangement.rows
 
     @property
-    def spillable(self) -> tuple[SpillableRows, ...]:
-        """The stored values of MIN and MAX."""
-        return tuple(rows for each in self._accumulators for rows in each.spillable)
+    def tables(self) -> Mapping[str, StateTable]:
+        """The groups, and their values for MIN, MAX and DISTINCT."""
+        groups = StateTable(
+            self.arrangement,
+            self._domain,
+            self._codes_of,
+            partial(self._domain.key_hashes, keys_of=self._keys_of),
+            layout=lambda: self._layout,
+            notes=self._notes,
+            recall=self._recall,
+        )
+        return {"groups": groups} | {f"values {n}": each.table for n, each in enumerate(self._values.values())}
 
-    @property
-    def fixed_bytes(self) -> int:
-        """Approximate bytes of memory."""
-        return 48 * self.rows + sum(each.nbytes for each in (self._sizes, *self._accumulators))
+    def _keys_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return list(batch.columns) if self._keys else []
 
+    def _codes_of(self, batch: pa.RecordBatch) -> Codes:
+        return self._domain.of(self._keys_of(batch), batch.num_rows)
 
-def _accumulator(aggregate: GroupAggregate) -> Accumulator:
-    if aggregate.value is None:
-        return CountAccumulator()
-    of = aggregate.value.type
-    if aggregate.function in ("min", "max"):
-        return ExtremeAccumulator(of, greatest=aggregate.function == "max")
-    inner: Accumulator = (
-        CountAccumulator()
-        if aggregate.function == "count"
-        else SumAccumulator(of, aggregate.type, average=aggregate.function == "avg")
-    )
-    return DistinctValues(of, inner) if aggregate.distinct else inner
+    def _notes(self) -> dict[str, Any]:
+        return {"next": self._next_number, "digits": self._layout.digits, "earlier": self._layout.earlier}
+
+    def _recall(self, notes: dict[str, Any] | None) -> None:
+        if notes is not None:
+            self._next_number = notes["next"]
+            digits, *earlier = (
+                tuple((base, count) for base, count in each) for each in (notes["digits"], *notes["earlier"])
+            )
+            self._layout = GroupLayout(self._layout.fixed_lines, digits, tuple(earlier))
+            self.arrangement.lines = self._layout.lines
+
+    def _accumulator(self, aggregate: GroupAggregate) -> Accumulator:
+        if aggregate.value is None:
+            return CountAccumulator()
+        if aggregate.function in ("min", "max"):
+            return ExtremeAccumulator(self._values[aggregate.value], greatest=aggregate.function == "max")
+        inner: Accumulator = (
+            CountAccumulator()
+            if aggregate.function == "count"
+            else SumAccumulator(aggregate.value.type, aggregate.type, average=aggregate.function == "avg")
+        )
+        return DistinctValues(self._values[aggregate.value], inner) if aggregate.distinct else inner

@@ -18,9 +18,9 @@ from juncture.errors import JunctureError
 from juncture.incremental.answer import Changes
 from juncture.incremental.operator import KeptJoin, kept_join
 from juncture.incremental.state.arrangement import Delta, Journal, Place
+from juncture.incremental.state.tables import StateTable
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
-from juncture.incremental.view.paging import SpillableRows
 from juncture.matching.output import Output, streaming_join, to_streaming
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side
@@ -120,13 +120,19 @@ class KeptJoinOperator(ViewOperator):
         self._worked = False
 
     @property
-    def spillable(self) -> tuple[SpillableRows, ...]:
+    def tables(self) -> Mapping[str, StateTable]:
         """The rows of both sides."""
         runtime = self._runtime
-        return tuple(
-            SpillableRows(arrangement, runtime.keys, partial(runtime.keys_of, side), len(runtime.nothing(side).codes))
+        return {
+            side: StateTable(
+                arrangement,
+                runtime.keys,
+                partial(runtime.keys_of, side),
+                lambda run: runtime.keys.hashes(run.groups),
+                len(runtime.nothing(side).codes),
+            )
             for side, arrangement in runtime.arrangements.items()
-        )
+        }
 
     @property
     def rows(self) -> int:

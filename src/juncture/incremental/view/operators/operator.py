@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.incremental.view.paging import SpillableRows
+from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Ints
 
 Change = tuple[pa.RecordBatch, Ints]
@@ -43,10 +43,13 @@ class ViewOperator:
     def abandon(self) -> None:
         """Undo the last step."""
 
+    def restored(self) -> None:
+        """Restore what is derived from rows, after the tables were opened."""
+
     @property
-    def spillable(self) -> tuple[SpillableRows, ...]:
-        """Stored rows that may spill."""
-        return ()
+    def tables(self) -> Mapping[str, StateTable]:
+        """The stored rows of the operator, by name."""
+        return {}
 
     @property
     def rows(self) -> int:
@@ -56,8 +59,7 @@ class ViewOperator:
     @property
     def rows_on_disk(self) -> int:
         """Number of stored rows on disk."""
-        pages = [rows.arrangement.pages for rows in self.spillable]
-        return sum(0 if each is None else each.rows for each in pages)
+        return sum(len(run) for table in self.tables.values() for run in table.stored)
 
     @property
     def fixed_bytes(self) -> int:
@@ -67,7 +69,7 @@ class ViewOperator:
     @property
     def nbytes(self) -> int:
         """Bytes of memory in total."""
-        return self.fixed_bytes + sum(rows.arrangement.nbytes for rows in self.spillable)
+        return self.fixed_bytes + sum(table.arrangement.nbytes for table in self.tables.values())
 
 
 def schema_of(types: Sequence[pa.DataType]) -> pa.Schema:

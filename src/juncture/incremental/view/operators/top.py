@@ -146,6 +146,10 @@ class TopOperator(ViewOperator):
         rows = np.flatnonzero(copies > 0)
         return some_rows(batch, rows), copies[rows]
 
+    def restored(self) -> None:
+        """Find the best rows again."""
+        self._best, self._has_all = self._anew(deletes=0)
+
     def commit(self) -> None:
         """Commit the best rows."""
         self._best, self._has_all = self._next

@@ -1,0 +1,320 @@
+"""The tables of a maintained query: rows in memory, on disk, or both, and when they move.
+
+Each row is in one run. A checkpoint writes the runs that are only in memory, and the weights and counts that changed in
+the others, so it costs time in proportion to the changes since the last one. Opening a query reads the indexes of its
+runs. Rows that are looked up are read from disk, and tables that fit in memory are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from juncture.errors import StateError
+from juncture.incremental.state.arrangement import Arrangement
+from juncture.incremental.state.blocks import BlockRows
+from juncture.incremental.state.merging import Merge, mergeable
+from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
+from juncture.incremental.state.run import DiskCopy, Run
+from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
+from juncture.kernels.array_types import Codes, Mask, Words
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.blocks import Index
+    from juncture.incremental.state.records import Position
+    from juncture.incremental.state.store import Store
+
+_log = logging.getLogger(__name__)
+
+_SMALL_ROWS = 1 << 14
+"""Up to this number of rows, a table is loaded when a query is opened."""
+
+
+@dataclass
+class StateTable:
+    """An arrangement that may be stored.
+
+    Attributes
+    ----------
+    arrangement
+        The rows.
+    keys
+        The hashes of key codes, by which rows are in order on disk.
+    keys_of
+        Returns the key codes of rows.
+    key_hashes
+        Returns the hashes of the keys of a run in memory, in the order of its ``groups``.
+    code_lines
+        Number of lines of order codes.
+    layout
+        Returns the lines of mutable state, if they are not just counts.
+    notes, recall
+        What the operator needs to know of the rows besides them, as JSON data, and the function that accepts it again.
+    loaded
+        Called after rows were loaded into memory.
+    """
+
+    arrangement: Arrangement
+    keys: PageKeys
+    keys_of: Callable[[pa.RecordBatch], Codes]
+    key_hashes: Callable[[Run], Words]
+    code_lines: int = 0
+    layout: Callable[[], StateLayout | None] = lambda: None
+    notes: Callable[[], Any] = lambda: None
+    recall: Callable[[Any], None] = lambda _notes: None
+    loaded: Callable[[], None] = lambda: None
+
+    @property
+    def stored(self) -> list[StoredRun]:
+        """The runs on disk whose rows are not in memory."""
+        return [] if self.arrangement.pages is None else self.arrangement.pages.stored
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the rows in memory."""
+        return sum(run.nbytes for run in self.arrangement.memory)
+
+    def look_up_in(self, runs: list[StoredRun]) -> None:
+        """Look up rows in these runs on disk, besides the rows in memory."""
+        if self.arrangement.pages is None and runs:
+            self.arrangement.pages = Pages([], self.keys, self.keys_of, self.arrangement.matching)
+        if self.arrangement.pages is not None:
+            self.arrangement.pages.stored = runs
+
+
+class StateTables:
+    """The tables of one query in a store. ``others_bytes`` returns the bytes of memory that are not rows of tables."""
+
+    def __init__(self, store: Store, tables: Mapping[str, StateTable], others_bytes: Callable[[], int]) -> None:
+        self._store = store
+        self._policy = store.policy
+        self._tables = tables
+        self._others_bytes = others_bytes
+        self._cache = BlockCache(self._policy.block_cache_bytes)
+        self._merge: tuple[StateTable, Merge] | None = None
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of initial rows to load at once."""
+        return self._policy.piece_bytes
+
+    @property
+    def changed_bytes(self) -> int:
+        """Bytes of changed weights and counts of rows on disk."""
+        return sum(run.changed_bytes for run in self._runs())
+
+    def open(self) -> None:
+        """Read the indexes of the committed runs, and load small tables."""
+        self._check_names()
+        notes = self._store.notes()
+        for name, table in self._tables.items():
+            table.recall(notes.get(name))
+            table.look_up_in([self._stored(table, *each) for each in self._store.runs(name)])
+            if sum(len(run) for run in table.stored) <= _SMALL_ROWS:
+                self._load(table)
+
+    def _check_names(self) -> None:
+        """Raise `StateError` if the stored tables are others. Their names describe the plan of the query."""
+        stored = self._store.notes()
+        if stored and stored.keys() != self._tables.keys():
+            name = min(stored.keys() ^ self._tables.keys())
+            raise StateError(
+                f"Folder {self._store.folder} was written by a version of Juncture that plans this query in another "
+                f"way ({name}). Populate a new folder, or open it with the version of Juncture that wrote it.",
+                name="JN-STATE-VERSION",
+            )
+
+    def check(self) -> None:
+        """Raise `StateError` if what cannot be on disk exceeds the memory."""
+        taken = self._others_bytes()
+        if taken > self._policy.total_bytes:
+            raise StateError(
+                f"memory= leaves {self._policy.total_bytes:,} bytes, but keys and the first rows of ORDER BY take "
+                f"{taken:,} and cannot be on disk. The last changes were not applied. Open the view with more memory.",
+                name="JN-MEMORY-LIMIT",
+            )
+
+    def after_piece(self) -> None:
+        """Write rows that exceed the memory, before the first epoch is committed."""
+        self._settle()
+        self._end_merge()
+        if self._is_full():
+            self._write()
+            self._spill()
+        if self.changed_bytes > self._policy.changed_bytes:
+            self._save()
+        self._begin_merge()
+
+    def after_epoch(self, position: Position | None) -> None:
+        """Update rows on disk after an epoch, and make a checkpoint if the log is long, or memory is full.
+
+        Without a position, the state is older than the last epoch of the log, and cannot be committed.
+        """
+        self._settle()
+        try:
+            self._end_merge()
+            self._load_used()
+            if position is None:
+                return
+            is_full = self._is_full()
+            if is_full or self._store.wants_checkpoint or (self.changed_bytes > self._policy.changed_bytes):
+                self.checkpoint(position)
+            if is_full:
+                self._spill()
+        except StateError as error:
+            # The epoch is committed and its rows are in memory. The next epoch tries again.
+            _log.warning("No checkpoint was made: %s", error)
+
+    def drop(self) -> None:
+        """Release the rows that a failed epoch read."""
+        for table in self._tables.values():
+            if table.arrangement.pages is not None:
+                table.arrangement.pages.drop()
+
+    def checkpoint(self, position: Position) -> None:
+        """Commit all rows, so that opening the query need not replay the changes until now."""
+        runs = self._write()
+        notes = {name: table.notes() for name, table in self._tables.items()}
+        self._store.checkpoint(position, runs, notes=notes)
+        for run in self._runs():
+            run.saved()
+        self._begin_merge()
+
+    def close(self) -> None:
+        """Stop the merge in the background."""
+        if self._merge is not None:
+            self._merge[1].stop()
+            self._merge = None
+
+    def finish_merges(self) -> None:
+        """Wait for the merge in the background."""
+        if self._merge is not None:
+            self._merge[1].result()
+
+    # Memory
+
+    def _settle(self) -> None:
+        for table in self._tables.values():
+            if table.arrangement.pages is not None:
+                table.arrangement.pages.settle()
+
+    def _is_full(self) -> bool:
+        rows = sum(table.memory_bytes for table in self._tables.values())
+        return bool(rows) and self._others_bytes() + rows > self._policy.in_memory_bytes
+
+    def _spill(self) -> None:
+        """Release rows in memory that are on disk too, the largest tables first, until the rest fits."""
+        taken = self._others_bytes() + sum(table.memory_bytes for table in self._tables.values())
+        for table in sorted(self._tables.values(), key=lambda each: each.memory_bytes, reverse=True):
+            size = table.memory_bytes
+            if taken <= self._policy.paged_bytes or not size:
+                break
+            copies = [run.disk_copy.run for run in table.arrangement.memory if run.disk_copy is not None]
+            table.arrangement.memory = []
+            table.look_up_in([*table.stored, *copies])
+            table.keys.forget()
+            taken -= size
+
+    def _load_used(self) -> None:
+        """Load the tables on disk that epochs have read, if they fit in memory."""
+        used = [table for table in self._tables.values() if table.arrangement.pages and table.arrangement.pages.is_used]
+        if used:
+            taken = self._others_bytes() + sum(table.memory_bytes for table in self._tables.values())
+            for table in sorted(used, key=lambda each: each.arrangement.rows):
+                size = sum(run.memory_bytes for run in table.stored)
+                if taken + size > self._policy.paged_bytes:
+                    break
+                self._load(table)
+                taken += size
+
+    def _load(self, table: StateTable) -> None:
+        """Load the rows of a table into memory."""
+        arrangement = table.arrangement
+        if arrangement.pages is None or (self._merge is not None and self._merge[0] is table):
+            return
+        for stored in table.stored:
+            pieces = list(stored.pieces())
+            rows, places = BlockRows.joined([rows for rows, _ in pieces]), np.concatenate([here for _, here in pieces])
+            living = np.flatnonzero(rows.weights)
+            if len(living):
+                rows, places = (rows, places) if len(living) == len(rows) else (rows.some(living), places[living])
+                run = run_of(rows, table.keys_of(rows.batch), arrangement.matching, stored, places)
+                arrangement.memory = [run, *arrangement.memory]
+        arrangement.pages = None
+        self._cache.clear()
+        table.loaded()
+
+    # Runs
+
+    def _runs(self) -> list[StoredRun]:
+        """Return the runs on disk of all tables."""
+        copies = [run.disk_copy for table in self._tables.values() for run in table.arrangement.memory]
+        stored = [run for table in self._tables.values() for run in table.stored]
+        return [*stored, *(copy.run for copy in copies if copy is not None)]
+
+    def _write(self) -> dict[str, list[StoredRun]]:
+        """Write the rows that are only in memory, and return the runs on disk of each table."""
+        runs: dict[str, list[StoredRun]] = {}
+        for name, table in self._tables.items():
+            runs[name] = list(table.stored)
+            for run in table.arrangement.memory:
+                if run.disk_copy is None or not run.disk_copy.update(run.weights, run.counts):
+                    self._write_run(table, run)
+                if run.disk_copy is not None:
+                    runs[name].append(run.disk_copy.run)
+        return runs
+
+    def _write_run(self, table: StateTable, run: Run) -> None:
+        order, pieces = sorted_pieces(run, table.key_hashes(run), self._policy.batch_rows)
+        written = self._store.write(pieces, is_sorted=True)
+        run.disk_copy = None
+        if written is not None:
+            places: npt.NDArray[np.int32] = np.full(len(run), -1, np.int32)
+            places[order] = np.arange(len(order), dtype=np.int32)
+            run.disk_copy = DiskCopy(self._stored(table, *written), places, np.zeros(len(run), np.bool_))
+
+    def _stored(self, table: StateTable, index: Index, has_state: Mask, living_rows: int | None = None) -> StoredRun:
+        arrangement = table.arrangement
+        lines = table.code_lines, arrangement.lines
+        layout = table.layout()
+        return StoredRun(
+            index, arrangement.schema, lines, has_state, self._store, self._cache, living_rows, layout=layout
+        )
+
+    def _save(self) -> None:
+        """Write the changed states of runs that are not committed, and remove runs that are not used."""
+        merging = [] if self._merge is None else self._merge[1].runs
+        runs = self._runs()
+        self._store.keep_only([*runs, *(run for run in merging if run not in runs)])
+
+    # Merging
+
+    def _begin_merge(self) -> None:
+        """Begin to merge runs, whose changed states are on disk."""
+        if self._merge is not None:
+            return
+        table, runs = max(
+            ((each, mergeable(each.stored, self._policy.merged_runs)) for each in self._tables.values()),
+            key=lambda pair: len(pair[1]),
+        )
+        if runs:
+            if any(run.changed for run in runs):
+                self._save()
+            self._merge = table, Merge(runs, self._store.writer(is_sorted=True))
+
+    def _end_merge(self) -> None:
+        """Replace merged runs by their result, if a merge is done. It is committed with the next checkpoint."""
+        if self._merge is None or not self._merge[1].is_done:
+            return
+        (table, merge), self._merge = self._merge, None
+        written = self._store.take_in(merge.result())
+        fresh = [] if written is None else [self._stored(table, *written)]
+        for run in fresh:
+            merge.carry_over(run)
+        table.look_up_in([*(run for run in table.stored if run not in merge.runs), *fresh])

@@ -1,0 +1,190 @@
+"""The values of groups that MIN, MAX and DISTINCT need under deletes: rows of a group and a value, in order."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from juncture.columnar.arrays import array_of, float_codes, floats, floats_of, joined_batches, raw_values, rows_of
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal
+from juncture.incremental.state.run import Run
+from juncture.incremental.state.tables import StateTable
+from juncture.incremental.view.operators.arranged import identity_of
+from juncture.incremental.view.operators.operator import batch_of, schema_of
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
+
+_CODED_DIGITS = 18
+
+
+class _GroupNumbers:
+    """Numbers of groups as keys: rows on disk are in their order."""
+
+    def hashes(self, keys: Codes) -> Words:
+        """Return the numbers."""
+        hashes: Words = keys.astype(np.uint64)
+        return hashes
+
+    def forget(self) -> None:
+        """Do nothing: numbers take no memory."""
+
+
+class GroupValues:
+    """The values of type ``of`` in each group, with their counts. Groups have numbers that stay the same.
+
+    Values with 64-bit order codes are found by binary search. For others, such as text, all values of a group are
+    scanned. With ``distinct``, equal values are stored once.
+    """
+
+    def __init__(self, of: pa.DataType, *, distinct: bool) -> None:
+        self._type = of
+        self._coded = _is_coded(of)
+        schema = schema_of([pa.int32(), of])
+        self._identity = identity_of(schema, "a MIN, MAX or DISTINCT")
+        self.arrangement = Arrangement(schema, self._identity, int(self._coded), unique=distinct)
+        self._journal = Journal()
+        self._groups = np.zeros(0, np.int32)
+        self._appeared: tuple[Ints, pa.Array, Ints] | None = None
+
+    @property
+    def table(self) -> StateTable:
+        """The values as a table."""
+        numbers = _GroupNumbers()
+        hashes_of = lambda run: numbers.hashes(run.groups)  # noqa: E731
+        return StateTable(self.arrangement, numbers, _groups_of, hashes_of, int(self._coded))
+
+    def begin(self, groups: Codes) -> None:
+        """Begin an epoch with the numbers of the affected groups."""
+        self._groups, self._journal, self._appeared = groups, Journal(), None
+
+    def add(self, rows: Ints, values: pa.Array, weights: Ints) -> None:
+        """Add all values of an epoch with weights. ``rows`` are positions among the affected groups.
+
+        Aggregates of the same values share them, so only the first call in an epoch has an effect.
+        """
+        if self._appeared is not None:
+            return
+        groups = array_of(self._groups[rows], pa.int32())
+        batch = batch_of([groups, values], self.arrangement.schema)
+        batch, weights, hashes = self._identity.consolidated([batch], weights)
+        codes = np.zeros((int(self._coded), len(weights)), np.int64)
+        if self._coded:
+            codes[0] = _codes(batch.column(1))
+        delta, places, missing = self.arrangement.locate(Delta.of(batch, weights, _groups_of(batch), codes, hashes))
+        assert not missing.any()
+        before = np.zeros(len(delta), np.int64)
+        for place in places:
+            np.add.at(before, place.rows, place.run.weights[place.positions])
+        after = (before + delta.weights > 0).astype(np.int64)
+        self.arrangement.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
+        changed = np.flatnonzero(after != (before > 0))
+        numbers = _groups_of(delta.batch)[changed]
+        by_number = np.argsort(self._groups)
+        positions = by_number[np.searchsorted(self._groups[by_number], numbers)]
+        distinct = rows_of(delta.batch.column(1), array_of(changed, pa.int64()))
+        self._appeared = positions, distinct, 2 * after[changed] - 1
+
+    def appeared(self, rows: Ints, values: pa.Array, weights: Ints) -> tuple[Ints, pa.Array, Ints]:
+        """Add values like `add`, and return those that appear or disappear: groups, values, and weights 1 or -1."""
+        self.add(rows, values, weights)
+        assert self._appeared is not None
+        return self._appeared
+
+    def commit(self) -> None:
+        """Commit the values."""
+        self._journal = Journal()
+        self.arrangement.compact()
+
+    def abandon(self) -> None:
+        """Restore the values before the epoch."""
+        self._journal.undo()
+
+    def extreme(self, groups: Codes, *, greatest: bool) -> pa.Array:
+        """Return the least or greatest value of each group; null without values."""
+        return self._searched(groups, greatest=greatest) if self._coded else self._scanned(groups, greatest=greatest)
+
+    def _searched(self, groups: Codes, *, greatest: bool) -> pa.Array:
+        start, farthest = (MAX_CODE, MIN_CODE) if greatest else (MIN_CODE, MAX_CODE)
+        best = np.full(len(groups), farthest)
+        self.arrangement.neighbours(groups, np.full(len(groups), start), 1, best, forward=not greatest)
+        exists = best != farthest
+        # The farthest code also marks groups without values, so look whether that value exists.
+        last = np.flatnonzero(~exists)
+        if len(last) and self.arrangement.rows:
+            if self.arrangement.pages is not None:
+                self.arrangement.pages.fetch_between(groups[last], best[last], best[last])
+            for run in self.arrangement.runs:
+                exists[last] |= _have_rows(run, groups[last])
+        return _values(best, self._type, exists)
+
+    def _scanned(self, groups: Codes, *, greatest: bool) -> pa.Array:
+        order = np.argsort(groups)
+        none = np.zeros(len(order), np.int64)
+        probe = Delta(
+            pa.RecordBatch.from_pylist([], self.arrangement.schema), none, groups[order], none[None][:0], none
+        )
+        batches = [run.taken(positions) for run, _, positions in self.arrangement.matching_rows(probe)]
+        if not batches:
+            return pa.nulls(len(order), self._type)
+        table = pa.Table.from_batches([joined_batches(batches)])
+        kind = "max" if greatest else "min"
+        grouped = table.group_by("0", use_threads=False).aggregate([("1", kind)])
+        at = pc.index_in(array_of(groups, pa.int32()), value_set=grouped.column("0").combine_chunks())
+        return grouped.column(f"1_{kind}").combine_chunks().take(at)
+
+
+def _groups_of(batch: pa.RecordBatch) -> Codes:
+    groups: Codes = raw_values(batch.column(0), np.int32).copy()
+    return groups
+
+
+def _have_rows(run: Run, groups: Codes) -> Mask:
+    """Return which groups have a row with a weight in a run."""
+    at = np.searchsorted(run.groups, groups)
+    here = np.flatnonzero(at < len(run.groups))
+    here = here[run.groups[at[here]] == groups[here]]
+    firsts, sizes = run.starts[at[here]], run.starts[at[here] + 1] - run.starts[at[here]]
+    starts = np.cumsum(sizes) - sizes
+    weights = run.weights[np.repeat(firsts - starts, sizes) + np.arange(sizes.sum())]
+    have = np.zeros(len(groups), np.bool_)
+    if len(here):
+        have[here] = np.logical_or.reduceat(weights != 0, starts)
+    return have
+
+
+def _is_coded(of: pa.DataType) -> bool:
+    if pat.is_decimal128(of):
+        return bool(of.precision <= _CODED_DIGITS)
+    is_integer = pat.is_integer(of) and not pat.is_uint64(of)
+    return bool(is_integer or pat.is_floating(of) or pat.is_date(of) or pat.is_timestamp(of))
+
+
+def _codes(values: pa.Array) -> Ints:
+    """Return order codes of values."""
+    if pat.is_floating(values.type):
+        return float_codes(floats(values))
+    if pat.is_decimal128(values.type):
+        return np.ascontiguousarray(raw_values(values, np.int64)[:, 0])
+    if values.type.bit_width == 32 and pat.is_date(values.type):
+        values = values.cast(pa.int32())
+    if pat.is_integer(values.type):
+        values = values.cast(pa.int64())
+    codes: Ints = raw_values(values, np.int64)
+    return codes
+
+
+def _values(codes: Ints, of: pa.DataType, valid: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the values of order codes; null where not valid."""
+    if pat.is_floating(of):
+        return array_of(np.where(valid, floats_of(codes), 0.0), pa.float64(), valid).cast(of, safe=False)
+    codes = np.where(valid, codes, 0)
+    if pat.is_decimal128(of):
+        return array_of(np.stack([codes, codes >> 63], axis=1), of, valid)
+    return (
+        array_of(codes.astype(np.dtype(f"i{of.bit_width // 8}")), of, valid)
+        if not pat.is_unsigned_integer(of)
+        else array_of(codes, pa.int64(), valid).cast(of)
+    )
