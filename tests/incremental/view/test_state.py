@@ -140,7 +140,7 @@ def test_an_epoch_that_cannot_be_taken(tmp_path, monkeypatch):
 class WithoutCheckpoints(store.Store):
     """A store that cannot write a checkpoint."""
 
-    def checkpoint(self, *_):
+    def checkpoint(self, *_, **__):
         raise StateError("the disk is full")
 
 

@@ -37,6 +37,9 @@ _SIZE, _NUMBER = 0, 1
 
 _OWN_LINES = 2
 
+_SCATTERED_CODES = 4
+"""Up to this number of codes per row, codes are scattered in place of being sorted."""
+
 
 @dataclass(frozen=True)
 class _Step:
@@ -101,7 +104,7 @@ class GroupOperator(ViewOperator):
         """Return the old and new rows of changed groups."""
         batch, weights = as_one(flows[0], self.inputs[0].schema)
         keys = [evaluate(key, batch.columns, batch.num_rows) for key in self._keys]
-        groups, firsts, rows = np.unique(self._domain.of(keys, batch.num_rows), return_index=True, return_inverse=True)
+        groups, firsts, rows = _distinct(self._domain.of(keys, batch.num_rows), self._domain.count)
         if not self._keys:
             groups = np.zeros(1, np.int32)
         self._step = step = self._begin(groups, firsts, keys)
@@ -289,3 +292,20 @@ class GroupOperator(ViewOperator):
             else SumAccumulator(aggregate.value.type, aggregate.type, average=aggregate.function == "avg")
         )
         return DistinctValues(self._values[aggregate.value], inner) if aggregate.distinct else inner
+
+
+def _distinct(codes: Codes, count: int) -> tuple[Codes, Ints, Ints]:
+    """Return the distinct codes, ascending, the first row of each, and the position of each row's code among them.
+
+    ``count`` is the number of codes that there are.
+    """
+    if count > _SCATTERED_CODES * len(codes):
+        groups, firsts, rows = np.unique(codes, return_index=True, return_inverse=True)
+        return groups, firsts, rows
+    firsts = np.full(count, -1, np.int64)
+    # In reverse, so that the first row is written last.
+    firsts[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    groups = np.flatnonzero(firsts >= 0).astype(np.int32)
+    ranks = np.empty(count, np.int64)
+    ranks[groups] = np.arange(len(groups))
+    return groups, firsts[groups], ranks[codes]

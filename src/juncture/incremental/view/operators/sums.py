@@ -31,6 +31,8 @@ _LEAST_EXPONENT = -1074
 _MOST_COPIES = 1 << 28
 """Additions between two carries. A digit has 33 bits, so with 28 more no line overflows."""
 _MOST_WEIGHT = 1 << 15
+_DIGITS_OF_WORD = 19
+"""Decimals of this precision can have any 64-bit integer."""
 
 
 @dataclass
@@ -85,6 +87,22 @@ class Sums:
     def carry(self) -> None:
         """Normalize all digits but the last."""
         carry_digits(self.lines)
+
+    def whole(self) -> tuple[Ints, Mask]:
+        """Return the sums of 64 bits as integers, in units of the first line, and which sums fit."""
+        low = np.zeros((2, self.lines.shape[1]), np.int64)
+        low[: min(2, len(self.lines))] = self.lines[:2]
+        if len(self.lines) < 2:
+            return low[0], np.ones(len(low[0]), np.bool_)
+        totals = (low[1] << _BITS) + low[0]
+        # The lines above have no digits of their own if they only repeat the sign.
+        sign, carry = totals >> 63, low[1] >> _BITS
+        if len(self.lines) == 2:
+            return totals, sign == (low[1] >> (_BITS - 1))
+        fits = (self.lines[-1] == sign) & (carry == 0)
+        for line in self.lines[2:-1]:
+            fits &= line == (sign & _MASK)
+        return totals, fits
 
     def exact(self) -> list[int]:
         """Return the sums as integers, in units of the first line."""
@@ -157,15 +175,18 @@ class ExactSums:
             return self._floats(sums, valid, None)
         if pat.is_decimal(of):
             return self._decimals(sums, valid, of)
-        totals = sums.exact()
-        if any(not -(2**63) <= total < 2**63 for total in totals):
+        totals, fits = sums.whole()
+        if not fits.all():
             raise DataError(
                 "A SUM of integers does not fit 64 bits. Cast the values to DECIMAL(38, 0).", name="JN-SUM-OVERFLOW"
             )
-        return array_of(np.array(totals, np.int64), pa.int64(), valid)
+        return array_of(totals, pa.int64(), valid)
 
     def _decimals(self, sums: Sums, valid: Mask, of: pa.DataType) -> pa.Array:
         limit = 10**of.precision
+        small, fits = sums.whole()
+        if fits.all() and (of.precision >= _DIGITS_OF_WORD or (np.abs(small) < limit).all()):
+            return array_of(np.stack([small, small >> 63], axis=1), of, valid)
         totals = sums.exact()
         if any(abs(total) >= limit for total in totals):
             raise DataError(
