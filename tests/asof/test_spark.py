@@ -14,9 +14,8 @@ from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.shuffle import asof_stages
-from juncture.spark.input.frame import FrameSide
-from juncture.spark.query import BuiltJoin, partition_count
-from juncture.spark.result import result_schema, task_output
+from juncture.spark.exchange import BuiltJoin, partition_count, result_schema, task_output
+from juncture.spark.input.sides import FrameSide
 from juncture.spark.session.session import resources
 from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.placement import Coding
@@ -220,7 +219,7 @@ def test_every_partition_of_a_hot_key_sees_what_it_needs(spark):
 
 
 def test_a_side_that_is_too_large_to_send(spark, monkeypatch):
-    monkeypatch.setattr("juncture.spark.input.broadcast.SENT_BYTES_MAX", 100)
+    monkeypatch.setattr("juncture.spark.exchange.SENT_BYTES_MAX", 100)
     with pytest.raises(PlanError, match=r"The right side has 4 rows in .* bytes, but at most 100 bytes can be sent"):
         jn.plan(to_spark(spark, LEFT), to_spark(spark, RIGHT), SPEC, algorithm="broadcast")
 

@@ -12,9 +12,8 @@ import juncture as jn
 from juncture.planner.statistics import Resources
 from juncture.spark.equi.join import Hint, equi_pairs
 from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted
-from juncture.spark.input.frame import FrameSide
-from juncture.spark.sql.expressions import key_hash
-from juncture.spark.sql.join import Pairs
+from juncture.spark.input.sides import FrameSide
+from juncture.spark.sql import Pairs, key_hash
 from support.engines import to_spark
 from support.kinds import defined_rows
 from support.tables import difference

@@ -14,7 +14,7 @@ from juncture.spark.inequality import statistics as near_stats
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, HotBin
 from juncture.spark.inequality.condition import inequality_pairs
-from juncture.spark.input.frame import FrameSide
+from juncture.spark.input.sides import FrameSide
 from support.engines import to_spark
 from support.kinds import defined_rows
 from support.tables import difference, read_table

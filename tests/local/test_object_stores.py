@@ -11,8 +11,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.runtime.paths import file_at, files_of
-from juncture.runtime.stores import unreadable
+from juncture.runtime.paths import file_at, files_of, unreadable
 from support.lakes import LOGS
 from support.object_store import REFUSED, object_store
 

@@ -8,12 +8,11 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from juncture import errors
-from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
+from juncture.spark.exchange import ShuffledJoin, needed_right
 from juncture.spark.tasks import scatter
 from juncture.spark.tasks.feed import BatchFeed, Feed
-from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.packets import PACKET_SCHEMA
-from juncture.spark.tasks.stage import Stage
+from juncture.spark.tasks.stage import Stage, TaskOutput
 from juncture.spec.resolved import Resolved
 
 __all__ = ["arrived", "collect", "output_of", "run", "scattered"]

@@ -18,12 +18,11 @@ from juncture.runtime.context import join_context
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
 from juncture.runtime.sources import TableSource
-from juncture.spark.asof.broadcast import probe_stages
-from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.asof.shuffle import probe_stages
+from juncture.spark.exchange import needed_right
 from juncture.spark.tasks import engine
-from juncture.spark.tasks.broadcast import JoinBroadcastRight
-from juncture.spark.tasks.broadcast_table import BroadcastTable, FileTable, send
-from juncture.spark.tasks.feed import Feed, Unit
+from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, Unit, send
+from juncture.spark.tasks.join import JoinBroadcastRight
 from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spec.asof import Asof
 from spark.stages import arrived, collect, output_of, scattered

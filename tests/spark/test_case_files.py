@@ -10,17 +10,14 @@ import pytest
 
 import juncture as jn
 from juncture.planner.statistics import Resources
-from juncture.spark.asof.broadcast import probe_stages
-from juncture.spark.asof.shuffle import asof_placements, asof_stages
-from juncture.spark.exchange.shuffled_join import ShuffledJoin, needed_right
+from juncture.spark.asof.shuffle import asof_placements, asof_stages, probe_stages
+from juncture.spark.exchange import ShuffledJoin, needed_right
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
-from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
-from juncture.spark.tasks.broadcast_table import send
 from juncture.spark.tasks.cuts import Cuts, even_cuts
-from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.interval_placement import Placement
+from juncture.spark.tasks.feed import Feed, send
+from juncture.spark.tasks.join import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.packets import Content, Packet, write_packets
-from juncture.spark.tasks.placement import Coding
+from juncture.spark.tasks.placement import Coding, Placement
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.testing.asof import asof_join

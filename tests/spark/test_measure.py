@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for what the driver tells as long as it takes: on a busy machine it may be longer than users should."""
-    monkeypatch.setattr("juncture.spark.session.ui._TIMEOUT_S", 120.0)
+    monkeypatch.setattr("juncture.spark.session.profile._TIMEOUT_S", 120.0)
 
 
 @pytest.mark.one_in(4)
@@ -65,7 +65,7 @@ class Off:
 
 
 def test_a_driver_that_cannot_be_asked_says_why() -> None:
-    from juncture.spark.session.ui import Driver
+    from juncture.spark.session.profile import Driver
 
     with pytest.raises(jn.StateError, match=r"UI of this session is off \(spark.ui.enabled\)"):
         Driver.of(Off(None))

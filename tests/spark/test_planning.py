@@ -13,8 +13,8 @@ import juncture as jn
 from juncture.planner.algorithm import Algorithm
 from juncture.planner.decision import Choice
 from juncture.planner.statistics import Resources, SideStats, Stats
+from juncture.spark.exchange import BuiltJoin
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import BuiltJoin
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.int64())])
 GIVEN = Stats(left=SideStats(rows=1_000_000, row_bytes=16), right=SideStats(rows=500_000, row_bytes=16))

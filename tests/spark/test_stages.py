@@ -15,17 +15,14 @@ from hypothesis import strategies as st
 from inequality.strategies import near_examples
 from juncture.errors import DataError, StateError
 from juncture.runtime.context import JoinContext, join_context
-from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.tasks import worker
-from juncture.spark.tasks.broadcast import JoinBroadcastLeft, JoinBroadcastRight
-from juncture.spark.tasks.broadcast_table import send
-from juncture.spark.tasks.feed import BatchFeed, Feed
-from juncture.spark.tasks.output import TaskOutput
+from juncture.spark.exchange import needed_right
+from juncture.spark.tasks import stage as task_stage
+from juncture.spark.tasks.feed import BatchFeed, Feed, send
+from juncture.spark.tasks.join import JoinBroadcastLeft, JoinBroadcastRight, ResolveUnmatched
 from juncture.spark.tasks.packets import Content, Packet, read_packets, write_packets
-from juncture.spark.tasks.sample import Pick
-from juncture.spark.tasks.stage import OutputStage, PacketStage
+from juncture.spark.tasks.scatter import Pick
+from juncture.spark.tasks.stage import OutputStage, PacketStage, TaskOutput
 from juncture.spark.tasks.store import PartitionRows
-from juncture.spark.tasks.unmatched import ResolveUnmatched
 from juncture.spec.range import Range
 from juncture.testing.output import with_computed
 from spark.stages import collect, output_of, scattered
@@ -216,7 +213,7 @@ def test_stages_go_to_tasks_as_they_are():
 
 
 def test_a_worker_looks_for_garbage_in_what_it_made_only(monkeypatch):
-    monkeypatch.setattr(worker, "_settled", 0)
+    monkeypatch.setattr(task_stage, "_settled", 0)
     try:
         list(Failing(DataError("x"), memory_bytes=1 << 20)([]))
         kept = gc.get_freeze_count()

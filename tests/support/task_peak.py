@@ -17,12 +17,12 @@ import juncture as jn
 from juncture.planner.statistics import Resources
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.spark.asof.shuffle import asof_stages
-from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.exchange import needed_right
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import BatchFeed
-from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.placement import Coding
+from juncture.spark.tasks.stage import TaskOutput
 
 TEXT_BYTES = 4_000
 BATCH_ROWS = 250

@@ -18,7 +18,7 @@ from juncture.errors import DataError, JunctureError, SchemaError
 from juncture.files.formats import COMPRESSED, WILDCARDS, Format, files_of, format_of, format_of_start, paths_of
 from juncture.files.text.options import TextOptions
 from juncture.inputs.files import Files
-from juncture.runtime.partitions import partitions_of
+from juncture.runtime.paths import partitions_of
 
 _PEEK_BYTES = 4096
 _COPY_BYTES = 1 << 20

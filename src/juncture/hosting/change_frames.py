@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from juncture.incremental.change_batch import rows_within
-from juncture.spark.input.frame import FrameSide
+from juncture.spark.input.sides import FrameSide
 from juncture.spark.tasks.feed import Feed
 from juncture.spec.schema import Side
 

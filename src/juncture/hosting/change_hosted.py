@@ -28,9 +28,8 @@ from juncture.incremental.join import ChangeSetup
 from juncture.matching.output import held_schema, streaming_join
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
-from juncture.spark.exchange.exchange import finish, packets
+from juncture.spark.exchange import finish, given_back, packets, result_schema, task_output
 from juncture.spark.plan import Query
-from juncture.spark.result import given_back, result_schema, task_output
 from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed

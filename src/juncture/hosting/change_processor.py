@@ -19,7 +19,7 @@ from juncture.incremental.population import Weighted
 from juncture.incremental.state.records import Position, unweighted
 from juncture.planner.statistics import Resources
 from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
-from juncture.spark.tasks.worker import settle
+from juncture.spark.tasks.stage import settle
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.snapshot import to_ipc
 

@@ -23,9 +23,8 @@ from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes
 from juncture.incremental.state.records import weighted
 from juncture.planner.plan import Plan
 from juncture.runtime.context import JoinContext
-from juncture.spark.exchange.exchange import finish
+from juncture.spark.exchange import finish, task_output
 from juncture.spark.plan import Query
-from juncture.spark.result import task_output
 from juncture.spark.tasks.feed import Feed
 from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.schema import Side

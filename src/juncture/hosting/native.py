@@ -19,14 +19,12 @@ from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
+from juncture.spark.exchange import given_back
 from juncture.spark.inequality.condition import inequality_pairs
-from juncture.spark.input.files import as_frames
-from juncture.spark.input.frame import FrameSide
+from juncture.spark.input.sides import FrameSide, as_frames
 from juncture.spark.plan import Query, typed_sides
-from juncture.spark.result import given_back
 from juncture.spark.session.session import resources, setting
-from juncture.spark.sql.expressions import Names, expression
-from juncture.spark.sql.join import SPARK_HOW, Pairs
+from juncture.spark.sql import SPARK_HOW, Names, Pairs, expression
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import refuse_computed

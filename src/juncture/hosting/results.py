@@ -15,7 +15,7 @@ from juncture.hosting.refusals import UNENDING
 from juncture.hosting.watermarks import WATERMARK, watermarks
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.runtime.context import JoinContext
-from juncture.spark.query import SHUFFLE_PARTITIONS
+from juncture.spark.exchange import SHUFFLE_PARTITIONS
 from juncture.spark.session.session import setting
 from juncture.spark.tasks.packets import Content, read_packets
 from juncture.spark.tasks.stage import OutputStage

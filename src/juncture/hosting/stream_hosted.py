@@ -25,10 +25,9 @@ from juncture.hosting.stream_scatter import ToBuckets
 from juncture.hosting.virtual_time import delay_of
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
-from juncture.spark.exchange.exchange import finish, packets
-from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.exchange import finish, given_back, packets, result_schema, task_output
+from juncture.spark.input.sides import FrameSide, SparkSide
 from juncture.spark.plan import Query, typed_sides
-from juncture.spark.result import given_back, result_schema, task_output
 from juncture.spark.session.session import resources
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed

@@ -17,7 +17,7 @@ from juncture.hosting.stream_bucket import BucketJoin
 from juncture.hosting.stream_scatter import GREATEST
 from juncture.hosting.wire import CHECKPOINT, check_buckets, received, sent
 from juncture.spark.tasks.packets import Content, Packet, error_packet, read_packets
-from juncture.spark.tasks.worker import settle
+from juncture.spark.tasks.stage import settle
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.checkpoint import check_same
 from juncture.streams.plan import StreamPlan

@@ -17,8 +17,7 @@ from juncture.files.text.types import TextFormat
 from juncture.inputs.files import Files
 from juncture.inputs.tables import Given
 from juncture.runtime.footers import check_unchanged
-from juncture.runtime.partitions import partitions_of
-from juncture.runtime.paths import FoundFile, IsData, kind_at, listed
+from juncture.runtime.paths import FoundFile, IsData, kind_at, listed, partitions_of
 from juncture.runtime.sources import ParquetSource
 
 

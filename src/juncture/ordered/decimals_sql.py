@@ -154,23 +154,6 @@ class SqlDecimals(SqlDomain):
         words = distance if self._is_wide else _split(distance[0])
         return (limit >= 0) & (F.struct(*words) <= F.struct(*_split(limit)))
 
-    # Match reports
-
-    def apart(self, left: Column, right: Column, /) -> Column:
-        """Return the distance, rounded to a double."""
-        rounded = F.abs(left.cast("double") - right.cast("double"))
-        return F.coalesce(F.abs(F.try_subtract(left, right)).cast("double"), rounded)
-
-    def near(self, left: Column, right: Column, limit: Column) -> Column:
-        """Return whether two values are near; distances beyond the range of decimals are rounded."""
-        exact = F.try_subtract(left, right)
-        return F.coalesce(F.abs(exact) <= limit, self.apart(left, right) <= limit.cast("double"))
-
-    def constant_limit(self, constant: int | float) -> Column | None:
-        """Return a number of steps as a decimal; None if no distance exceeds it."""
-        limit = Decimal(constant).scaleb(-self._scale)
-        return F.lit(limit) if limit < _LIMIT else None
-
 
 def _split(value: Column) -> list[Column]:
     """Return a decimal or an integer as three words."""

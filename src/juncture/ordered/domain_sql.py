@@ -22,7 +22,6 @@ from juncture.ordered.domain import Domain
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-_DECIMAL_LIMIT = Decimal(10) ** 38
 """A decimal above every distance."""
 
 
@@ -139,27 +138,6 @@ class SqlDomain:
     def within_row(self, distance: list[Column], limit: Column, _data_type: pa.DataType, /) -> Column:
         """Return whether a distance is at most the limit in a column of any supported type."""
         return (limit >= 0) & (distance[0] <= limit.cast("decimal(20,0)"))
-
-    # Match reports
-
-    def apart(self, _left: Column, _right: Column, /) -> Column:
-        """Return the distance between two values as a number, rounded if necessary: in days or microseconds of times.
-
-        It is null if values have no distances.
-        """
-        return F.lit(None).cast("double")
-
-    def near(self, left: Column, right: Column, limit: Column) -> Column:
-        """Return whether two values are at most as far apart as a limit, which is a number like `apart`."""
-        return self.apart(left, right) <= limit
-
-    def constant_limit(self, constant: int | float) -> Column | None:
-        """Return a constant tolerance as a number like `apart`; None if no distance exceeds it."""
-        return F.lit(Decimal(constant)) if constant < _DECIMAL_LIMIT else None
-
-    def row_limit(self, limit: Column) -> Column:
-        """Return a column of tolerances as numbers like `apart`."""
-        return limit
 
 
 def literal_sign(step: int | float, bits: int) -> int | None:

@@ -29,10 +29,6 @@ class SqlIntegers(SqlDomain):
         """Return the integer."""
         return literal_sign(step, _BITS.get(type(data_type), 64)) or F.lit(step)
 
-    def apart(self, left: Column, right: Column, /) -> Column:
-        """Return the exact distance."""
-        return F.abs(left.cast("decimal(20,0)") - right.cast("decimal(20,0)"))
-
 
 @dataclass(frozen=True)
 class SqlFloats(SqlDomain):
@@ -80,15 +76,3 @@ class SqlFloats(SqlDomain):
         # Rounded to a float, the limit could grow to the distance.
         exceeds = near.cast("decimal(20,0)") > limit.cast("decimal(20,0)")
         return (limit >= 0) & ((distance[0] < near) | ((distance[0] == near) & ~exceeds))
-
-    def apart(self, left: Column, right: Column, /) -> Column:
-        """Return the difference; 0 between equal infinities."""
-        return F.when(left == right, 0.0).otherwise(F.abs(left.cast("double") - right.cast("double")))
-
-    def constant_limit(self, constant: int | float) -> Column | None:
-        """Return the tolerance as a float."""
-        return F.lit(float(constant))
-
-    def row_limit(self, limit: Column) -> Column:
-        """Return the tolerances, null for NaN."""
-        return self.present(limit)

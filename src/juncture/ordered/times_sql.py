@@ -55,14 +55,6 @@ class SqlDates(_SqlTimes):
         """Return the days between dates."""
         return [more[0] - less[0]]
 
-    def apart(self, left: Column, right: Column, /) -> Column:
-        """Return the days between dates."""
-        return F.abs(F.date_diff(left, right))
-
-    def row_limit(self, limit: Column) -> Column:
-        """Return durations in days."""
-        return _whole_micros(limit) / DAY_MICROS
-
     def _micros(self, steps: Column) -> Column:
         return steps * F.lit(DAY_MICROS)
 
@@ -96,16 +88,6 @@ class SqlTimestamps(_SqlTimes):
             return F.expr(f"TIMESTAMP_NTZ '{_EPOCH + timedelta(microseconds=step)}'")
         except OverflowError:
             return None
-
-    def apart(self, left: Column, right: Column, /) -> Column:
-        """Return the microseconds between timestamps."""
-        if self.types[0].tz is not None:
-            return F.abs(F.unix_micros(left) - F.unix_micros(right))
-        return F.abs(_whole_micros(left - right))
-
-    def row_limit(self, limit: Column) -> Column:
-        """Return durations in microseconds."""
-        return _whole_micros(limit)
 
     def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
         length = micros(distance)

@@ -35,7 +35,7 @@ from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
 from juncture.planner.plan import Plan
-from juncture.runtime.partitions import partitions_of
+from juncture.runtime.paths import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.kinds import Spec
 

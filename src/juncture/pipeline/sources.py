@@ -17,7 +17,7 @@ from juncture.inputs import Files
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, SourceSection
 from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
-from juncture.runtime.partitions import partitions_of
+from juncture.runtime.paths import partitions_of
 from juncture.runtime.sources import ParquetSource
 
 if TYPE_CHECKING:

@@ -42,8 +42,7 @@ from juncture.pipeline.places import adding, placed
 from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files, resolved
-from juncture.spark.input.files import FileSide, in_jvm
-from juncture.spark.input.frame import FrameSide
+from juncture.spark.input.sides import FileSide, FrameSide, in_jvm
 from juncture.spark.plan import plan as plan_on_spark
 from juncture.spark.schema import spark_schema, wire_schema
 from juncture.spark.session.session import resources

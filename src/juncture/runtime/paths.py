@@ -1,20 +1,147 @@
-"""The files at a path: a file, or the files of a folder, glob or URI."""
+"""The files at a path: a file, or the files of a folder, glob or URI, with the partition values in their folders.
+
+Folders of Delta, Iceberg and Hudi tables are refused: their Parquet files include deleted and overwritten rows, and
+only a log beside the files lists the current ones.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import takewhile
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs
 
 from juncture.errors import DataError
-from juncture.runtime import lake_tables
-from juncture.runtime.stores import check_bucket, shown, unreadable
+
+_BUCKETS = {"s3": "bucket", "gcs": "bucket", "abfs": "container"}
+"""The name of the first path component, by filesystem of an object store."""
+
+_CAUSES = {
+    r"NO_SUCH_BUCKET|Bucket '[^']*' not found": "The bucket does not exist. Check its name, region and endpoint",
+    r"ACCESS_DENIED|INVALID_ACCESS_KEY|INVALID_CLIENT_TOKEN|SIGNATURE|EXPIRED|TOKEN|HTTP status 40[13]": (
+        "The credentials were refused. Check them, and their permission to list and read this path"
+    ),
+    r"NETWORK_CONNECTION|curlCode|[Cc]ould not resolve|[Cc]onnection refused|timed out": (
+        "The store cannot be reached. Check the network, the endpoint and the proxy"
+    ),
+}
+"""Causes by the error text of object stores, because Arrow has one exception class for all of them."""
+
+
+def shown(path: str) -> str:
+    """Return a path for messages, without credentials of a URI.
+
+    Examples
+    --------
+    >>> shown("s3://key:secret@bucket/a.parquet?secret_key=x")
+    's3://bucket/a.parquet'
+    """
+    return re.sub(r"(?<=://)[^/@]*@", "", path.partition("?")[0]) if "://" in path else path
+
+
+def uri_of(path: str, filesystem: pa.fs.FileSystem) -> str:
+    """Return a path or URI that is valid in all tasks and in Spark."""
+    if isinstance(filesystem, pa.fs.LocalFileSystem):
+        return str(Path(path).absolute())
+    return f"{filesystem.type_name}://{path}"
+
+
+def unreadable(path: str, error: Exception) -> DataError:
+    """Return the error for a path that cannot be listed or opened."""
+    text = str(error)
+    cause = next((cause for pattern, cause in _CAUSES.items() if "://" in path and re.search(pattern, text)), None)
+    if cause is None:
+        return DataError(f"The path {shown(path)!r} cannot be read: {text}", name="JN-FILE-ACCESS")
+    return DataError(f"The path {shown(path)!r} cannot be read. {cause}: {text}", name="JN-FILE-ACCESS")
+
+
+def check_bucket(path: str, filesystem: pa.fs.FileSystem, inner: str) -> None:
+    """Refuse a path in a missing bucket, which Arrow treats as an empty one."""
+    what, bucket = _BUCKETS.get(filesystem.type_name), inner.partition("/")[0]
+    if what is not None and bucket and filesystem.get_file_info(bucket).type == pa.fs.FileType.NotFound:
+        raise DataError(
+            f"The path {shown(path)!r} cannot be read, because the {what} {bucket!r} does not exist. Check its name, "
+            "region and endpoint.",
+            name="JN-FILE-MISSING",
+        )
+
+
+@dataclass(frozen=True)
+class _Format:
+    """A table format: its title, its name in Spark, and the Python call that reads a folder."""
+
+    title: str
+    name: str
+    call: str
+
+
+_DELTA = _Format("Delta", "delta", "deltalake.DeltaTable({folder!r}).to_pyarrow_table()")
+_HUDI = _Format("Hudi", "hudi", "hudi.HudiTableBuilder.from_base_uri({folder!r}).build().read_snapshot()")
+_ICEBERG = _Format("Iceberg", "iceberg", "pyiceberg.catalog.load_catalog(…).load_table(…).scan().to_arrow()")
+
+_LOGS = {"_delta_log": _DELTA, ".hoodie": _HUDI}
+"""Folders with a log."""
+_METADATA, _METADATA_ENDINGS = "metadata", (".metadata.json", ".metadata.json.gz")
+"""Iceberg's metadata folder, and the endings of its files."""
+
+
+def check_folders(filesystem: pyarrow.fs.FileSystem, folders: Iterable[str]) -> None:
+    """Refuse folders that belong to such a table."""
+    checked = set[str]()
+    for folder in folders:
+        for each in _with_parents(folder):
+            if each in checked:
+                break
+            checked.add(each)
+            # Parent folders may be unreadable.
+            with suppress(OSError):
+                _check_folder(filesystem, each)
+
+
+def check_listing(filesystem: pyarrow.fs.FileSystem, infos: Iterable[pyarrow.fs.FileInfo]) -> None:
+    """Refuse listed files, at any depth, that belong to such a table."""
+    for info in infos:
+        path = PurePosixPath(info.path)
+        folder = path if info.type == pyarrow.fs.FileType.Directory else path.parent
+        if folder.name in _LOGS:
+            raise _refusal(_LOGS[folder.name], str(folder.parent), filesystem)
+        if folder.name == _METADATA and info.base_name.endswith(_METADATA_ENDINGS):
+            raise _refusal(_ICEBERG, str(folder.parent), filesystem)
+
+
+def _check_folder(filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
+    names = (*_LOGS, _METADATA)
+    infos = filesystem.get_file_info([str(PurePosixPath(folder, name)) for name in names])
+    folders = [info for info in infos if info.type == pyarrow.fs.FileType.Directory]
+    check_listing(filesystem, folders)
+    if folders:
+        check_listing(filesystem, filesystem.get_file_info(pyarrow.fs.FileSelector(folders[-1].path)))
+
+
+def _with_parents(folder: str) -> Iterator[str]:
+    """Yield a folder and its parents, except the nameless root of all buckets."""
+    path = PurePosixPath(folder)
+    yield from (str(each) for each in (path, *path.parents) if each.name)
+
+
+def _refusal(table: _Format, folder: str, filesystem: pyarrow.fs.FileSystem) -> DataError:
+    folder = uri_of(folder, filesystem)
+    return DataError(
+        f"The path {folder!r} is {'an' if table is _ICEBERG else 'a'} {table.title} table, whose Parquet files "
+        "include deleted and overwritten rows. Expected plain Parquet files. Read the table with "
+        f"{table.call.format(folder=folder)}, or on Spark with spark.read.format({table.name!r}).load({folder!r}), "
+        "and pass the result.",
+        name="JN-LAKE-TABLE",
+    )
+
 
 _SUFFIXES = (".parquet", ".parq", ".pq")
 _WILDCARDS = frozenset("*?[")
@@ -80,7 +207,7 @@ def listed_on(filesystem: pa.fs.FileSystem, path: str, is_data: IsData = is_parq
         matches = sorted(_matched_here(base, pattern) if is_local else _matched(filesystem, base, pattern))
     # A match may be inside another match.
     files = list(dict.fromkeys(file for match in matches for file in _expanded(filesystem, match, is_data)))
-    lake_tables.check_folders(filesystem, _folders([base, *matches], files, with_links=is_local))
+    check_folders(filesystem, _folders([base, *matches], files, with_links=is_local))
     infos = filesystem.get_file_info(files)
     return [FoundFile(info.path, filesystem, info.size, info.mtime_ns, base) for info in infos]
 
@@ -216,7 +343,7 @@ def _listed(filesystem: pa.fs.FileSystem, folder: str, is_data: IsData) -> Itera
     """Yield the data files of a remote folder at any depth."""
     root = PurePosixPath(filesystem.get_file_info(folder).path)
     infos = filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True))
-    lake_tables.check_listing(filesystem, infos)
+    check_listing(filesystem, infos)
     for info in infos:
         inner = PurePosixPath(info.path).relative_to(root)
         if info.type == pa.fs.FileType.File and is_data(inner.name) and not any(map(_is_hidden, inner.parts)):
@@ -245,3 +372,67 @@ def sync_path(path: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+Value = int | str | None
+
+NULL_NAME = "__HIVE_DEFAULT_PARTITION__"
+"""The folder name of null."""
+
+_INT32 = range(-(1 << 31), 1 << 31)
+
+
+def partitions_of(files: Sequence[FoundFile]) -> tuple[pa.Schema, list[tuple[Value, ...]]]:
+    """Return the partition columns of files, at least one, and their values for each file.
+
+    A column has 32-bit integers if all its values are such, and text otherwise.
+    """
+    texts = [partition_of(file) for file in files]
+    names = list(texts[0])
+    for file, partition in zip(files, texts, strict=True):
+        if list(partition) != names:
+            raise DataError(
+                f"The folders of {file.path!r} define {_names(partition)}, but the folders of {files[0].path!r} "
+                f"define {_names(names)}. Expected the same partition columns for all files of a table. Move or "
+                "exclude a file.",
+                name="JN-FILE-COLUMNS",
+            )
+    fields, columns = [], []
+    for name in names:
+        column = [partition[name] for partition in texts]
+        known = [text for text in column if text is not None]
+        whole = bool(known) and all(re.fullmatch("-?[0-9]+", text) and int(text) in _INT32 for text in known)
+        fields.append(pa.field(name, pa.int32() if whole else pa.string()))
+        columns.append([int(text) if whole and text is not None else text for text in column])
+    values: list[tuple[Value, ...]] = list(zip(*columns, strict=True)) if columns else [()] * len(files)
+    return pa.schema(fields), values
+
+
+def partition_of(file: FoundFile) -> dict[str, str | None]:
+    """Return the partition columns of a file, each with its value as text."""
+    values: dict[str, str | None] = {}
+    for folder in file.folders:
+        name, separator, value = folder.partition("=")
+        if not (name and separator):
+            continue
+        try:
+            name, text = unquote(name, errors="strict"), unquote(value, errors="strict")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"The folder {folder!r} of {file.path!r} defines a column whose decoded name is not UTF-8: {error}. "
+                "Rename the folder.",
+                name="JN-PARTITION-NAME",
+            ) from error
+        if name in values:
+            raise DataError(
+                f"The folders of {file.path!r} define the column {name!r} twice. Expected one folder per column. "
+                "Rename one of them.",
+                name="JN-PARTITION-NAME",
+            )
+        values[name] = None if value == NULL_NAME else text
+    return values
+
+
+def _names(names: Sequence[str] | dict[str, str | None]) -> str:
+    shown = ", ".join(map(repr, names))
+    return f"the columns {shown}" if len(names) > 1 else f"the column {shown}" if names else "no columns"

@@ -24,21 +24,20 @@ import pyarrow.types as pat
 from juncture.columnar.conversion import converted, converted_columns, with_types
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
-from juncture.runtime.file_schemas import joined_schema
 from juncture.runtime.footers import (
     INT96_UNIT,
     Footer,
+    check_whole_micros,
     column_of,
     extent_of,
     is_coded,
+    joined_schema,
     opened,
     path_of,
     read_footers,
 )
-from juncture.runtime.int96 import check_whole_micros
 from juncture.runtime.memory import MemoryBudget
-from juncture.runtime.partitions import Value, partitions_of
-from juncture.runtime.paths import FoundFile, files_of
+from juncture.runtime.paths import FoundFile, Value, files_of, partitions_of
 
 BATCH_ROWS = 1 << 20
 """The maximum number of rows that are decoded at once."""

@@ -12,6 +12,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
 from juncture.columnar.conversion import converted
+from juncture.columnar.tie_order import order_keys
 from juncture.columnar.types import is_fixed
 from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints
@@ -296,3 +297,9 @@ def ordered(
         middle = (first + end) // 2
         halves = (first, middle), (middle, end)
         return [chunk for half in halves for chunk in ordered(whole, order, data_type, half)]
+
+
+def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:
+    """Return sort keys of the rows at pointers, the most significant first. Greater keys win ties, then later rows."""
+    table = pa.table(gather(source, columns, pointers, context), names=list(map(str, range(len(columns)))))
+    return [*order_keys(table), pointers]

@@ -14,24 +14,22 @@ from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, spark_errors
 from juncture.inputs import Files, is_spark_frame, is_stream, kind_of
 from juncture.planner.plan import Plan
-from juncture.planner.report import MatchReport, Measured
+from juncture.planner.report import Measured
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
 from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
+from juncture.spark.exchange import BuiltJoin, given_back
 from juncture.spark.inequality.plan import InequalityPlanning
-from juncture.spark.input.computed import computed_sides
-from juncture.spark.input.files import FileSide, as_frames
-from juncture.spark.input.frame import FrameSide, SparkSide
 from juncture.spark.input.plain_scan import files_behind
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, as_frames
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import BuiltJoin
-from juncture.spark.result import given_back
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
+from juncture.spark.sql import computed_sides
 from juncture.spark.type_rules import check_times, check_types
-from juncture.spec.asof import Asof
+from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
@@ -51,9 +49,6 @@ PLANNINGS: dict[type, Callable[[PlanRequest], Planning]] = {
     Equi: EquiPlanning,
 }
 """The planning class of each kind of join."""
-
-REPORTS: dict[type, Callable[..., MatchReport]] = {Asof: match_report}
-"""What counts the matches of a kind of join, by the spec."""
 
 
 @spark_errors()
@@ -80,13 +75,13 @@ def plan(
     check_times(left_side.spark_schema, right_side.spark_schema, session)
     join, left_side, right_side = computed_sides(join, left_side, right_side)
     check_types(join, left_side.spark_schema, right_side.spark_schema)
-    join, *sides = typed_sides(join, left_side, right_side)
-    request = PlanRequest(join=join, left=sides[0], right=sides[1], given=stats, resources=resources, lazy=lazy)
+    join, left_typed, right_typed = typed_sides(join, left_side, right_side)
+    request = PlanRequest(join=join, left=left_typed, right=right_typed, given=stats, resources=resources, lazy=lazy)
     # An equality join with aggregates is planned as a predicate join.
     planning = PLANNINGS[spec.joined_as](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
-    # The result gets back the null types of `left_side` and `right_side`, which `typed_sides` replaced in `sides`.
+    # The result gets back the null types of `left_side` and `right_side`, which `typed_sides` replaced.
     query = Query(given_back(built.frame, join, left_side, right_side))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
@@ -102,7 +97,9 @@ def plan(
         _run=query.execute,
         _measure=query.measure,
         _replay=partial(_replayed, join, built) if built.tasks else None,
-        _count_matches=partial(_match_report, join, sides[0], sides[1]) if type(spec) in REPORTS else None,
+        _count_matches=partial(match_report, join, left_typed, right_typed, planning.partitions())
+        if isinstance(join, ResolvedAsof)
+        else None,
     )
 
 
@@ -112,17 +109,6 @@ def _replayed(join: Resolved, built: BuiltJoin, partition: int) -> pa.Table:
     schema = join.output_schema
     tables = [table.rename_columns(schema.names) for table in built.replayed(partition)]
     return pa.concat_tables(tables, promote_options="permissive") if tables else schema.empty_table()
-
-
-@spark_errors()
-def _match_report(join: Resolved, left: SparkSide, right: SparkSide, _report: Report | None) -> MatchReport:
-    join, left_side, right_side = as_frames(join, left, right)
-    return REPORTS[type(join.spec)](join, left_side, right_side, _joined)
-
-
-def _joined(spec: Asof, left: DataFrame, right: DataFrame) -> DataFrame:
-    frame: DataFrame = plan(spec, left, right).execute()
-    return frame
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, Stats
-from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, SparkSide
-from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
+from juncture.spark.exchange import SHUFFLE_PARTITIONS, BuiltJoin
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED
 from juncture.spark.statistics import Statistics
 from juncture.spark.workers import check_workers
@@ -110,10 +109,11 @@ class Planning:
             direct=isinstance(self._left, FileSide) and isinstance(self._right, FileSide),
             lazy=self._lazy,
             is_stream=isinstance(self._left, FrameSide) and self._left.is_stream,
-            partitions=self._partitions(),
+            partitions=self.partitions(),
             native=self._native,
             features=self._features,
         )
 
-    def _partitions(self) -> int:
+    def partitions(self) -> int:
+        """Return the number of shuffle partitions, as far as it is known."""
         return self._shuffle_partitions

@@ -19,14 +19,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.planner.statistics import GIVEN, KeySample, SideStats, Stats, against, combined, sampled_from
-from juncture.spark.exchange.exchange import packets
-from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, SparkSide
-from juncture.spark.tasks.cuts import Sample
-from juncture.spark.tasks.interval_placement import Placement
-from juncture.spark.tasks.key_range import KeyRanges
+from juncture.spark.exchange import packets
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
+from juncture.spark.tasks.cuts import KeyRanges, Sample
 from juncture.spark.tasks.packets import read_packets
-from juncture.spark.tasks.sample import Pick
+from juncture.spark.tasks.placement import Placement
+from juncture.spark.tasks.scatter import Pick
 from juncture.spec.schema import Side
 
 SAMPLE_ROWS = 20_000

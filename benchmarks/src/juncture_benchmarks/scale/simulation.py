@@ -16,13 +16,11 @@ from juncture.planner.planning_input import PlanningInput
 from juncture.planner.statistics import KeySample, Resources, SideStats, Stats, sampled_from
 from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.asof.statistics import LEFT_WEIGHT
-from juncture.spark.query import partition_count
+from juncture.spark.exchange import partition_count
 from juncture.spark.statistics import SampledRanges, balanced_by, sample_rows
-from juncture.spark.tasks.cuts import Cuts, balanced_cuts
+from juncture.spark.tasks.cuts import Cuts, KeyRanges, balanced_cuts
 from juncture.spark.tasks.feed import Unit
-from juncture.spark.tasks.interval_placement import Placement
-from juncture.spark.tasks.key_range import KeyRanges
-from juncture.spark.tasks.placement import Coding
+from juncture.spark.tasks.placement import Coding, Placement
 from juncture_benchmarks.scale.tables import SHAPES, Table, hashes_of
 
 ROW_BYTES = 40

@@ -19,7 +19,7 @@ from juncture.errors import DataError
 from juncture.files.text import csv, json
 from juncture.files.text.options import TextOptions
 from juncture.files.text.types import ColumnType, TextFormat, as_text, joined, schema_of
-from juncture.runtime.partitions import Value
+from juncture.runtime.paths import Value
 
 Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
 """Partition columns, and their values for each file."""

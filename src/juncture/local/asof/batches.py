@@ -18,7 +18,7 @@ from juncture.kernels.sort import mark_runs
 from juncture.local.asof.sides import RightRows, SideCodes, pointers_of, read_codes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
-from juncture.runtime.tie_keys import tie_keys
+from juncture.runtime.take import tie_keys
 from juncture.spec.asof import Direction
 
 AnyRows = TypeVar("AnyRows", Ints, Rows)

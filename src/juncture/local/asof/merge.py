@@ -31,8 +31,8 @@ from juncture.local.asof.sides import (
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST, order_of
+from juncture.runtime.take import tie_keys
 from juncture.runtime.threads import slices
-from juncture.runtime.tie_keys import tie_keys
 from juncture.spec.asof import Direction
 
 _SLICE_LEAST = 1 << 16

@@ -23,7 +23,7 @@ from juncture.local.asof.sides import RightRows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.tie_keys import tie_keys
+from juncture.runtime.take import tie_keys
 from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 22

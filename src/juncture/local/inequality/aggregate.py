@@ -22,8 +22,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.take import nulls
-from juncture.runtime.tie_keys import tie_keys
+from juncture.runtime.take import nulls, tie_keys
 from juncture.spec.aggregate import Aggregate, folded_columns, have_order
 from juncture.spec.condition import ResolvedInequality
 

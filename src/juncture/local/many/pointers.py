@@ -20,7 +20,7 @@ from juncture.local.reasons import CodedKeys, row_text
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.tie_keys import tie_keys
+from juncture.runtime.take import tie_keys
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.many import ResolvedTable

@@ -8,18 +8,13 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.asof.broadcast import join_candidates
-from juncture.spark.asof.native import has_native, join_native
-from juncture.spark.asof.shuffle import asof_stages
+from juncture.spark.asof.shuffle import asof_stages, join_candidates
+from juncture.spark.asof.sql import has_native, join_native, join_window
 from juncture.spark.asof.statistics import AsofStatistics
-from juncture.spark.asof.window import join_window
-from juncture.spark.exchange.broadcast_join import join_broadcast
-from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.input.files import as_frames
+from juncture.spark.exchange import BuiltJoin, join_broadcast, needed_right, partition_count, result_schema, task_output
 from juncture.spark.input.pushdown import reachable
+from juncture.spark.input.sides import as_frames
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import BuiltJoin, partition_count
-from juncture.spark.result import result_schema, task_output
 from juncture.spark.tasks.cuts import Sample, balanced_cuts, even_cuts
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.resolved import Resolved
@@ -58,10 +53,11 @@ class AsofPlanning(Planning):
         """Sample keys and order of both sides to balance partitions; return whether a job ran."""
         if self._sample is not None:
             return False
-        self._sample = self.statistics.sample(self._partitions())
+        self._sample = self.statistics.sample(self.partitions())
         return True
 
-    def _partitions(self) -> int:
+    def partitions(self) -> int:
+        """Return the number of shuffle partitions, as far as it is known."""
         return partition_count(self.statistics.stats, self._resources, self._shuffle_partitions)
 
     def _broadcast(self, _: Algorithm) -> BuiltJoin:
@@ -75,7 +71,7 @@ class AsofPlanning(Planning):
         return BuiltJoin.of([tasks], self._schema, jobs=jobs)
 
     def _shuffled(self, algorithm: Algorithm) -> BuiltJoin:
-        count = self._partitions()
+        count = self.partitions()
         if self._sample is None:
             cuts = even_cuts(count)
         else:

@@ -1,27 +1,53 @@
-"""As-of joins with one shuffle: ``hash`` and ``range``.
+"""As-of joins in tasks with one shuffle: ``hash``, ``range`` and ``broadcast_left``.
 
 Tasks read both sides once and split their rows into packets for partitions, which are ranges of (key hash, ``on``) of
 even size by a sample. With ``hash`` all cuts fall between keys. With ``range`` a hot key spans several partitions, and
-tasks also send the boundary rows that those need (`juncture.spark.tasks.asof.boundary`), in the same pass.
+tasks also send the boundary rows that those need (`juncture.spark.tasks.asof`), in the same pass.
+
+With ``broadcast_left``, each task probes its right rows with the whole left side and sends its best candidates. The
+shuffle brings the candidates of a left row together, and the best one matches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
-from juncture.spark.tasks.asof.boundary import Carryover, ScatterWithCarryover
-from juncture.spark.tasks.asof.mark import JoinAndMark
+from juncture.spark.exchange import (
+    LastTasks,
+    ShuffledJoin,
+    broadcast_side,
+    needed_right,
+    packet_schemas,
+    packets,
+    placeholders,
+    shuffled,
+    task_output,
+)
+from juncture.spark.input.sides import SparkSide
+from juncture.spark.tasks.asof import (
+    Carryover,
+    ChooseCandidates,
+    JoinAndMark,
+    ProbeLeft,
+    ScatterWithCarryover,
+    candidates,
+)
 from juncture.spark.tasks.cuts import Cuts
-from juncture.spark.tasks.interval_placement import Placement
-from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.output import TaskOutput
-from juncture.spark.tasks.placement import Coding
-from juncture.spark.tasks.unmatched import ResolveUnmatched
+from juncture.spark.tasks.feed import BroadcastTable, Feed
+from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
+from juncture.spark.tasks.placement import Coding, Placement
+from juncture.spark.tasks.stage import TaskOutput
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import Limit, MatchInterval
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 
 def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
@@ -65,3 +91,40 @@ def asof_stages(
         marked=JoinAndMark(in_packets, placements[1], cuts, carryover, memory_bytes=memory_bytes),
         resolved=ResolveUnmatched(in_packets, output=output, memory_bytes=memory_bytes),
     )
+
+
+def join_candidates(
+    join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
+) -> tuple[LastTasks, list[str]]:
+    """Return the tasks of a join with a broadcast left side, and the jobs that ran.
+
+    Raises `PlanError` if the left side is too large.
+    """
+    table, jobs = broadcast_side(left, left.schema.names, "left")
+    probe, choose = probe_stages(join, table, task_output(schema), resources)
+    frame, feed = right.rows(needed_right(join).names, join.right_by)
+    cores = resources.cores
+    # A partition without candidates must still return its left rows.
+    sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
+    return LastTasks(shuffled(sent, cores), choose(feed.schema), cores), jobs
+
+
+def probe_stages(
+    join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, resources: Resources
+) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
+    """Return functions that make the two stages of ``broadcast_left``.
+
+    The first makes the probe stage from the feed of right rows, the second the choosing stage from the right schema.
+    """
+    seen = join.for_tasks()
+    matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
+    names = tuple(column.name for column in join.output)
+
+    def probe(feed: Feed) -> ProbeLeft:
+        return ProbeLeft(feed, seen, left, matching, targets, memory_bytes=memory_bytes)
+
+    def choose(right: pa.Schema) -> ChooseCandidates:
+        found = candidates(right, seen)
+        return ChooseCandidates(seen, left, found, targets, names, memory_bytes=memory_bytes, output=output)
+
+    return probe, choose

@@ -1,24 +1,32 @@
-"""The common part of as-of joins in SQL: both sides with known column names and types, and the result.
+"""As-of joins in SQL, without Python workers: ``window`` and ``native``.
 
-Input columns are numbered (``l0``, ``r0``, …), since names may contain dots and backticks or differ only in case.
+``window`` combines both sides in one table, sorted by key and ``on``. The last right row so far, as a struct, matches a
+left row. Right rows at the same ``on`` are sorted by the tie-breaking columns, so the last one wins.
+
+``native`` is Spark's own as-of join, where it can be made exact. Spark breaks ties arbitrarily, so tied right rows are
+first reduced to the winner. It exists for comparison: for each left row, Spark scans the right rows of its key from
+their start.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.errors import PlanError
 from juncture.ordered.kinds_sql import sql_domain
-from juncture.spark.exchange.shuffled_join import needed_right
-from juncture.spark.input.frame import FrameSide
-from juncture.spark.sql.columns import common_type, has_map
+from juncture.spark.exchange import needed_right
+from juncture.spark.input.sides import FrameSide
+from juncture.spark.session.session import setting
+from juncture.spark.sql import common_type, has_map
 from juncture.spark.type_rules import is_collated
 from juncture.spec.asof import Direction, ResolvedAsof
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 class SqlJoin:
@@ -137,3 +145,101 @@ def _order_form(value: Column, data_type: st.DataType) -> Column:
         lambda e: F.struct(_order_form(e["key"], key).alias("key"), _order_form(e["value"], kept).alias("value")),
     )
     return F.sort_array(entries)
+
+
+_SALTS = 1_024
+"""Number of groups for left rows that cannot match: their keys may all be null."""
+
+
+def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
+    """Return the result of a join by a window over both sides; raise `PlanError` without common types.
+
+    Costs one shuffle of all rows and a sort, or two for ``nearest``. A key is never split.
+    """
+    sql = SqlJoin(join, left, right)
+    spread = F.pmod(F.monotonically_increasing_id(), F.lit(_SALTS)).cast("int") + 1
+    salt = F.when(F.col("usable"), F.lit(0)).otherwise(spread)
+    left_rows = sql.left_rows().withColumn("is_left", F.lit(True)).withColumn("salt", salt).drop("usable")
+    right_rows = sql.right_rows().withColumn("is_left", F.lit(False)).withColumn("salt", F.lit(0))
+    rows = left_rows.unionByName(right_rows, allowMissingColumns=True)
+    for direction in join.directions:
+        rows = rows.withColumn(direction.name, _last(sql, direction))
+    return sql.result(rows.where("is_left"), _choice(sql))
+
+
+def _last(sql: SqlJoin, direction: Direction) -> Column:
+    """Return the last right row before each row, or the first one after it."""
+    order = [F.col(word).desc() if direction.forward else F.col(word).asc() for word in sql.words]
+    order.append(F.col("is_left").desc() if direction.strict else F.col("is_left").asc())
+    least_wins = sql.join.spec.ties == "first"
+    order += [F.col(name).desc_nulls_last() if least_wins else F.col(name).asc_nulls_first() for name in sql.ties]
+    window = Window.partitionBy("salt", *sql.keys).orderBy(*order)
+    so_far = window.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return F.last("found", ignorenulls=True).over(so_far)
+
+
+def _choice(sql: SqlJoin) -> Column:
+    """Return the match of a left row, or null."""
+    backward, *others = (sql.if_within(direction.name, direction) for direction in sql.join.directions)
+    if not others:
+        return backward
+    before, after = (sql.distance(direction.name, direction) for direction in sql.join.directions)
+    is_before = F.struct(*before) < F.struct(*after)
+    if sql.join.spec.prefer == "earlier":
+        is_before = F.struct(*before) <= F.struct(*after)
+    takes_backward = F.col("backward").isNotNull() & (F.col("forward").isNull() | is_before)
+    return F.when(takes_backward, backward).otherwise(others[0])
+
+
+_SETTING = "spark.sql.join.asofJoin.enabled"
+
+
+def has_native(session: SparkSession) -> bool:
+    """Return whether the session enables Spark's own as-of join (4.3 or newer)."""
+    major, minor = (int(part) for part in session.version.split(".")[:2])
+    return (major, minor) >= (4, 3) and (setting(session, _SETTING) or "").lower() == "true"
+
+
+def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
+    """Return the result of Spark's own as-of join; raise `PlanError` if its result would differ."""
+    sql = SqlJoin(join, left, right)
+    refusal = _refusal(sql)
+    if refusal:
+        raise PlanError(
+            f"algorithm='native' cannot run this join: {refusal} Pass algorithm='auto' to use another one.",
+            name="JN-ALGORITHM-UNSUITABLE",
+        )
+    left_rows = sql.left_rows()
+    left_rows = left_rows.withColumn("on0", F.when(F.col("usable"), F.col("on0")))
+    right_rows = sql.right_rows().withColumnsRenamed({name: f"right_{name}" for name in (*sql.keys, "on0")})
+    if sql.ties:
+        taken = F.min_by if join.spec.ties == "first" else F.max_by
+        winner = taken("found", F.struct(*sql.ties)).alias("found")
+        right_rows = right_rows.groupBy(*(f"right_{name}" for name in (*sql.keys, "on0"))).agg(winner)
+    [direction] = join.directions
+    sign = ("<" if direction.forward else ">") + ("" if direction.strict else "=")
+    # Nulls in structs are equal.
+    own, other = ("struct(l.{})", "struct(r.right_{})") if join.nulls_equal else ("l.{}", "r.right_{}")
+    keys = " AND ".join(f"{own.format(name)} = {other.format(name)}" for name in sql.keys)
+    query = (
+        f"SELECT * FROM {{left_rows}} l LEFT ASOF JOIN {{right_rows}} r MATCH_CONDITION (l.on0 {sign} r.right_on0)"
+        + (f" ON {keys}" if keys else "")
+    )
+    rows = left.session.sql(query, left_rows=left_rows, right_rows=right_rows)
+    return sql.result(rows, sql.if_within("found", direction))
+
+
+def _refusal(sql: SqlJoin) -> str | None:
+    """Return why Spark's own join would return other rows, or None."""
+    spec = sql.join.spec
+    if spec.direction == "nearest":
+        return "Spark's nearest returns wrong rows when an earlier right value repeats."
+    if spec.how not in ("inner", "left"):
+        return f"how={spec.how!r}: Spark's ASOF JOIN supports inner and left."
+    if spec.matches > 1:
+        return f"matches={spec.matches}: Spark's ASOF JOIN finds one match per row."
+    if spec.ties == "error":
+        return "ties='error': Spark's ASOF JOIN cannot detect ties."
+    if len(sql.words) > 1:
+        return "the on columns are decimals that have no common type."
+    return None

@@ -10,8 +10,7 @@ from juncture.ordered.kinds_sql import sql_domain
 from juncture.planner.statistics import Stats
 from juncture.runtime.zone_maps import extent_of
 from juncture.spark.asof.shuffle import asof_placements
-from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spark.statistics import FOOTERS, Statistics, balanced_by
 from juncture.spark.tasks.cuts import Sample
 from juncture.spark.tasks.placement import Coding

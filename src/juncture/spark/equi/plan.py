@@ -6,14 +6,20 @@ from functools import cached_property
 from typing import ClassVar
 
 from juncture.planner.algorithm import Algorithm, held_side
-from juncture.spark.equi.by_name import goes_by_name, joined_by_name
-from juncture.spark.equi.join import Hint, equi_pairs
-from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted, may_be_uneven
-from juncture.spark.equi.statistics import EquiStatistics
-from juncture.spark.input.files import as_frames
+from juncture.spark.equi.join import Hint, equi_pairs, goes_by_name, joined_by_name
+from juncture.spark.equi.salt import (
+    EquiStatistics,
+    HotKey,
+    SampledKeys,
+    choose_hot_keys,
+    copied_rows,
+    join_salted,
+    may_be_uneven,
+)
+from juncture.spark.exchange import SHUFFLE_PARTITIONS, BuiltJoin
+from juncture.spark.input.sides import as_frames
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import SHUFFLE_PARTITIONS, BuiltJoin
-from juncture.spark.sql.join import Pairs
+from juncture.spark.sql import Pairs
 from juncture.spec.schema import SIDES, Side
 
 _HINTS = {

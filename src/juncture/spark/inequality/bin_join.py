@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.spark.inequality.bins import Bins, HotBin
-from juncture.spark.sql.expressions import key_hash
-from juncture.spark.sql.join import SPARK_HOW, Pairs
+from juncture.spark.sql import SPARK_HOW, Pairs, key_hash
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from juncture.ordered.arithmetic import LimitEnd
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds import domain_of
 from juncture.ordered.kinds_sql import sql_domain
-from juncture.spark.input.frame import FrameSide
-from juncture.spark.sql.expressions import expression
-from juncture.spark.sql.join import Pairs, RangeColumns, SqlSides
+from juncture.spark.input.sides import FrameSide
+from juncture.spark.sql import Pairs, RangeColumns, SqlSides, expression
 from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
 from juncture.spec.predicate_condition import type_of_value
 from juncture.spec.schema import Side

@@ -9,19 +9,16 @@ from juncture.errors import PlanError
 from juncture.ordered.duration import NANOSECONDS
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.planner.planning_input import JoinFeatures
-from juncture.spark.exchange.broadcast_join import join_broadcast
-from juncture.spark.exchange.shuffled_join import needed_right
+from juncture.spark.exchange import BuiltJoin, join_broadcast, needed_right, partition_count, result_schema, task_output
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
 from juncture.spark.inequality.statistics import InequalityStatistics, copies
-from juncture.spark.input.files import as_frames
 from juncture.spark.input.pushdown import reachable_files
+from juncture.spark.input.sides import as_frames
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.query import BuiltJoin, partition_count
-from juncture.spark.result import result_schema, task_output
-from juncture.spark.sql.join import Pairs, join_nested
+from juncture.spark.sql import Pairs, join_nested
 from juncture.spark.statistics import balanced_by
 from juncture.spark.tasks.cuts import Cuts, balanced_cuts, even_cuts
 from juncture.spec.range import ResolvedRange
@@ -125,7 +122,8 @@ class InequalityPlanning(Planning):
         """Return whether there may be enough pairs for a sample to pay off."""
         return (self.statistics.stats.left.rows or 0) * (self.statistics.stats.right.rows or 0) > _FEW_PAIRS
 
-    def _partitions(self) -> int:
+    def partitions(self) -> int:
+        """Return the number of shuffle partitions, as far as it is known."""
         return self._shuffle_partitions if self._cuts is None else self._cuts.partitions
 
     def _cut(self, _: Algorithm) -> bool:

@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from juncture.planner.statistics import Resources
-from juncture.spark.exchange.shuffled_join import ShuffledJoin, packet_schemas
+from juncture.spark.exchange import ShuffledJoin, packet_schemas
 from juncture.spark.tasks.cuts import Cuts
-from juncture.spark.tasks.inequality.aggregate import BoundaryAggregate
-from juncture.spark.tasks.inequality.join import JoinPairs
-from juncture.spark.tasks.inequality.mark import MarkMatches
-from juncture.spark.tasks.interval_placement import Placement
-from juncture.spark.tasks.join import JoinPartition
-from juncture.spark.tasks.output import TaskOutput
-from juncture.spark.tasks.unmatched import ResolveUnmatched
+from juncture.spark.tasks.inequality import BoundaryAggregate, JoinPairs, MarkMatches
+from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
+from juncture.spark.tasks.placement import Placement
+from juncture.spark.tasks.stage import TaskOutput
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.schema import Side
 

@@ -13,11 +13,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.spark.inequality.bins import SampledSide
-from juncture.spark.sql.expressions import key_hash
-from juncture.spark.sql.join import Pairs, RangeColumns
+from juncture.spark.sql import Pairs, RangeColumns, key_hash
 from juncture.spark.statistics import SAMPLE_ROWS, Statistics
-from juncture.spark.tasks.cuts import Cuts
-from juncture.spark.tasks.key_range import KeyRanges
+from juncture.spark.tasks.cuts import Cuts, KeyRanges
 from juncture.spec.schema import Side
 
 

@@ -17,8 +17,8 @@ from pyarrow.fs import LocalFileSystem
 
 from juncture.errors import JunctureError
 from juncture.inputs.files import Files
-from juncture.runtime.lake_tables import check_folders
-from juncture.spark.input.files import FileSide
+from juncture.runtime.paths import check_folders
+from juncture.spark.input.sides import FileSide
 from juncture.spark.session.session import setting
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from pyspark.sql import types as st
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds_sql import sql_domain
 from juncture.runtime.zone_maps import Extent, extent_of, parts_within
-from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.range import ResolvedRange
 

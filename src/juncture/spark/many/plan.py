@@ -19,17 +19,14 @@ from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import check_table_order
-from juncture.spark.exchange.exchange import collected
-from juncture.spark.input.computed import computed_sides
-from juncture.spark.input.files import FileSide, in_jvm
-from juncture.spark.input.frame import FrameSide, SparkSide
+from juncture.spark.exchange import SHUFFLE_PARTITIONS, collected
 from juncture.spark.input.plain_scan import files_behind
-from juncture.spark.many.query import ManyQuery, field_of
-from juncture.spark.many.report import report_of
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, in_jvm
+from juncture.spark.many.query import ManyQuery, field_of, report_of
 from juncture.spark.many.steps import Placed, Steps, steps_of
 from juncture.spark.plan import plan as plan_one
-from juncture.spark.query import SHUFFLE_PARTITIONS
 from juncture.spark.session.session import resources as resources_of
+from juncture.spark.sql import computed_sides
 from juncture.spark.statistics import Statistics
 from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers

@@ -1,34 +1,39 @@
-"""The query of a join of many tables to one spine."""
+"""The query of a join of many tables to one spine, and its match report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import Row
 from pyspark.sql import types as st
 
-from juncture.spark.exchange.exchange import finish, packets, shuffled
-from juncture.spark.input.broadcast import broadcast_side
-from juncture.spark.input.frame import SparkSide
+from juncture.errors import spark_errors
+from juncture.planner.explain.meaning import explanations_of
+from juncture.planner.many_report import ManyReport, TableReport
+from juncture.planner.report import REASONS
+from juncture.planner.statistics import Resources
+from juncture.spark.asof.report import distances_of, grouped_figures
+from juncture.spark.exchange import broadcast_side, finish, packets, shuffled, task_output
+from juncture.spark.input.sides import SparkSide
 from juncture.spark.many.steps import Placed, Shuffle, Steps
-from juncture.spark.result import task_output
 from juncture.spark.schema import spark_schema
-from juncture.spark.tasks.many.exchange import SPINE, ScatterByKey
-from juncture.spark.tasks.many.join import (
+from juncture.spark.tasks.feed import BatchFeed, BroadcastTable
+from juncture.spark.tasks.many import (
     REPORT_SCHEMA,
-    CountPartition,
-    CountSent,
+    SPINE,
+    CountTables,
     JoinAndSend,
     JoinKey,
-    JoinSent,
     KeyStep,
     TaskTable,
 )
-from juncture.spark.tasks.output import TaskOutput
 from juncture.spark.tasks.scatter import encoded
+from juncture.spec.asof import ResolvedAsof
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,55 +50,56 @@ class ManyQuery:
 
     def frame(self, schema: st.StructType) -> DataFrame:
         """Return the result with the columns of the spine and of all tables that are not joined alone."""
-        names, shuffles = tuple(schema.names), self.steps.shuffles
-        output = task_output(schema)
-        if not shuffles:
-            rows, feed = self.spine.rows(self.spine.schema.names)
-            step = KeyStep(feed.schema, self._tables(feed.schema, [], self.steps.sent))
-            return finish(rows, JoinSent(feed, step, names, memory_bytes=self.memory_bytes, output=output), schema)
-        spine_schema, sent = self.spine.schema, self._scattered(SPINE, self.spine, shuffles[0])
-        for number, shuffle in enumerate(shuffles):
-            is_last = number + 1 == len(shuffles)
-            arrived = self._arrived(shuffle, sent)
-            # Broadcast tables are joined last, so that their columns are not shuffled.
-            step = self._step(shuffle, spine_schema, self.steps.sent if is_last else ())
-            if is_last:
-                stage = JoinKey(step, names, memory_bytes=self.memory_bytes, output=output)
-                return finish(arrived, stage, schema)
-            spine_schema, following = _joined_schema(spine_schema, shuffle.tables), shuffles[number + 1]
-            onward = JoinAndSend(
-                step, spine_schema, following.by, following.placement(), memory_bytes=self.memory_bytes
-            )
-            sent = packets(arrived, onward)
-        raise AssertionError("the last step gives out the result")
+        arrived, step = self._shuffled() if self.steps.shuffles else self._unshuffled()
+        stage = JoinKey(step, tuple(schema.names), memory_bytes=self.memory_bytes, output=task_output(schema))
+        return finish(arrived, stage, schema)
 
     def counts(self) -> DataFrame:
         """Return the counts of partitions for a report, each table against the whole spine."""
         schema = spark_schema(REPORT_SCHEMA)
-        output = TaskOutput(pa.schema([(f"c{i}", each.type) for i, each in enumerate(REPORT_SCHEMA)]))
-        frames = []
         alone = [Shuffle((), self.steps.alone, 1)] if self.steps.alone else []
-        for shuffle in (*alone, *self.steps.shuffles):
-            arrived = self._arrived(shuffle, self._scattered(SPINE, self.spine, shuffle))
-            stage = CountPartition(
-                self._step(shuffle, self.spine.schema, ()), memory_bytes=self.memory_bytes, output=output
-            )
-            frames.append(finish(arrived, stage, schema))
-        if self.steps.sent:
-            rows, feed = self.spine.rows(self.spine.schema.names)
-            step = KeyStep(feed.schema, self._tables(feed.schema, [], self.steps.sent))
-            frames.append(finish(rows, CountSent(feed, step, memory_bytes=self.memory_bytes, output=output), schema))
+        inputs = [
+            (self._arrived(shuffle, self._sent(shuffle)), self._step(shuffle, self.spine.schema, ()))
+            for shuffle in (*alone, *self.steps.shuffles)
+        ]
+        inputs += [self._unshuffled()] if self.steps.sent else []
+        output, memory_bytes = task_output(schema), self.memory_bytes
+        frames = [
+            finish(arrived, CountTables(step, memory_bytes=memory_bytes, output=output), schema)
+            for arrived, step in inputs
+        ]
         return reduce(lambda one, other: one.unionAll(other), frames)
+
+    def _unshuffled(self) -> tuple[DataFrame, KeyStep]:
+        """Return what tasks receive if all tables are broadcast, and their join."""
+        rows, feed = self.spine.rows(self.spine.schema.names)
+        return rows, KeyStep(feed.schema, self._tables(feed.schema, [], self.steps.sent), feed)
+
+    def _shuffled(self) -> tuple[DataFrame, KeyStep]:
+        """Return what the last tasks receive after a shuffle for each key, and their join."""
+        shuffles, spine = self.steps.shuffles, self.spine.schema
+        arrived = self._arrived(shuffles[0], self._sent(shuffles[0]))
+        for shuffle, following in pairwise(shuffles):
+            step = self._step(shuffle, spine, ())
+            spine = _joined_schema(spine, shuffle.tables)
+            onward = following.scatter(BatchFeed(spine), SPINE, following.by, self.memory_bytes)
+            sent = packets(arrived, JoinAndSend(step, onward, memory_bytes=self.memory_bytes))
+            arrived = self._arrived(following, sent)
+        # Broadcast tables are joined last, so that their columns are not shuffled.
+        return arrived, self._step(shuffles[-1], spine, self.steps.sent)
 
     def _arrived(self, shuffle: Shuffle, sent: DataFrame) -> DataFrame:
         """Return the rows of the spine and of a shuffle's tables in their partitions."""
-        every = [sent, *(self._scattered(each.table.name, each.side, shuffle, each) for each in shuffle.tables)]
+        every = [sent, *(self._sent(shuffle, each) for each in shuffle.tables)]
         return shuffled(reduce(lambda one, other: one.unionAll(other), every), shuffle.partitions)
 
-    def _scattered(self, side: str, source: SparkSide, shuffle: Shuffle, placed: Placed | None = None) -> DataFrame:
-        by = shuffle.by if placed is None else placed.table.join.right_by
-        rows, feed = source.rows(source.schema.names if placed is None else placed.needed, by)
-        return packets(rows, ScatterByKey(feed, side, by, shuffle.placement(), memory_bytes=self.memory_bytes))
+    def _sent(self, shuffle: Shuffle, placed: Placed | None = None) -> DataFrame:
+        """Return the packets of the spine or of a table."""
+        side, name, by, columns = self.spine, SPINE, shuffle.by, self.spine.schema.names
+        if placed is not None:
+            side, name, by, columns = placed.side, placed.table.name, placed.table.join.right_by, placed.needed
+        rows, feed = side.rows(columns, by)
+        return packets(rows, shuffle.scatter(feed, name, by, self.memory_bytes))
 
     def _step(self, shuffle: Shuffle, spine: pa.Schema, sent: Sequence[Placed]) -> KeyStep:
         spine_schema = encoded(spine, shuffle.by)
@@ -101,24 +107,22 @@ class ManyQuery:
 
     def _tables(self, spine: pa.Schema, shuffled: Sequence[Placed], sent: Sequence[Placed]) -> tuple[TaskTable, ...]:
         """Return tables in the form of tasks."""
-        tables = [_as_tasks_see(each, spine, encoding=lambda schema, by: encoded(schema, by)) for each in shuffled]
+        tables = [_as_tasks_see(each, spine) for each in shuffled]
         for each in sent:
-            seen = _as_tasks_see(each, spine, encoding=lambda schema, _: schema)
             table, jobs = broadcast_side(each.side, each.needed, "right")
             self.jobs += jobs
-            tables.append(replace(seen, sent=table))
+            tables.append(_as_tasks_see(each, spine, table))
         return tuple(tables)
 
 
-def _as_tasks_see(
-    placed: Placed, spine: pa.Schema, *, encoding: Callable[[pa.Schema, tuple[str, ...]], pa.Schema]
-) -> TaskTable:
-    """Return a table resolved against the schemas in tasks."""
+def _as_tasks_see(placed: Placed, spine: pa.Schema, sent: BroadcastTable | None = None) -> TaskTable:
+    """Return a table resolved against the schemas in tasks; keys of received rows are encoded."""
     table, schema = placed.table, placed.side.schema
-    right_schema = encoding(pa.schema([schema.field(name) for name in placed.needed]), table.join.right_by)
+    needed = pa.schema([schema.field(name) for name in placed.needed])
+    right_schema = needed if sent is not None else encoded(needed, table.join.right_by)
     # Columns that other tables added are not part of its join.
     spine_schema = pa.schema([field for field in spine if field.name in table.join.left_schema.names])
-    return TaskTable(replace(table, join=table.join.for_tasks().over(spine_schema, right_schema)))
+    return TaskTable(replace(table, join=table.join.for_tasks().over(spine_schema, right_schema)), sent)
 
 
 def _joined_schema(spine: pa.Schema, tables: Sequence[Placed]) -> pa.Schema:
@@ -138,3 +142,34 @@ def field_of(placed: Placed, name: str) -> st.StructField:
             return st.StructField(name, own.dataType, metadata=own.metadata)
     [made] = [each for each in table.aggregates if each.name == name]
     return spark_schema(pa.schema([(name, made.type)])).fields[0]
+
+
+@spark_errors()
+def report_of(names: Sequence[str], side: SparkSide, steps: Steps, resources: Resources) -> ManyReport:
+    """Count the matched and unmatched rows of the spine for each table, in one job.
+
+    Tables that are joined alone share a partition here.
+    """
+    query = ManyQuery(side, steps, resources.memory_bytes)
+    rows = grouped_figures(query.counts(), ["table", "figure"])
+    found = {
+        each.table.name: _report(each, {r["figure"]: r for r in rows if r["table"] == each.table.name}, steps)
+        for each in steps.tables
+    }
+    return ManyReport({name: found[name] for name in names})
+
+
+def _report(placed: Placed, figures: Mapping[str, Row], steps: Steps) -> TableReport:
+    join, counts = placed.table.join, {name: int(row["rows"]) for name, row in figures.items()}
+    right_rows = placed.stats.rows if placed in steps.sent else counts.get("right_rows", 0)
+    is_asof = isinstance(join, ResolvedAsof)
+    return TableReport(
+        left_rows=counts.get("left_rows", 0),
+        right_rows=right_rows or 0,
+        matched=counts.get("matched", 0),
+        reasons={name: counts.get(name, 0) for name in REASONS if is_asof or name != "beyond_tolerance"},
+        ties=counts.get("ties", 0) if is_asof else None,
+        distances=distances_of(join, figures.get("matched")) if isinstance(join, ResolvedAsof) else None,
+        leaked=None if placed.table.check_available_at is None else counts.get("leaked", 0),
+        explanations=explanations_of(join),
+    )

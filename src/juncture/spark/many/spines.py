@@ -11,14 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql import types as st
 
 from juncture.inputs import Files, kind_of
-from juncture.spark.exchange.exchange import finish
-from juncture.spark.input.files import FileSide, in_jvm
-from juncture.spark.input.frame import FrameSide
+from juncture.spark.exchange import finish, task_output
+from juncture.spark.input.sides import FileSide, FrameSide, in_jvm
 from juncture.spark.many.plan import plan
-from juncture.spark.result import task_output
 from juncture.spark.schema import spark_schema
 from juncture.spark.session.session import resources as resources_of
-from juncture.spark.tasks.many.grid import ExpandGrid, InterpolateRows
+from juncture.spark.tasks.many import ExpandGrid, InterpolateRows
 from juncture.spec.grid import Grid, ResolvedGrid
 from juncture.spec.interpolate import Interpolation
 

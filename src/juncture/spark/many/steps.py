@@ -14,11 +14,15 @@ from juncture.planner.decision import Choice
 from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.planner.tables import sharing, table_algorithms
-from juncture.spark.input.files import FileSide
-from juncture.spark.input.frame import SparkSide
-from juncture.spark.query import partition_count
-from juncture.spark.tasks.many.exchange import ByKey
+from juncture.spark.exchange import partition_count
+from juncture.spark.input.sides import FileSide, SparkSide
+from juncture.spark.tasks.cuts import even_cuts
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.many import SPINE
+from juncture.spark.tasks.placement import Coding, Placement
+from juncture.spark.tasks.scatter import Scatter
 from juncture.spec.many import ResolvedTable
+from juncture.spec.schema import Side
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,13 @@ class Shuffle:
     tables: tuple[Placed, ...]
     partitions: int
 
-    def placement(self) -> ByKey:
-        """Return the placement of rows."""
+    def scatter(self, feed: Feed, name: str, by: tuple[str, ...], memory_bytes: int) -> Scatter:
+        """Return the stage that sends rows of the spine (`SPINE`) or a table to the partitions of their keys."""
+        side: Side = "left" if name == SPINE else "right"
         join = self.tables[0].table.join
-        return ByKey(_key_types(join), join.nulls_equal, self.partitions)
+        coding = Coding(_key_types(join), (), nulls_equal=join.nulls_equal)
+        placement, cuts = Placement(side, by, coding, None, by), even_cuts(self.partitions)
+        return Scatter(feed, name, by, placement, cuts, keep_unmatchable=name == SPINE, memory_bytes=memory_bytes)
 
 
 @dataclass(frozen=True)
@@ -94,7 +101,7 @@ class Steps:
 def steps_of(
     tables: Sequence[Placed], spine: SparkSide, spine_stats: SideStats, resources: Resources, shuffle_partitions: int
 ) -> Steps:
-    """Return the steps for some tables; other arguments as for `juncture.spark.query.partition_count`."""
+    """Return the steps for some tables; other arguments as for `juncture.spark.exchange.partition_count`."""
     groups, beside = dict[Any, dict[str, PlanningInput]](), 0
     for each in sorted(tables, key=lambda each: each.stats.bytes or 0):
         join = each.table.join

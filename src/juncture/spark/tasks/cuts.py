@@ -1,18 +1,22 @@
-"""Partitions as ranges of (key hash, code of ``on``) of even weight.
+"""Partitions as ranges of (key hash, code of ``on``) of even weight, and the key ranges of rows.
 
 A cut between two keys costs nothing. A cut within a key, needed only for a hot key, splits it by ``on``. Every later
 partition then needs the key's last rows before it, and every earlier one the first rows after it. A join by hash has
 the same partitions with all cuts between keys.
+
+A row's range covers the values that a match can share with it: a window, an interval, or a point. Matching rows have
+equal hashes and overlapping ranges; the converse does not hold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from juncture.kernels.array_types import Floats, Ints, Words
+from juncture.kernels.array_types import Floats, Ints, Mask, Words
 
 Partitions = npt.NDArray[np.int64]
 
@@ -131,3 +135,35 @@ def balanced_cuts(sample: Sample, partitions: int, *, split_keys: bool = True) -
         if cut > last:
             cuts.append(cut)
     return Cuts(np.array([cut[0] for cut in cuts], np.uint64), np.array([cut[1] for cut in cuts], np.int64))
+
+
+# One above `BEFORE_ALL`.
+LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1
+
+
+@dataclass(frozen=True)
+class KeyRanges:
+    """The key ranges of some rows: hashes, and inclusive codes `first` to `last` (one array for points).
+
+    Only rows in `valid` can match; the ranges of others are undefined.
+    """
+
+    hashes: Words
+    first: Ints
+    last: Ints
+    valid: Mask
+
+    @classmethod
+    def concat(cls, parts: Sequence[KeyRanges]) -> KeyRanges:
+        """Return the ranges of several parts."""
+        names = [field.name for field in fields(cls)]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def take(self, rows: Ints | Mask) -> KeyRanges:
+        """Return the ranges of some rows."""
+        return KeyRanges(self.hashes[rows], self.first[rows], self.last[rows], self.valid[rows])
+
+    def partitions(self, cuts: Cuts) -> tuple[Ints, Ints]:
+        """Return the first partition that each row touches, which owns it, and the last one."""
+        first = cuts.partition_of(self.hashes, self.first)
+        return first, first if self.last is self.first else cuts.partition_of(self.hashes, self.last)

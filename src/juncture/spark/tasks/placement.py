@@ -1,25 +1,44 @@
-"""Numbers that place rows: a hash of the key, and an integer in the order of ``on``, equal on both sides.
+"""The partitions of one side's rows, by a hash of the key and the interval that contains a common value of each match.
 
-They decide only where a row goes, never whether it matches. Different keys may share a hash, and neighbouring values of
-``on`` may share a number. But equal values must have equal numbers and greater values never smaller ones, whatever the
-types of the two sides.
+Hashes and codes decide only where a row goes, never whether it matches. Different keys may share a hash, neighbouring
+values may share a code, and distances may be rounded outward. But equal values must have equal codes and greater values
+never smaller ones, whatever the types of the two sides.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.arrays import both, float_codes, plain, validity
 from juncture.columnar.hashes import KeyHashes
 from juncture.columnar.key_table import KeyCodes
-from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.ordered.kinds import RoughCoder
+from juncture.kernels.array_types import Floats, Ints, Mask, Words
+from juncture.local.equal_values import equal_columns, equal_types
+from juncture.local.inequality.conditions import points_of
+from juncture.ordered.domain import Domain
+from juncture.ordered.kinds import RoughCoder, domain_of
+from juncture.predicate.evaluate.evaluate import evaluate
+from juncture.spark.tasks.cuts import HIGHEST, LOWEST, KeyRanges
 from juncture.spec.asof import ResolvedAsof
+from juncture.spec.condition import (
+    EqualValues,
+    Limit,
+    MatchInterval,
+    OwnInterval,
+    ResolvedInequality,
+    Value,
+)
+from juncture.spec.predicate_condition import type_of_value
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 
 
 @dataclass(frozen=True)
@@ -90,3 +109,137 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array."""
     column = column.combine_chunks()
     return column if isinstance(column, pa.Array) else column.chunk(0)
+
+
+_ROUNDING = 2.0**-50
+"""Relative error of a float after a few operations."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Places the rows of one side.
+
+    Rows that agree in the `decisive` columns match alike.
+    """
+
+    side: Side
+    by: tuple[str, ...]
+    coding: Coding  # of keys, equal expressions, and the values of both sides
+    interval: MatchInterval | None  # has a value that both rows of a match share
+    decisive: tuple[str, ...]
+    equalities: tuple[EqualValues, ...] = ()  # expressions that are equal in every match
+    own: OwnInterval | None = None  # the interval that the row itself is, or None
+
+    @classmethod
+    def of(cls, join: ResolvedInequality, side: Side) -> Placement | None:
+        """Return the placement of a side; None if the condition limits neither keys nor values."""
+        condition = join.condition
+        interval, equalities = condition.interval, condition.equalities
+        if interval is None and not equalities and not join.left_by:
+            return None
+        keys = key_types(join)
+        for each in equalities:
+            keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
+        limits = [] if interval is None else interval.limits
+        values = tuple(type_of_value(join, place, limit.value) for place, limit in limits)
+        coding = Coding(keys, values, nulls_equal=join.nulls_equal)
+        by = join.left_by if side == "left" else join.right_by
+        own = condition.left_interval if side == "left" else condition.right_interval
+        return cls(side, by, coding, interval, join.compared(side), equalities, own)
+
+    def place(self, table: pa.Table) -> KeyRanges:
+        """Return the key ranges of some rows; rows with a reversed range match nothing.
+
+        Raises `DataError` if the row's own interval starts after its end.
+        """
+        hashes, valid = self._hashes(table)
+        if self.own is not None:
+            columns = [one_chunk(table[name]) for name in self.own.names]
+            points_of(self.own, pa.record_batch(columns, names=self.own.names), self.side)
+        interval = self.interval
+        if interval is None:
+            nowhere = np.zeros(table.num_rows, np.int64)
+            return KeyRanges(hashes, nowhere, nowhere, valid)
+        first, known = self._end(table, interval, upper=False)
+        valid = valid if known is None else valid & known
+        if interval.is_point(self.side):
+            return KeyRanges(hashes, first, first, valid)
+        last, known = self._end(table, interval, upper=True)
+        valid = valid if known is None else valid & known
+        if interval.may_swap:
+            return KeyRanges(hashes, np.minimum(first, last), np.maximum(first, last), valid)
+        return KeyRanges(hashes, first, last, valid & (first <= last))
+
+    def _hashes(self, table: pa.Table) -> tuple[Words, Mask]:
+        """Return the key hashes, and which rows have one. Without keys, all hashes are zero."""
+        columns = [one_chunk(table[name]) for name in self.by]
+        for each in self.equalities:
+            columns += equal_columns(each, self._values(table, each.left if self.side == "left" else each.right))
+        return self.coding.hashes(columns, table.num_rows)
+
+    def _values(self, table: pa.Table, value: Value) -> pa.Array:
+        if isinstance(value, str):
+            return plain(one_chunk(table[value]))
+        return plain(evaluate(value, **{self.side: table}))
+
+    def _end(self, table: pa.Table, interval: MatchInterval, *, upper: bool) -> tuple[Ints, Mask | None]:
+        """Return the codes of an end, and which rows have one; None if all have."""
+        limit = interval.ends(self.side)[upper]
+        if limit is None:
+            return np.full(table.num_rows, HIGHEST if upper else LOWEST), None
+        values = self._values(table, limit.value)
+        added = None if limit.column is None else self._values(table, limit.column)
+        if interval.domain.floating:
+            codes, known = _float_codes(values, limit, added, exact=interval.exact)
+        else:
+            codes, known = self.coding.order.encode(values)
+            if added is not None:
+                codes, has_distance = _moved_by_row(codes, added, limit, interval.domain, self.coding.order)
+                known = both(known, has_distance)
+            elif limit.offset:
+                in_code = self.coding.order.steps_in_code
+                codes = _moved(codes, math.floor(Fraction(limit.offset) / in_code) + (upper and in_code > 1))
+        return np.maximum(codes, LOWEST), known if added is None else both(known, validity(added))
+
+
+def _float_codes(values: pa.Array, limit: Limit, added: pa.Array | None, *, exact: bool) -> tuple[Ints, Mask | None]:
+    """Return the codes of an end among floats, and which rows have one."""
+    ends, known = _numbers(values), validity(values)
+    offset: float | Floats = float(limit.offset) if added is None else _numbers(added)
+    if limit.is_moved:
+        with np.errstate(invalid="ignore", over="ignore"):
+            moved = ends + offset
+            if not exact:
+                slack = (np.abs(ends) + np.abs(offset)) * _ROUNDING
+                moved = moved + slack if limit.upper else moved - slack
+        ends = moved
+    return float_codes(ends), both(known, ~np.isnan(ends)) if exact else known
+
+
+def _moved_by_row(codes: Ints, added: pa.Array, limit: Limit, domain: Domain, order: RoughCoder) -> tuple[Ints, Mask]:
+    """Return codes moved by a column of distances, and which rows have one."""
+    distance = _numbers(added) / float(domain.step * order.steps_in_code)
+    slack = np.abs(distance) * _ROUNDING + 1
+    known = ~np.isnan(distance)
+    return _moved(codes, np.where(known, distance + slack if limit.upper else distance - slack, 0)), known
+
+
+def _moved(codes: Ints, steps: int | Floats) -> Ints:
+    """Return codes moved by some steps, clipped to the range of codes."""
+    added: Any
+    if isinstance(steps, int):
+        added = np.int64(max(LOWEST, min(HIGHEST, steps)))
+    else:
+        # The greatest float below 2⁶³ is 2⁶³ - 1024.
+        added = np.clip(steps, -(2.0**63), 2.0**63 - 1024).astype(np.int64)
+        added = np.where(np.asarray(steps) >= 2.0**63 - 1024, HIGHEST, added)
+    total = codes + added
+    wrapped = ((codes ^ total) & (added ^ total)) < 0
+    return np.asarray(np.where(wrapped, np.where(added < 0, LOWEST, HIGHEST), total), np.int64)
+
+
+def _numbers(values: pa.Array) -> Floats:
+    """Return values as floats, times in seconds."""
+    domain = domain_of(values.type)
+    assert domain is not None
+    return domain.numbers(values)

@@ -1,4 +1,4 @@
-"""The map side of a shuffle: split a task's rows into packets, one for each target partition.
+"""The map side of a shuffle: split a task's rows into packets, one for each target partition, or sample them.
 
 Each row goes to all partitions that it touches, and is owned by the one where it starts. Two matching rows meet in the
 partition of the later start, which owns one of them.
@@ -7,7 +7,7 @@ partition of the later start, which owns one of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,37 @@ import pyarrow.types as pat
 
 from juncture.kernels.array_types import Ints
 from juncture.runtime.context import JoinContext
-from juncture.spark.tasks.cuts import Cuts
+from juncture.runtime.memory import MEMORY_BYTES
+from juncture.spark.tasks.cuts import Cuts, KeyRanges
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.interval_placement import Placement
-from juncture.spark.tasks.key_range import KeyRanges
 from juncture.spark.tasks.narrow import narrowed
 from juncture.spark.tasks.packets import Content, Packet
-from juncture.spark.tasks.placement import one_chunk
+from juncture.spark.tasks.placement import Placement, one_chunk
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side
+
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Pick(PacketStage):
+    """Samples rows of a task with the probability `fraction`."""
+
+    feed: Feed
+    side: Side
+    fraction: float
+    # Buffers one chunk, independent of the memory limits of joins.
+    memory_bytes: int = field(default=MEMORY_BYTES, kw_only=True)
+
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield one task's sampled rows."""
+        chance = np.random.default_rng(_SEED)
+        for chunk in self.feed.chunks(batches):
+            rows = chunk
+            if self.fraction < 1:
+                rows = chunk.take(np.flatnonzero(chance.random(chunk.num_rows) < self.fraction))
+            yield Packet(0, Content.OWNED, rows, self.side)
+
 
 _WORTH_NARROWING = 256
 """Least average rows of a packet for which narrowing outweighs its metadata."""
@@ -38,7 +60,7 @@ class Scatter(PacketStage):
     """
 
     feed: Feed
-    side: Side
+    side: str
     by: tuple[str, ...]
     placement: Placement
     cuts: Cuts
@@ -126,9 +148,9 @@ def apart(table: pa.Table, targets: Ints, partitions: int, content: Content, sid
 
 def compact(table: pa.Table) -> pa.Table:
     """Remove unused values from dictionaries, since a packet contains its dictionaries."""
-    for number, field in enumerate(table.schema):
-        if pat.is_dictionary(field.type):
-            table = table.set_column(number, field.name, _compact(one_chunk(table.column(number))))
+    for number, name in enumerate(table.column_names):
+        if pat.is_dictionary(table.schema.field(number).type):
+            table = table.set_column(number, name, _compact(one_chunk(table.column(number))))
     return table
 
 

@@ -7,19 +7,107 @@ in common types are ``lkey0`` and ``rkey0``; each kind of join adds its own colu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+from pyspark.sql import types as st
 
-from juncture.spark.input.frame import FrameSide
-from juncture.spark.sql.columns import common_type, has_map
+from juncture.errors import PlanError
+from juncture.predicate.language.nodes import Column as Named
+from juncture.predicate.language.nodes import Node, walk
+from juncture.predicate.language.sql import to_sql
+from juncture.spark.input.sides import FrameSide, SparkSide, in_jvm
+from juncture.spark.schema import arrow_schema, spark_schema
+from juncture.spec.compared import Conversion, Expression, parsed
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+_DIGITS_MAX = 38
+
+
+def common_type(left_type: st.DataType, right_type: st.DataType) -> st.DataType:
+    """Return the type in which values of two types compare exactly; raise `PlanError` if SQL has none."""
+    if isinstance(left_type, st.NullType) or isinstance(right_type, st.NullType):
+        known = right_type if isinstance(left_type, st.NullType) else left_type
+        # Spark's joins lose rows with keys of the null type, even if nulls are equal.
+        return st.BooleanType() if isinstance(known, st.NullType) else known
+    if isinstance(left_type, st.IntegralType):
+        return st.LongType()
+    if isinstance(left_type, st.DayTimeIntervalType):
+        return st.DayTimeIntervalType()
+    if isinstance(left_type, st.TimeType) and isinstance(right_type, st.TimeType):
+        return max(left_type, right_type, key=lambda each: each.precision)
+    if isinstance(left_type, st.FloatType | st.DoubleType):
+        return st.DoubleType()
+    if isinstance(left_type, st.StringType):
+        return st.StringType()
+    if isinstance(left_type, st.DecimalType) and isinstance(right_type, st.DecimalType):
+        scale = max(left_type.scale, right_type.scale)
+        digits = max(left_type.precision - left_type.scale, right_type.precision - right_type.scale) + scale
+        if digits > _DIGITS_MAX:
+            raise PlanError(
+                f"Key columns of {left_type.simpleString()} and {right_type.simpleString()} have no common type in "
+                "SQL. Cast one of them to fewer digits.",
+                name="JN-TYPE-MISMATCH-SQL",
+            )
+        return st.DecimalType(digits, scale)
+    if isinstance(left_type, st.ArrayType) and isinstance(right_type, st.ArrayType):
+        return st.ArrayType(common_type(left_type.elementType, right_type.elementType))
+    if isinstance(left_type, st.StructType) and isinstance(right_type, st.StructType):
+        pairs = zip(left_type.fields, right_type.fields, strict=True)
+        types = [common_type(a.dataType, b.dataType) for a, b in pairs]
+        return st.StructType([st.StructField(f"f{i}", data_type) for i, data_type in enumerate(types)])
+    return left_type
+
+
+def has_map(data_type: st.DataType) -> bool:
+    """Return whether a type contains maps, which SQL neither sorts nor hashes."""
+    if isinstance(data_type, st.MapType):
+        return True
+    if isinstance(data_type, st.ArrayType):
+        return has_map(data_type.elementType)
+    return isinstance(data_type, st.StructType) and any(has_map(field.dataType) for field in data_type.fields)
+
+
+Names = Mapping[Side, Mapping[str, str]]
+"""The SQL name of each column of both sides."""
+
+
+def expression(node: Node, names: Names) -> Column:
+    """Return an expression as a Spark column."""
+    return F.expr(to_sql(_renamed(node, names), names=("", ""), guarded=True))
+
+
+def _renamed(node: Node, names: Names) -> Node:
+    """Return a node with renamed columns."""
+    made: dict[Node, Node] = {}
+
+    def renewed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(renewed(each) for each in value)
+        return made[value] if isinstance(value, Node) else value
+
+    for part in walk(node):
+        if isinstance(part, Named):
+            made[part] = replace(part, name=names[part.side][part.name])
+        else:
+            made[part] = replace(
+                part, **{each.name: renewed(getattr(part, each.name)) for each in fields(part) if each.init}
+            )
+    return made[node]
+
+
+def key_hash(keys: list[str]) -> Column:
+    """Return a hash of a row's keys."""
+    return F.xxhash64(*keys) if keys else F.lit(0).cast("long")
+
 
 SPARK_HOW = {
     "inner": "inner",
@@ -202,3 +290,34 @@ class Pairs:
 def join_nested(pairs: Pairs, how: str) -> DataFrame:
     """Return the result of Spark's own join: by the keys, if any, comparing all pairs that share them."""
     return pairs.result(pairs.left.join(pairs.right, pairs.condition(), SPARK_HOW[how]))
+
+
+def computed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:
+    """Return a join and its inputs with all compared columns; raise `SchemaError` for types that Spark lacks."""
+    if not join.is_computed:
+        return join, left, right
+    left, right = _with_computed(left, join, "left"), _with_computed(right, join, "right")
+    return join.retyped(left.schema, right.schema), left, right
+
+
+def _with_computed(side: SparkSide, join: Resolved, name: Side) -> SparkSide:
+    values = [value for value in join.computed(name) if value.name not in side.schema.names]
+    if not values:
+        return side
+    fields = [join.schema(name).field(value.name) for value in values]
+    given = in_jvm(side, name)
+    safe = {own: f"c{place}" for place, own in enumerate(given.schema.names)}
+    frame = given.frame.toDF(*safe.values())
+    columns = {own: F.col(safe[own]) for own in safe}
+    for value, wanted in zip(values, spark_schema(pa.schema(fields)), strict=True):
+        if isinstance(value, Expression):
+            column = expression(parsed(value.text, given.schema, name), {name: safe})
+        elif isinstance(value, Conversion):
+            column = columns[value.of[0].name]
+        else:
+            column = F.struct(*(columns[part.name] for part in value.parts))
+        columns[value.name] = column.cast(wanted.dataType)
+    numbered = [column.alias(f"c{place}") for place, column in enumerate(columns.values())]
+    frame = frame.select(*numbered).toDF(*columns)
+    made = arrow_schema(frame.schema, name)
+    return FrameSide(frame, pa.schema([*given.schema, *(made.field(value.name) for value in values)]))

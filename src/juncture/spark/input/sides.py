@@ -1,11 +1,18 @@
-"""Parquet files that Spark's tasks read themselves, by row group, without the JVM."""
+"""The two kinds of input on Spark: DataFrames, and Parquet files that tasks read themselves, by row group.
+
+Joins by Spark's own operators read such files as a DataFrame. Spark must then read the same rows as tasks do: a
+repeated file repeatedly, and with the same values from folder names.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from functools import reduce
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,16 +20,14 @@ from pyarrow.fs import FileType
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
+from juncture.columnar.types import is_null_type
 from juncture.errors import DataError
 from juncture.inputs.file_tables import check_tasks_read
 from juncture.inputs.files import Files
-from juncture.runtime.paths import kind_at
+from juncture.runtime.paths import FoundFile, Value, kind_at, uri_of
 from juncture.runtime.sources import ParquetSource
-from juncture.runtime.stores import uri_of
-from juncture.spark.input.file_frame import frame_of
-from juncture.spark.input.frame import FrameSide, SparkSide
-from juncture.spark.schema import spark_schema
-from juncture.spark.tasks.feed import Feed, FileFeed, Unit, plain_types
+from juncture.spark.schema import arrow_schema, spark_schema
+from juncture.spark.tasks.feed import BatchFeed, Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
 from juncture.spark.type_rules import check_intervals
 from juncture.spec.resolved import Resolved
@@ -30,7 +35,140 @@ from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+
+
+class SparkSide(Protocol):
+    """An input."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema in Arrow's types."""
+        ...
+
+    @property
+    def spark_schema(self) -> st.StructType:
+        """The schema in Spark's types, as in the result."""
+        ...
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of the input."""
+        ...
+
+    def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
+        """Return the DataFrame that tasks receive, and the feed that makes rows of it; `coded` may be dictionaries."""
+        ...
+
+
+@dataclass(frozen=True)
+class FrameSide:
+    """A DataFrame as a side of a join.
+
+    Columns are found by position, since names may contain dots and backticks or differ only in case.
+    """
+
+    frame: DataFrame
+    schema: pa.Schema
+
+    @classmethod
+    def of(cls, frame: DataFrame, side: Literal["left", "right"]) -> FrameSide:
+        """Resolve a DataFrame's schema; raise `SchemaError` for types that Python cannot receive."""
+        return cls(frame, arrow_schema(frame.schema, side))
+
+    def typed(self, schema: pa.Schema) -> FrameSide:
+        """Return the side in another schema, whose columns of the null type have other types."""
+        names = [f"c{i}" for i in range(len(schema))]
+        columns = []
+        for name, field, wanted in zip(names, self.schema, spark_schema(schema), strict=True):
+            value = F.lit(None).cast(wanted.dataType) if is_null_type(field.type) else F.col(name)
+            columns.append(value.alias(name))
+        return FrameSide(self.frame.toDF(*names).select(*columns).toDF(*schema.names), schema)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the DataFrame is streaming, so that no job can read it."""
+        return self.frame.isStreaming
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of the DataFrame."""
+        return self.frame.sparkSession
+
+    @property
+    def spark_schema(self) -> st.StructType:
+        """The DataFrame's schema."""
+        return self.frame.schema
+
+    def rows(
+        self,
+        columns: Sequence[str],
+        coded: Sequence[str] = (),  # noqa: ARG002 - only files can be read that way
+    ) -> tuple[DataFrame, Feed]:
+        """Return the DataFrame that tasks receive, and the feed that makes rows of it; `coded` may be dictionaries."""
+        safe = {name: f"c{i}" for i, name in enumerate(self.schema.names)}
+        frame = self.frame.toDF(*safe.values())
+        feed = BatchFeed(pa.schema([self.schema.field(name) for name in columns]))
+        return frame.select(*(safe[name] for name in columns)), feed
+
+
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
+"""Characters that Spark interprets as a pattern in a path unless they are escaped."""
+
+_READ_ALIKE = re.compile(r"[^=]+=(?:[^%]|%[0-7][0-9A-Fa-f])+")
+"""Folder names that Spark reads alike: it has no empty values, and no escapes beyond ASCII."""
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """The parameters of one scan.
+
+    `turn` counts earlier scans of the same files, since one scan reads a file only once. `base` is the folder below
+    which Spark finds partition columns, if it finds them itself; otherwise `values` has them.
+    """
+
+    turn: int
+    base: str | None
+    values: tuple[tuple[str, Value], ...]
+
+
+def frame_of(
+    session: SparkSession,
+    schema: st.StructType,
+    files: Sequence[FoundFile],
+    partitions: Sequence[Mapping[str, Value]],
+) -> DataFrame:
+    """Return the rows of at least one file, with partition columns last; `partitions` has each file's values."""
+    scans: dict[_Scan, list[str]] = {}
+    turns: Counter[str] = Counter()
+    for file, values in zip(files, partitions, strict=True):
+        path = uri_of(file.path, file.filesystem)
+        base = _base(file) if values else None
+        scan = _Scan(turns[path], base, () if base else tuple(values.items()))
+        scans.setdefault(scan, []).append(_PATTERN.sub(r"\\\g<0>", path))
+        turns[path] += 1
+    return reduce(lambda one, other: one.unionAll(other), [_read(session, schema, *each) for each in scans.items()])
+
+
+def _read(session: SparkSession, schema: st.StructType, scan: _Scan, paths: Sequence[str]) -> DataFrame:
+    if scan.base is not None:
+        return session.read.option("basePath", scan.base).schema(schema).parquet(*paths)
+    inside = len(schema.fields) - len(scan.values)
+    frame = session.read.schema(st.StructType(schema.fields[:inside])).parquet(*paths)
+    fields = schema.fields[inside:]
+    literals = [
+        F.lit(value).cast(field.dataType).alias(name) for (name, value), field in zip(scan.values, fields, strict=True)
+    ]
+    return frame.select("*", *literals) if literals else frame
+
+
+def _base(file: FoundFile) -> str | None:
+    """Return the folder below which Spark finds the partition columns of a file, or None if it finds others."""
+    places = [number for number, folder in enumerate(file.folders) if not folder.startswith("=") and "=" in folder]
+    named = file.folders[places[0] : places[-1] + 1]
+    if not all(map(_READ_ALIKE.fullmatch, named)):
+        return None
+    return uri_of(str(PurePosixPath(file.base, *file.folders[: places[0]])), file.filesystem)
+
 
 _TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
 """Pattern of a catalog table's name, with optional schema and catalog."""
@@ -61,7 +199,7 @@ class _Footers(ParquetSource):
         path = uri_of(file.path, file.filesystem)
         return Unit(path, row_groups, self._footers[number].digest, tuple(partition.items()))
 
-    def frame(self, session: SparkSession, schema: StructType) -> DataFrame:
+    def frame(self, session: SparkSession, schema: st.StructType) -> DataFrame:
         """Return the rows of the files as a DataFrame, including pruned row groups."""
         numbers = list(dict.fromkeys(group.file for group in self._groups)) or [0]
         files = [self._files[number] for number in numbers]
@@ -102,11 +240,11 @@ class FileSide:
         return self.footers.schema
 
     @property
-    def spark_schema(self) -> StructType:
+    def spark_schema(self) -> st.StructType:
         """The schema in Spark's types; raises `SchemaError` for types that Spark lacks."""
         return spark_schema(self.schema)
 
-    def is_read_alike(self, schema: StructType) -> bool:
+    def is_read_alike(self, schema: st.StructType) -> bool:
         """Return whether Spark, with its schema of the files, reads the same values as Arrow."""
         return self.spark_schema.simpleString() == schema.simpleString() and not self.footers.has_old_calendar
 

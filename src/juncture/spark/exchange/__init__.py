@@ -1,1 +1,0 @@
-"""Shuffles of packets between stages, and the partition of each row."""

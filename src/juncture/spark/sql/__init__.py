@@ -1,1 +1,0 @@
-"""Joins and their conditions as Spark columns."""

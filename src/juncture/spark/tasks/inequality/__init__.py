@@ -1,1 +1,0 @@
-"""Tasks of range, overlap and predicate joins."""

@@ -1,1 +1,0 @@
-"""Tasks of joins of many tables to one spine."""
