@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from inequality.strategies import near_examples
 from juncture.errors import PlanError, StateError
 from juncture.local import kinds
-from juncture.local.equi import grace
 from juncture.local.equi import hash_index as grouped
 from juncture.local.equi import in_memory as held
+from juncture.local.equi import on_disk
 from juncture.runtime import spill as spilling
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -102,8 +102,8 @@ def test_a_hot_key_is_joined_block_by_block(algorithm, how, monkeypatch):
 @pytest.mark.parametrize("how", HOWS)
 def test_a_small_left_side_is_held_instead(how, monkeypatch):
     turned = []
-    stream_swapped = grace.stream_swapped
-    monkeypatch.setattr(grace, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
+    stream_swapped = on_disk.stream_swapped
+    monkeypatch.setattr(on_disk, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
     left, right = tables()
     left = left.slice(0, 60)
     for coalesce in (True, False):
@@ -117,8 +117,8 @@ def test_a_small_left_side_is_held_instead(how, monkeypatch):
 @pytest.mark.parametrize("data_type", [pa.decimal256(76, -1), pa.decimal128(38, 2), pa.string()], ids=str)
 def test_right_keys_fill_those_of_a_small_left_side(data_type, how, monkeypatch):
     turned = []
-    stream_swapped = grace.stream_swapped
-    monkeypatch.setattr(grace, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
+    stream_swapped = on_disk.stream_swapped
+    monkeypatch.setattr(on_disk, "stream_swapped", lambda *rest: turned.append(how) or stream_swapped(*rest))
     keys = [None if number % 50 == 0 else str(number * 10) for number in range(3_000)]
     if pa.types.is_decimal(data_type):
         keys = [None if key is None else Decimal(key) for key in keys]
@@ -131,14 +131,14 @@ def test_right_keys_fill_those_of_a_small_left_side(data_type, how, monkeypatch)
 
 def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
     levels = set()
-    joined = grace.GraceJoin._joined
+    joined = on_disk.GraceJoin._joined
 
     def noted(self, left, right, level, *rest):
         levels.add(level)
         return joined(self, left, right, level, *rest)
 
-    monkeypatch.setattr(grace.GraceJoin, "_joined", noted)
-    monkeypatch.setattr(grace, "_PIECES_MOST", 2)
+    monkeypatch.setattr(on_disk.GraceJoin, "_joined", noted)
+    monkeypatch.setattr(on_disk, "_PIECES_MOST", 2)
     left, right = tables()
     spec = Equi(on="k", how="full")
     answer = join_in_process(spec, left, right, "grace", memory_bytes=30_000)

@@ -15,7 +15,7 @@ SMALL = {
     "juncture.runtime.take._SLICE_ROWS": 3,
     "juncture.runtime.take._SLICE_LEAST": 1,
     "juncture.runtime.sort._SLICE_LEAST": 1,
-    "juncture.local.output.max_tree._SLICE_LEAST": 16,
+    "juncture.local.output.pairs._SLICE_LEAST": 16,
     "juncture.local.asof.probe._BATCH_ROWS": 5,
     "juncture.local.asof.probe._BATCH_ROWS_LEAST": 3,
     "juncture.local.asof.probe._PARTITION_SLOTS": 2,
@@ -34,7 +34,7 @@ SMALL = {
     "juncture.runtime.spill._PART_ROWS": 3,
     "juncture.runtime.external_sort._BATCH_ROWS": 3,
     "juncture.local.equi.hash_index._CODES_LEAST": 2,
-    "juncture.local.equi.grace._PIECES_MOST": 2,
+    "juncture.local.equi.on_disk._PIECES_MOST": 2,
 }
 """The sizes that decide when a join is done in pieces, each as small as it goes."""
 

@@ -8,7 +8,7 @@ from itertools import count
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.kernels.array_types import Ints
 from juncture.matching.condition import condition_of
 from juncture.spec.resolved import Resolved

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import RowCodes
 from juncture.columnar.row_bytes import encode_rows
 from juncture.columnar.row_memory import RowMemory

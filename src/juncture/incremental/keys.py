@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.kernels.array_types import Codes, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.matching.keys import JoinKeys, KeyedRows

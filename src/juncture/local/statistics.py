@@ -17,11 +17,10 @@ from juncture.columnar.key_encoding import form_of
 from juncture.columnar.key_table import counts_steps
 from juncture.columnar.types import is_fixed
 from juncture.kernels.merge import DISORDER, order_of_values
-from juncture.local.equal_values import equal_columns
 from juncture.local.inequality.selectivity import reach_columns
+from juncture.local.keys import equal_columns
 from juncture.local.output.show import taken
 from juncture.planner.statistics import KeySample, SideStats, combined, sampled_from
-from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
@@ -161,11 +160,8 @@ class _Look:
 
     def _keys(self, rows: pa.Table) -> list[pa.Array]:
         """Return what has to be equal: columns, and what a predicate makes of them."""
-        found = [plain_column(rows.column(name)) for name in self._by]
-        for equality in self._equalities:
-            node = equality.left if self._side == "left" else equality.right
-            found += equal_columns(equality, evaluate(node, **{self._side: rows}))
-        return found
+        equal = equal_columns(self._equalities, self._side, rows)
+        return [*(plain_column(rows.column(name)) for name in self._by), *equal]
 
     def _look_at_order(self, rows: pa.Table, name: str) -> None:
         if "on_range" not in self.figures:

@@ -23,13 +23,13 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import both, raw_values
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Mask
-from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import CodedValue, points_of
+from juncture.local.keys import equal_columns, equal_types
 from juncture.matching.plain_lines import PlainLines, plain_lines
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
 from juncture.predicate.decompose.shape import Shape
-from juncture.predicate.evaluate.evaluate import column_as_is, evaluate, matches
+from juncture.predicate.evaluate.evaluate import column_as_is, matches
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import interval
 from juncture.predicate.intervals.narrow import rounds
@@ -225,8 +225,7 @@ class _Parts:
     def key_types(self, side: Side) -> list[pa.DataType]:
         """Return the types of the key columns of a side."""
         schema, by = self._of(side)
-        equal = [each for equality in self.condition.equalities for each in equal_types(equality, side)]
-        return [schema.field(name).type for name in by] + equal
+        return [*(schema.field(name).type for name in by), *equal_types(self.condition.equalities, side)]
 
     def _of(self, side: Side) -> tuple[pa.Schema, tuple[str, ...]]:
         if side == "left":
@@ -237,10 +236,8 @@ class _Parts:
         plain = self._plain_keys[side == "right"]
         if plain is not None:
             return [batch.column(name) for name in plain]
-        found = [batch.column(name) for name in self._of(side)[1]]
-        for equality in self.condition.equalities:
-            found += equal_columns(equality, evaluate(_value(equality, side), **{side: batch}))
-        return found
+        by = (batch.column(name) for name in self._of(side)[1])
+        return [*by, *equal_columns(self.condition.equalities, side, batch)]
 
     @cached_property
     def _plain_keys(self) -> list[list[str] | None]:

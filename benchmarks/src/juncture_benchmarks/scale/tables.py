@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 
 Floats = npt.NDArray[np.float64]

@@ -22,10 +22,10 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, nothing, search_batches, sorted_by_key, turned
 from juncture.local.asof.sides import Left, RightRows, SideCodes
-from juncture.local.equal_values import equal_columns, equal_types
+from juncture.local.keys import equal_columns, equal_types
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.decompose.shape import shape
-from juncture.predicate.evaluate.evaluate import evaluate, matches
+from juncture.predicate.evaluate.evaluate import matches
 from juncture.predicate.language.nodes import Node, columns
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, sort_slots
@@ -137,11 +137,8 @@ def search_where(
 
 def _key_types(condition: Condition) -> tuple[list[pa.DataType], list[pa.DataType]]:
     """Return the types of the columns of a key: a number for that of ``by``, and what else is equal."""
-    types: list[list[pa.DataType]] = []
-    for side in SIDES:
-        equal = [each for equality in condition.equalities for each in equal_types(equality, side)]
-        types.append([pa.int32(), *equal])
-    return types[0], types[1]
+    left, right = ([pa.int32(), *equal_types(condition.equalities, side)] for side in SIDES)
+    return left, right
 
 
 def _narrowed(
@@ -172,11 +169,8 @@ def _key_codes(condition: Condition, side: Side, keys: KeyCodes, rows: _Rows, gr
     codes = np.full(len(passed), EMPTY, np.int32)
     if len(passed) == 0:
         return codes
-    table, found = rows.take(passed), [array_of(groups, pa.int32())]
-    for equality in condition.equalities:
-        values = evaluate(equality.left, left=table) if side == "left" else evaluate(equality.right, right=table)
-        found += equal_columns(equality, values)
-    (keys.add if side == "left" else keys.find)(found, codes)
+    columns = [array_of(groups, pa.int32()), *equal_columns(condition.equalities, side, rows.take(passed))]
+    (keys.add if side == "left" else keys.find)(columns, codes)
     return codes
 
 

@@ -15,8 +15,7 @@ from juncture.errors import PlanError
 from juncture.kernels import hash as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
-from juncture.local.equi.partitioned import PartitionedKeys
-from juncture.local.keys import Keys
+from juncture.local.keys import Keys, PartitionedKeys
 from juncture.local.output.pairs import BuildSide
 from juncture.local.output.payload import FixedColumn, Holder, Payload, read_all
 from juncture.runtime.context import JoinContext

@@ -1,14 +1,18 @@
-"""Equality joins that hold the right side, or what of it can match, in memory."""
+"""Equality joins that hold the right side, or what of it can match, in memory: found by hash tables, or by sorting."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
+from juncture.kernels import hash as kernels
+from juncture.kernels.array_types import Codes, Ints, Mask
+from juncture.kernels.hash_table import EMPTY
 from juncture.local.equi.hash_index import (
     HashIndex,
     KeySpans,
@@ -17,18 +21,16 @@ from juncture.local.equi.hash_index import (
     read_right,
     spans_by_code,
 )
-from juncture.local.equi.partitioned import PartitionedKeys
-from juncture.local.equi.sort_merge import SortCodes, read_sorted, spans_by_order
-from juncture.local.keys import Keys, dense_keys_of, key_types
-from juncture.local.output.blockwise import blocks_of, join_blockwise
-from juncture.local.output.numbered import NumberedJoin
+from juncture.local.keys import Keys, PartitionedKeys, dense_keys_of, key_types
+from juncture.local.output.numbered import NumberedJoin, blocks_of, join_blockwise
 from juncture.local.output.pairs import MatchSpans, Prober
-from juncture.local.output.payload import Holder, Payload, read_held
+from juncture.local.output.payload import Holder, Payload, read_all, read_held
 from juncture.local.output.show import checking, columns_read, show
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.runtime.context import JoinContext
+from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.take import worth_coding
+from juncture.runtime.take import nulls, worth_coding
 from juncture.spec.equi import ResolvedEqui
 
 Search = Callable[[ResolvedEqui, Source, Source, JoinContext], tuple[Prober, Payload]]
@@ -123,11 +125,11 @@ def _by_left_keys(
 def merged(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Prober, Payload]:
     """Sort the right rows, and hold them."""
     ours, theirs = key_types(join)
-    codes = SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
+    codes = _SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
     holder = Holder(right, _held_columns(join))
-    groups, values = read_sorted(right, join.right_by, codes, context, holder=holder)
+    groups, values = _read_sorted(right, join.right_by, codes, context, holder=holder)
     payload = holder.finish()
-    return _prober(join, left, groups, spans_by_order(values, codes, context.alone()), payload), payload
+    return _prober(join, left, groups, _spans_by_order(values, codes, context.alone()), payload), payload
 
 
 def _hash_table(
@@ -156,3 +158,71 @@ def _prober(join: ResolvedEqui, left: Source, groups: HashIndex, spans: KeySpans
 
 def _held_columns(join: ResolvedEqui) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*join.right_payload, *columns_read(join.predicate, "right"))))
+
+
+class _SortCodes:
+    """Integers to sort keys by, the same for equal keys only.
+
+    A key that is a single whole number is its own; any other has the code that a table of right keys assigns.
+    """
+
+    def __init__(self, right: Sequence[pa.DataType], left: Sequence[pa.DataType], *, nulls_equal: bool) -> None:
+        self._form = form_of(right[0], left[0])
+        whole = isinstance(self._form.of(nulls(0, right[0])), Integers)
+        self._keys = (
+            None if whole and len(right) == 1 and not nulls_equal else KeyCodes(right, left, nulls_equal=nulls_equal)
+        )
+
+    def of(self, columns: list[pa.Array], *, new: bool) -> tuple[Ints, Mask | None]:
+        """Return the codes of some rows, of the right side if new, and which rows can match; None for all."""
+        if self._keys is None:
+            form = self._form.of(columns[0])
+            assert isinstance(form, Integers)
+            return form.values, form.valid
+        codes = np.empty(len(columns[0]), np.int32)
+        (self._keys.add if new else self._keys.find)(columns, codes)
+        return codes.astype(np.int64), codes != EMPTY
+
+
+def _spans_by_order(values: Ints, codes: _SortCodes, context: JoinContext) -> KeySpans:
+    """Return what sorts left keys, and merges them with the ascending codes of the right rows (`values`).
+
+    The context is that of one thread.
+    """
+
+    def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
+        ours, usable = codes.of(columns, new=False)
+        rows = _order(ours, usable, context)
+        kernels.merge_spans(ours[rows], rows, values, first, end)
+
+    return spans
+
+
+def _read_sorted(
+    source: Source,
+    names: Sequence[str],
+    codes: _SortCodes,
+    context: JoinContext,
+    *,
+    holder: Holder,
+) -> tuple[HashIndex, Ints]:
+    """Read the right side, and sort it by its codes, which are also returned. Arguments as for `read_right`."""
+    values = np.empty(source.num_rows, np.int64)
+    usable = np.ones(source.num_rows, np.bool_)
+
+    def take(batch: pa.RecordBatch, rows: slice) -> None:
+        values[rows], here = codes.of([batch.column(name) for name in names], new=True)
+        if here is not None:
+            usable[rows] = here
+
+    read_all(source, names, take, context, coded=worth_coding(source, names), phase="right", holder=holder)
+    rows = _order(values, usable, context)
+    return HashIndex(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
+
+
+def _order(values: Ints, usable: Mask | None, context: JoinContext) -> Codes:
+    """Return the rows that can match in the order of their values, stably."""
+    if usable is None or bool(usable.all()):
+        return order_of([values], context)
+    kept = np.flatnonzero(usable).astype(np.int32)
+    return kept[order_of([values[kept]], context)]

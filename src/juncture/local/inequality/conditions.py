@@ -11,8 +11,8 @@ from juncture.columnar.arrays import both, floats, plain, shown
 from juncture.columnar.key_table import KeyCodes
 from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
-from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
+from juncture.local.keys import equal_columns, equal_types
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, LimitEnd, Offset
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.evaluate.evaluate import evaluate, matches
@@ -120,9 +120,8 @@ class CodedCondition:
         schemas = self.join.right_schema, self.join.left_schema
         names = self.join.right_by, self.join.left_by
         types = [[schema.field(name).type for name in by] for schema, by in zip(schemas, names, strict=True)]
-        for equality in self.condition.equalities:
-            types[0] += equal_types(equality, "right")
-            types[1] += equal_types(equality, "left")
+        if equalities := self.condition.equalities:
+            types = [types[0] + equal_types(equalities, "right"), types[1] + equal_types(equalities, "left")]
         return types[0], types[1]
 
     def key_codes(self) -> KeyCodes:
@@ -132,11 +131,8 @@ class CodedCondition:
     def keys(self, batch: pa.RecordBatch, side: Side) -> list[pa.Array]:
         """Return the key columns of a side's rows."""
         by = self.join.left_by if side == "left" else self.join.right_by
-        found = [batch.column(name) for name in by]
-        for equality in self.condition.equalities:
-            node = equality.left if side == "left" else equality.right
-            found += equal_columns(equality, evaluate(node, **{side: batch}))
-        return found
+        columns, equalities = [batch.column(name) for name in by], self.condition.equalities
+        return columns + equal_columns(equalities, side, batch) if equalities else columns
 
     def coded(self, batch: pa.RecordBatch, first_row: int) -> BuildKeys:
         """Return what the join compares of right rows; raise DataError if an interval starts after its end."""

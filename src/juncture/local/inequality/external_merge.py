@@ -19,8 +19,7 @@ from juncture.columnar.arrays import array_of, joined_batches, memory_pool, raw_
 from juncture.errors import PlanError
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
-from juncture.local.output.blockwise import Run, join_blockwise
-from juncture.local.output.numbered import Join, NumberedJoin
+from juncture.local.output.numbered import Join, NumberedJoin, Run, join_blockwise
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext

@@ -18,7 +18,7 @@ from juncture.errors import DataError
 from juncture.kernels import fold as kernels
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.kernels.intrinsics import WINDOW
-from juncture.local.output.max_tree import levels_of
+from juncture.local.output.pairs import levels_of
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of

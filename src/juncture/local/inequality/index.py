@@ -13,8 +13,7 @@ from juncture.kernels import band, search
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys
-from juncture.local.output.max_tree import MaxTree
-from juncture.local.output.pairs import BuildSide, Check, MatchSpans
+from juncture.local.output.pairs import BuildSide, Check, MatchSpans, MaxTree
 from juncture.local.output.payload import Holder, read_all
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.runtime.context import JoinContext

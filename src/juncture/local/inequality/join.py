@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.local.inequality.aggregate import aggregate_columns, stream_aggregates, tie_orderer
 from juncture.local.inequality.block_nested_loop import Blocks
 from juncture.local.inequality.conditions import CodedCondition, check_intervals, points_of

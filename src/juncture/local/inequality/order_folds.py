@@ -14,7 +14,7 @@ from juncture.kernels import fold as kernels
 from juncture.kernels import wavelet
 from juncture.kernels.array_types import Codes, Floats, Ints
 from juncture.local.inequality.folds import Fold, Values, product_rest
-from juncture.local.output.max_tree import MaxTree
+from juncture.local.output.pairs import MaxTree
 from juncture.local.output.payload import Payload
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.kinds import domain_of

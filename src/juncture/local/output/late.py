@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, joined_batches, plain, raw_values
 from juncture.kernels.array_types import Ints
-from juncture.local.output.numbered import number_column
+from juncture.local.output.numbered import number_columns, plain_type_of
 from juncture.runtime.context import JoinContext
 from juncture.runtime.external_sort import AscendingBatches, ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
@@ -60,7 +60,7 @@ class _Late:
         self._join, self._left, self._right, self._context = join, left, right, context
         self._keeps_right = join.how in ("right", "full")
         self._shown = list(dict.fromkeys(column.source for column in join.output if column.side == "right"))
-        self._schema = pa.schema([(field.name, _plain_type(field.type)) for field in join.output_schema])
+        self._schema = pa.schema([(field.name, plain_type_of(field.type)) for field in join.output_schema])
         self._unmatched = SpilledSource(self._schema, context.spill, 0)
 
     def beside_left(self, pairs: SpilledSource) -> Iterator[pa.RecordBatch]:
@@ -98,16 +98,12 @@ class _Late:
                 columns.append(take(left_columns[column.source], index))
             else:
                 columns.append(right_columns.get(column.source, nulls(len(here), field.type)))
-        columns += self._numbers(left_rows, right_rows)
+        columns += number_columns(self._join, left_rows, right_rows)
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
-
-    def _numbers(self, left_rows: Ints, right_rows: Ints) -> list[pa.Array]:
-        rows = {"left": left_rows, "right": right_rows}
-        return [number_column(rows[side]) for side in self._join.numbered]
 
     def _fetched(self, pairs: SpilledSource) -> AscendingBatches:
         """Return the right rows of pairs, in their order."""
-        types = [(name, _plain_type(self._right.schema.field(name).type)) for name in self._shown]
+        types = [(name, plain_type_of(self._right.schema.field(name).type)) for name in self._shown]
         place = "place"
         while place in self._shown:
             place += "_"
@@ -153,7 +149,7 @@ class _Late:
             name = column.source if column.side == "right" else column.filled_from
             values = nulls(len(rows), field.type) if name is None else take(arrays[name], index)
             columns.append(values if values.type == field.type else values.cast(field.type))
-        columns += self._numbers(np.full(len(rows), -1), rows + start)
+        columns += number_columns(self._join, np.full(len(rows), -1), rows + start)
         self._unmatched.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 
     def unmatched_right(self) -> Iterator[pa.RecordBatch]:
@@ -181,8 +177,3 @@ def _all(source: SpilledSource, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield columns of all rows."""
     for part in range(len(source.part_rows)):
         yield from source.read(part, schema.names)
-
-
-def _plain_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of `plain` arrays of a type."""
-    return plain(nulls(0, data_type)).type

@@ -1,8 +1,8 @@
-"""Rows that carry their number through a join, so that pieces run in any order and are sorted at the end."""
+"""Rows that carry their number through a join, so that pieces and blocks run in any order and are sorted at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
@@ -12,17 +12,24 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, in_halves, plain, raw_values
 from juncture.columnar.conversion import converted
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.local.output.payload import read_held
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sources import Source
+from juncture.runtime.selection import SelectedSource
+from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import nulls
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
-from juncture.spec.schema import OutputColumn, Side
+from juncture.spec.schema import How, OutputColumn, Side
 
 Join = TypeVar("Join", bound=Resolved)
 
 _SAMPLED = 1 << 10
+
+Run = Callable[[Join, Source, Source], Iterator[pa.RecordBatch]]
+"""Yields the rows of a join whose right side is held in memory, in the order of the left rows."""
+
+_ONE_BLOCK: dict[How, How] = {"left": "inner", "full": "right", "anti": "semi"}
+"""The result of one block, if only all blocks together determine which left rows have a match."""
 
 
 class NumberedSource(Source):
@@ -79,7 +86,7 @@ class NumberedJoin(Generic[Join]):
             number += "_"
         left_schema, right_schema = (_plain_schema(join, side, number) for side in ("left", "right"))
         own = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
-        aggregates = (replace(each, type=_plain_type(each.type)) for each in join.aggregates)
+        aggregates = (replace(each, type=plain_type_of(each.type)) for each in join.aggregates)
         numbered = replace(
             join,
             left_schema=left_schema,
@@ -195,10 +202,68 @@ def _plain_schema(join: Resolved, side: Side, number: str) -> pa.Schema:
     """Return the needed columns of a side with plain types, and the row number."""
     schema = join.schema(side)
     needed = join.needed(side)
-    fields = [(field.name, _plain_type(field.type)) for field in schema if field.name in needed]
+    fields = [(field.name, plain_type_of(field.type)) for field in schema if field.name in needed]
     return pa.schema([*fields, (number, pa.int64())])
 
 
-def _plain_type(data_type: pa.DataType) -> pa.DataType:
+def number_columns(join: Resolved, left_rows: Ints, right_rows: Ints) -> list[pa.Array]:
+    """Return the row numbers that the output of a join shows."""
+    return [number_column(left_rows if side == "left" else right_rows) for side in join.numbered]
+
+
+def plain_type_of(data_type: pa.DataType) -> pa.DataType:
     """Return the type of `plain` arrays of a type."""
     return plain(nulls(0, data_type)).type
+
+
+def join_blockwise(
+    numbered: NumberedJoin[Join], left: Source, blocks: Iterable[tuple[Source, Source]], run: Run[Join]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of a join, those of each block in the order of their numbers.
+
+    A block has numbered right rows, which are buffered, and the left rows that may match them; each right row is in one
+    block. `run` joins one block. Takes a byte for each left row if it matters which of them have a match.
+    """
+    join = numbered.join
+    how = join.how
+    one = replace(join, how=_ONE_BLOCK.get(how, how))
+    matched = np.zeros(numbered.left.num_rows if how in ("left", "full", "semi", "anti") else 0, np.bool_)
+    for near, block in blocks:
+        for batch in run(one, near, block):
+            if len(matched):
+                numbers = numbered.numbers_of(batch)
+                matched[numbers[numbers < len(matched)]] = True
+            if how not in ("semi", "anti"):
+                yield batch
+    if len(matched):
+        rows = _rows(numbered, left, matched if how == "semi" else ~matched)
+        alone = replace(join, how="anti" if how in ("semi", "anti") else "left")
+        nothing = TableSource(pa.Table.from_batches([], join.right_schema))
+        yield from run(alone, SelectedSource(left, rows), nothing)
+
+
+def _rows(numbered: NumberedJoin[Join], source: Source, wanted: Mask) -> npt.NDArray[np.int64]:
+    """Return the places in a source of the rows whose numbers are wanted."""
+    found = [np.zeros(0, np.int64)]
+    for part in range(len(source.part_rows)):
+        place = int(source.bounds[part])
+        for batch in source.read(part, [numbered.number]):
+            found.append(np.flatnonzero(wanted[numbered.numbers_of(batch)]) + place)
+            place += batch.num_rows
+    return np.concatenate(found)
+
+
+def blocks_of(source: Source, rows_most: int) -> Iterator[Source]:
+    """Read a source block by block; at least one, even if it is empty."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for part in range(len(source.part_rows)):
+        for batch in source.read(part, source.schema.names):
+            for start in range(0, batch.num_rows, rows_most):
+                piece = batch.slice(start, rows_most)
+                if held and rows + piece.num_rows > rows_most:
+                    yield TableSource(pa.Table.from_batches(held))
+                    held, rows = [], 0
+                held.append(piece)
+                rows += piece.num_rows
+    yield TableSource(pa.Table.from_batches(held, source.schema))

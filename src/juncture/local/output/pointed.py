@@ -11,7 +11,7 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.types import is_fixed
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.asof import NOWHERE
-from juncture.local.output.numbered import number_column
+from juncture.local.output.numbered import number_column, number_columns
 from juncture.runtime.context import JoinContext
 from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
@@ -106,7 +106,7 @@ def _with_matches(
     columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
     if join.numbered:
         lefts = np.arange(len(pointers)) if left_rows is None else left_rows
-        columns += [number_column(lefts if side == "left" else right_rows) for side in join.numbered]
+        columns += number_columns(join, lefts, right_rows)
     return pa.table(columns, schema=join.output_schema)
 
 
@@ -134,7 +134,5 @@ def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[
                 nulls(batch.num_rows, field.type) if name is None else converted(batch.column(name), field.type)
                 for name, field in zip(names, join.output_schema, strict=False)
             ]
-            columns += [
-                number_column(np.full(len(numbers), -1) if side == "left" else numbers) for side in join.numbered
-            ]
+            columns += number_columns(join, np.full(len(numbers), -1), numbers)
             yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)

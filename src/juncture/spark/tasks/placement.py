@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import both, float_codes, plain, validity
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import KeyCodes
 from juncture.kernels.array_types import Floats, Ints, Mask, Words
-from juncture.local.equal_values import equal_columns, equal_types
 from juncture.local.inequality.conditions import points_of
+from juncture.local.keys import equal_columns, equal_types
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import RoughCoder, domain_of
 from juncture.predicate.evaluate.evaluate import evaluate
@@ -138,8 +138,7 @@ class Placement:
         if interval is None and not equalities and not join.left_by:
             return None
         keys = key_types(join)
-        for each in equalities:
-            keys += tuple(zip(equal_types(each, "left"), equal_types(each, "right"), strict=True))
+        keys += tuple(zip(equal_types(equalities, "left"), equal_types(equalities, "right"), strict=True))
         limits = [] if interval is None else interval.limits
         values = tuple(type_of_value(join, place, limit.value) for place, limit in limits)
         coding = Coding(keys, values, nulls_equal=join.nulls_equal)
@@ -173,8 +172,7 @@ class Placement:
     def _hashes(self, table: pa.Table) -> tuple[Words, Mask]:
         """Return the key hashes, and which rows have one. Without keys, all hashes are zero."""
         columns = [one_chunk(table[name]) for name in self.by]
-        for each in self.equalities:
-            columns += equal_columns(each, self._values(table, each.left if self.side == "left" else each.right))
+        columns += equal_columns(self.equalities, self.side, table)
         return self.coding.hashes(columns, table.num_rows)
 
     def _values(self, table: pa.Table, value: Value) -> pa.Array:

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import KeyCodes, RowCodes
 from juncture.errors import SchemaError
 from juncture.incremental.identity import NoIdentityError, RowIdentity

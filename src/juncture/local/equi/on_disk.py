@@ -1,35 +1,40 @@
-"""Grace hash joins: both sides are cut by the hash of the key into pieces on disk, and each pair of pieces is joined.
+"""Equality joins whose sides go through the disk, cut or sorted by the hash of the key.
 
-A piece that is too large still is cut again, by another hash. Rows of one key no hash can part: they are joined block
-by block (Kitsuregawa, Tanaka and Moto-oka, "Application of hash to data base machine and its architecture", 1983).
+A Grace hash join cuts both sides into pieces, and joins each pair of pieces. A piece that is too large still is cut
+again, by another hash. Rows of one key no hash can part: they are joined block by block (Kitsuregawa, Tanaka and
+Moto-oka, "Application of hash to data base machine and its architecture", 1983). An external sort-merge join sorts both
+sides by the hash, and walks through them side by side.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, raw_values, rows_of
-from juncture.columnar.hashes import KeyHashes
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.columnar.key_encoding import KeyHashes
+from juncture.kernels.array_types import Words
 from juncture.kernels.hash import hash_integers
 from juncture.local.equi.in_memory import (
     hashed,
     held_bytes,
     looks_for_keys_only,
+    merged,
     stream_blockwise,
     stream_held,
 )
-from juncture.local.equi.partitioned import partition_rows
 from juncture.local.equi.swapped import can_swap, stream_swapped
-from juncture.local.keys import key_types
+from juncture.local.keys import key_types, partition_rows
 from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext
+from juncture.runtime.external_sort import AscendingBatches, ExternalSorter, last_values
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpilledSource
+from juncture.runtime.spill import SpilledSource, SpooledSource
 from juncture.spec.equi import ResolvedEqui
 
 _log = logging.getLogger(__name__)
@@ -37,6 +42,12 @@ _log = logging.getLogger(__name__)
 _PIECES_MOST = 64
 _BATCH_BYTES_MOST = 1 << 20
 _BATCH_BYTES_LEAST = 1 << 12
+_HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.int64)
+"""How hashes of 64 bits are spread."""
+
+_SHARE = 1 / 3
+"""For either side on its way through the disk, and for the right rows of a window."""
+
 _MORE = 1.3
 """Pieces are not all of one size."""
 
@@ -49,7 +60,7 @@ class GraceJoin:
         # For the rows of a piece that are held; while none are, for what is on its way to the disk.
         self._room = max(1, context.memory.total_bytes)
         self._context = context
-        self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
+        self._hashes = _Hashes(numbered)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the numbered rows of the join, piece by piece; rows of one number come in their order."""
@@ -100,7 +111,10 @@ class GraceJoin:
         pieces = [SpilledSource(side.schema, context.spill, batch_bytes) for _ in range(count)]
 
         def cut(_first: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
-            order, edges = partition_rows(self._hash(batch, names, level), count)
+            hashes = self._hashes.of(batch, names)
+            for _ in range(level):
+                hash_integers(hashes.view(np.int64), hashes)
+            order, edges = partition_rows(hashes, count)
             ordered = rows_of(batch, array_of(order, pa.int64()))
             return [
                 (piece, ordered.slice(edges[piece], edges[piece + 1] - edges[piece]))
@@ -115,15 +129,74 @@ class GraceJoin:
             each.finish()
         return pieces
 
-    def _hash(
-        self, batch: pa.RecordBatch, names: Sequence[str], level: int
-    ) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-        """Return a hash of each row's key, another on each level."""
+
+class ExternalMergeJoin:
+    """One external sort-merge join. All memory of the context is for buffered rows, beside those in flight.
+
+    Keys of any type are sorted by 64 bits of hash: the order does not matter, only that equal keys meet. Keys that
+    differ and have the same hash meet too, and are then compared.
+    """
+
+    def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
+        self._numbered = numbered
+        self._context = context
+        self._window = context.memory.reserve("rows of one window", _SHARE)
+        self._room = self._window.total_bytes
+        self._hashes = _Hashes(numbered)
+        self._code = numbered.number + "_code"
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers."""
+        join = self._numbered.join
+        advance, done, quiet = self._context.progress.of("windows"), 0, self._context.quiet()
+        for left, right in self._windows():
+            if held_bytes(right) <= self._room:
+                yield from stream_held(join, left, right, merged, quiet)
+            else:
+                yield from stream_blockwise(self._numbered, left, right, self._room, quiet)
+            done += left.num_rows
+            advance(done, self._numbered.left.num_rows)
+
+    def _windows(self) -> Iterator[tuple[Source, Source]]:
+        """Yield rows of both sides that no other rows have to meet."""
+        join = self._numbered.join
+        left = self._sorted(self._numbered.left, join.left_by, "sort left")
+        right = self._sorted(self._numbered.right, join.right_by, "sort right")
+        while held := right.fill(self._room // 2):
+            end = int(last_values(held[-1])[-1])
+            yield (
+                SpooledSource(left.schema, left.through(end), self._context.spill, self._window),
+                SpooledSource(right.schema, chain(held, right.through(end)), self._context.spill, self._window),
+            )
+        rest = SpooledSource(left.schema, left.rest(), self._context.spill, self._window)
+        yield rest, SpooledSource(right.schema, [], self._context.spill)
+
+    def _sorted(self, side: Source, names: Sequence[str], phase: str) -> AscendingBatches:
+        """Sort a side by the hash of its keys."""
+        schema = side.schema.append(pa.field(self._code, pa.int64()))
+        sorter = ExternalSorter(
+            schema, self._code, self._context.within(self._context.memory.reserve(phase, _SHARE)), _HASHES
+        )
+
+        def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            codes = array_of(self._hashes.of(batch, names).view(np.int64), pa.int64())
+            return pa.RecordBatch.from_arrays([*batch.columns, codes], schema=schema)
+
+        return AscendingBatches(schema, sorter.sort(read_through(side, coded, self._context, phase)))
+
+
+class _Hashes:
+    """Hashes of the keys of numbered rows."""
+
+    def __init__(self, numbered: NumberedJoin[ResolvedEqui]) -> None:
+        self._numbered = numbered
+        self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)
+
+    def of(self, batch: pa.RecordBatch, names: Sequence[str]) -> Words:
+        """Return a hash of each row's key."""
         hashes, usable = self._hashes.of([batch.column(name) for name in names])
         if usable is not None:
             # Rows that match nothing may go anywhere, but should not all go to one place.
-            numbers = raw_values(batch.column(self._numbered.number), np.int64)
+            numbers = self._numbered.numbers_of(batch)
             hashes[~usable] = numbers[~usable].view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        for _ in range(level):
-            hash_integers(hashes.view(np.int64), hashes)
         return hashes
