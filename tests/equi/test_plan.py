@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from juncture.planner.algorithm import PlanningInput
 from juncture.planner.choose import choose
 from juncture.planner.constants import Constants
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spec.equi import Equi
 

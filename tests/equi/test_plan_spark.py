@@ -9,10 +9,9 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
-from juncture.planner.algorithm import held_side
+from juncture.planner.algorithm import PlanningInput, held_side
 from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 from support.calls import calls
 

@@ -10,9 +10,9 @@ import pytest
 import juncture as jn
 from juncture.errors import PlanError
 from juncture.local.kinds import planning_input
+from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose
 from juncture.planner.decision import Choice
-from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.int64()), ("k", pa.string())])

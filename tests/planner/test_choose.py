@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import PlanError, SpecError
+from juncture.planner.algorithm import PlanningInput
 from juncture.planner.asof import ASOF
 from juncture.planner.choose import choose
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spec.asof import Asof
 

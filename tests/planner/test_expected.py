@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
+from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose
-from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 import juncture as jn
+from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose
-from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.planner.tables import sharing, table_algorithms
 

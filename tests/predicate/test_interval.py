@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.predicate.intervals import arithmetic as calculate
-from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals import relate as logic
 from juncture.predicate.intervals.interval import (
     Interval,
     contains,

@@ -16,7 +16,7 @@ from juncture.errors import DataError, JunctureError
 from juncture.spec.where import Where
 from juncture.streams.order import SideOrder
 from juncture.streams.state import ordered
-from juncture.testing.where import passing
+from juncture.testing.pairs import passing
 from strategies import Example, examples
 from support.streams import SIDES, Streamed, arrange, check, order_values
 

@@ -12,8 +12,8 @@ from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import ResolvedAsof
 from juncture.testing.asof import available_at_values, limits, places
 from juncture.testing.output import with_computed
+from juncture.testing.pairs import passing
 from juncture.testing.rows import keys, unit_of
-from juncture.testing.where import passing
 
 __all__ = ["expected_report"]
 

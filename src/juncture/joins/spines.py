@@ -10,8 +10,7 @@ from juncture.inputs import choose_engine
 from juncture.joins.execution import refuse_unknown
 from juncture.joins.planning import check_limits
 from juncture.ordered.domain import Distance
-from juncture.spec.grid import Grid, key_combinations
-from juncture.spec.interpolate import Interpolation
+from juncture.spec.spines import Grid, Interpolation, key_combinations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

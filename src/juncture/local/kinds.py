@@ -19,8 +19,8 @@ from juncture.local.equi.in_memory import hashed, merged
 from juncture.local.inequality import join as inequality
 from juncture.local.inequality.selectivity import likely_pairs
 from juncture.local.output.late import RowPairs
+from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.memory import held_bytes, room_bytes
-from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.report import MatchReport
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext

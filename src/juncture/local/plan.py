@@ -18,9 +18,9 @@ from juncture.local.explain_row import explain_row, row_report
 from juncture.local.input import Input
 from juncture.local.kinds import REPORTS, execute, match, planning_input
 from juncture.local.output.numbered import number_column
+from juncture.planner.algorithm import PlanningInput
 from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.report import MatchReport, Measured, RowExplanation
 from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.context import JoinContext, join_context

@@ -30,9 +30,9 @@ from juncture.pipeline.model import (
 )
 from juncture.pipeline.positions import Path, lines_of
 from juncture.pipeline.problems import PipelineError, Problem, Problems
-from juncture.spec.interpolate import Interpolation
 from juncture.spec.kinds import KINDS
 from juncture.spec.many import Right
+from juncture.spec.spines import Interpolation
 
 _JOINS = (*KINDS, MANY, INTERPOLATE)
 _TABLES = ("pipeline", "parameters", "spark", "sources", "steps", "checks", "sinks")

@@ -34,9 +34,9 @@ from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_pla
 from juncture.pipeline.sources import check_place, check_there, format_name, orders_of, resolved, source_schema
 from juncture.planner.choose import check_algorithm
 from juncture.planner.decision import Engine
-from juncture.spec.grid import Grid
 from juncture.spec.many import named, resolve_table
 from juncture.spec.resolved import refuse_orders
+from juncture.spec.spines import Grid
 
 Schemas = Mapping[str, pa.Schema | None]
 """The columns of each source and step; None if only Spark knows them."""

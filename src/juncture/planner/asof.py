@@ -5,9 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from juncture.planner.algorithm import Algorithm, Need, broadcast, enter_ns, keyed_s, spread_s, terms
+from juncture.planner.algorithm import (
+    Algorithm,
+    Need,
+    PlanningInput,
+    broadcast,
+    enter_ns,
+    keyed_s,
+    spread_s,
+    terms,
+)
 from juncture.planner.decision import Engine
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
 from juncture.spec.asof import Asof, ResolvedAsof
 

@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from operator import itemgetter
 
 from juncture.errors import PlanError
-from juncture.planner.algorithm import Algorithm
+from juncture.planner.algorithm import Algorithm, PlanningInput
 from juncture.planner.asof import ASOF
 from juncture.planner.decision import Choice, Engine, Option
 from juncture.planner.equi import EQUI
 from juncture.planner.expected_bytes import expected_shuffle, expected_task
 from juncture.planner.expected_rows import expected_rows
 from juncture.planner.inequality import OVERLAP, RANGE, WHERE
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import follows_stream
 from juncture.spec.arguments import check_choice
 from juncture.spec.asof import Asof

@@ -18,14 +18,23 @@ import pyarrow as pa
 
 from juncture.columnar.key_table import is_narrow
 from juncture.columnar.types import plain_type
-from juncture.planner.algorithm import Algorithm, Cost, Need, Rule, broadcast, held_side, if_counted, spread_s, terms
+from juncture.planner.algorithm import (
+    Algorithm,
+    Cost,
+    Need,
+    PlanningInput,
+    Rule,
+    broadcast,
+    held_side,
+    spread_s,
+    terms,
+)
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import (
     TABLE_FACTOR,
     fits_as_table,
-    fits_in_memory,
+    in_memory,
     is_checked,
     keeps_right_rows,
     knows_left_rows,
@@ -152,10 +161,6 @@ def _fits_in_partition(planning: PlanningInput, algorithm: Algorithm) -> str | N
     )
 
 
-def _in_memory(name: str, does: str, core_ns: Callable[[PlanningInput], float]) -> Algorithm:
-    return Algorithm(name, does, if_counted(_spread(core_ns)), holds="right", rules=(fits_in_memory,))
-
-
 def _sent(side: Side, rule: Rule) -> Algorithm:
     cost = partial(_broadcast_s, sent=side)
     return broadcast(side, cost, needs=(Need("size"),), rules=(rule, fits_as_table), in_python=False)
@@ -163,18 +168,20 @@ def _sent(side: Side, rule: Rule) -> Algorithm:
 
 EQUI: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        _in_memory("hash", "build a hash table of the smaller side and stream the other side past it", _hash_ns),
-        _in_memory(
+        in_memory(
+            "hash", "build a hash table of the smaller side and stream the other side past it", _spread(_hash_ns)
+        ),
+        in_memory(
             "parallel_hash",
             "build a hash table for each partition of the keys, on all cores",
-            _parallel_hash_ns,
+            _spread(_parallel_hash_ns),
         ),
         Algorithm(
             "grace",
             "partition both sides on disk by the hash of the key and join each partition in memory",
             _spread(_grace_ns),
         ),
-        _in_memory("sort_merge", "sort both sides by key and merge them", _sort_merge_ns),
+        in_memory("sort_merge", "sort both sides by key and merge them", _spread(_sort_merge_ns)),
         Algorithm(
             "external_sort_merge",
             "sort both sides by key on disk and merge them",

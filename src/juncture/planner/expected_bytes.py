@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from juncture.planner.algorithm import Algorithm, held_side
+from juncture.planner.algorithm import Algorithm, PlanningInput, held_side
 from juncture.planner.decision import Estimate
 from juncture.planner.memory import HELD_ROW_BYTES, held_bytes
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import TABLE_FACTOR
 
 _TOGETHER_BYTES = 64 << 20

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import Floats
+from juncture.planner.algorithm import PlanningInput
 from juncture.planner.decision import Estimate
-from juncture.planner.planning_input import PlanningInput
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.range import ResolvedRange

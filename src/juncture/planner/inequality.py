@@ -7,20 +7,18 @@ from functools import partial
 
 from juncture.planner.algorithm import (
     Algorithm,
-    Cost,
     Need,
+    PlanningInput,
     Rule,
     broadcast,
     enter_ns,
     handed_ns,
-    if_counted,
     spread_s,
     terms,
 )
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES
-from juncture.planner.planning_input import PlanningInput
-from juncture.planner.rules import collects, fits_in_memory, fits_in_task, keeps_right_rows, knows_left_rows, samples
+from juncture.planner.rules import collects, fits_in_task, in_memory, keeps_right_rows, knows_left_rows, samples
 from juncture.spec.schema import Side
 
 
@@ -173,10 +171,6 @@ def _sql_s(planning: PlanningInput) -> float:
     return _in_sql_s(planning, 2, (left + right) * (c.shuffle_ns + c.key_sort_ns) + pairs * c.bin_pair_ns)
 
 
-def _in_memory(name: str, does: str, cost: Cost, *rules: Rule) -> Algorithm:
-    return Algorithm(name, does, if_counted(cost), holds="right", rules=(fits_in_memory, *rules))
-
-
 def _sent(side: Side, rule: Rule) -> Algorithm:
     cost = partial(_broadcast_s, sent=side)
     return broadcast(side, cost, needs=(_PAIRS, Need("size")), rules=(rule, collects, fits_in_task))
@@ -188,14 +182,14 @@ _KEYS = Need("keys", unnamed=True)
 """Whether keys alone bring few rows together is asked where both sides would have to be moved."""
 _SQL = (_aggregates_without_matches, _runs_in_sql)
 
-_BINARY_SEARCH = _in_memory(
+_BINARY_SEARCH = in_memory(
     "binary_search", "sort the right side and search each left row's window in it", _binary_search_s
 )
-_INTERVAL_TREE = _in_memory(
+_INTERVAL_TREE = in_memory(
     "interval_tree", "sort the right intervals by start and search overlaps in an interval tree", _interval_tree_s
 )
 _ALWAYS = (
-    _in_memory("nested_loop", "compare all pairs of rows", _nested_loop_s),
+    in_memory("nested_loop", "compare all pairs of rows", _nested_loop_s),
     Algorithm(
         "external_merge",
         "sort both sides on disk and join each right block with the left rows in its range",
@@ -241,18 +235,18 @@ OVERLAP: Mapping[Engine, tuple[Algorithm, ...]] = {"local": (_INTERVAL_TREE, *_A
 
 WHERE: Mapping[Engine, tuple[Algorithm, ...]] = {
     "local": (
-        _in_memory(
+        in_memory(
             "binary_search",
             "sort the right side by key and one inequality expression, and search spans in it",
             _binary_search_s,
         ),
-        _in_memory(
+        in_memory(
             "interval_tree",
             "like binary_search, with an interval tree over a second inequality expression",
             _interval_tree_s,
             _has_two_inequalities,
         ),
-        _in_memory(
+        in_memory(
             "block_nested_loop",
             "skip pairs of blocks by their column bounds and compare the rest",
             _block_nested_loop_s,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from juncture.planner.algorithm import Algorithm, held_side
+from juncture.planner.algorithm import Algorithm, Cost, PlanningInput, Rule, held_side, if_counted
 from juncture.planner.memory import held_bytes, room_bytes, surely_fits
-from juncture.planner.planning_input import PlanningInput
 from juncture.spec.size import format_size
 
 BROADCAST_BYTES_MAX = 64 * 1024 * 1024
@@ -23,6 +22,11 @@ def fits_in_memory(planning: PlanningInput, _: Algorithm) -> str | None:
     if held is None or held <= room:
         return None
     return f"the right rows take about {format_size(held)}, but only {format_size(room)} is available."
+
+
+def in_memory(name: str, does: str, cost: Cost, *rules: Rule) -> Algorithm:
+    """Return an in-process algorithm that holds the right rows in memory."""
+    return Algorithm(name, does, if_counted(cost), holds="right", rules=(fits_in_memory, *rules))
 
 
 def collects(planning: PlanningInput, _: Algorithm) -> str | None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from juncture.planner.algorithm import Algorithm, enter_ns, spread_s, terms
+from juncture.planner.algorithm import Algorithm, PlanningInput, enter_ns, spread_s, terms
 from juncture.planner.choose import ALGORITHMS, refusal
 from juncture.planner.decision import Engine
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.rules import BROADCAST_BYTES_MAX
 from juncture.spec.base import Spec
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from juncture.planner.algorithm import Algorithm, Fact, Need, held_side
+from juncture.planner.algorithm import Algorithm, Fact, JoinFeatures, Need, PlanningInput, held_side
 from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
-from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, Stats
 from juncture.spark.exchange import SHUFFLE_PARTITIONS, BuiltJoin
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide

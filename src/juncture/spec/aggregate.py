@@ -15,7 +15,7 @@ from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError, wrong_type
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.compared import can_be_key
-from juncture.spec.schema import How, typed
+from juncture.spec.schema import How, free_name, typed
 
 Function = Literal[
     "count",
@@ -198,14 +198,7 @@ def resolve_aggregates(
     for window, (column, (function, argument)) in product(windows, calls):
         ending = [] if window is None else [window]
         name = "_".join([*([] if column == ROWS else [column]), function, *_named(argument), *ending])
-        shown = name if name not in taken else name + suffix
-        if shown in taken:
-            raise SchemaError(
-                f"agg[{column!r}]={function!r} would be named {shown!r}, which is already a column. Pass another "
-                f"suffix= (now {suffix!r}), or rename the column.",
-                name="JN-OUTPUT-COLUMN-TAKEN",
-            )
-        taken.add(shown)
+        shown = free_name(name, suffix, taken, f"agg[{column!r}]={function!r}")
         if column == ROWS:
             aggregates.append(Aggregate(shown, None, function, pa.int64(), window=window))
             continue

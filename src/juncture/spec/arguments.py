@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from juncture.errors import SpecError, closest, wrong_type
 from juncture.spec.elsewhere import choice_hint
@@ -52,6 +52,15 @@ def check_name(argument: str, name: object) -> None:
             f"{argument}= contains {name!r} ({type(name).__name__}). Expected a column name as a string.",
             name="JN-ARGUMENT-TYPE",
         )
+
+
+def names_of(argument: str, value: object) -> tuple[str, ...]:
+    """Return a column name or a sequence of names as a tuple; raise SpecError for others."""
+    check_sequence(argument, value)
+    names = (value,) if isinstance(value, str) else tuple(cast("Sequence[str]", value))
+    for name in names:
+        check_name(argument, name)
+    return names
 
 
 def check_suffix(suffix: object) -> None:

@@ -17,11 +17,10 @@ from juncture.ordered.tuples import Tuples
 from juncture.spec.arguments import (
     check_choice,
     check_condition,
-    check_name,
-    check_sequence,
     check_suffix,
     freeze_flags,
     freeze_names,
+    names_of,
 )
 from juncture.spec.base import OrderedSpec
 from juncture.spec.compared import ComparedColumns, check_keys, output_columns
@@ -232,9 +231,7 @@ class Asof(OrderedSpec):
             )
         object.__setattr__(self, "matches", matches)
         check_suffix(self.suffix)
-        check_sequence("order_by", self.order_by)
-        for name in self.order_columns():
-            check_name("order_by", name)
+        names_of("order_by", self.order_by)
         object.__setattr__(self, "tolerance", _freeze_tolerance(self.tolerance))
         self.available_at_pair()
         check_condition(self.where, "r.price < l.limit")
@@ -244,10 +241,7 @@ class Asof(OrderedSpec):
         """Return the left and the right column of ``available_at``, or None."""
         if self.available_at is None:
             return None
-        check_sequence("available_at", self.available_at)
-        names = (self.available_at,) if isinstance(self.available_at, str) else tuple(self.available_at)
-        for name in names:
-            check_name("available_at", name)
+        names = names_of("available_at", self.available_at)
         if len(names) not in (1, 2):
             raise SpecError(
                 f"available_at={self.available_at!r} names {len(names)} columns. Expected the right column with the "

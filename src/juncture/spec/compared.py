@@ -16,7 +16,17 @@ from juncture.columnar.schemas import check_columns
 from juncture.columnar.types import is_null_type, key_kind, plain_type
 from juncture.errors import JunctureError, SchemaError
 from juncture.spec.expression import Expr, Key
-from juncture.spec.schema import SIDES, How, OutputColumn, Side, first_type, left_columns, typed
+from juncture.spec.schema import (
+    SIDES,
+    How,
+    OutputColumn,
+    Side,
+    first_type,
+    free_name,
+    incomparable,
+    left_columns,
+    typed,
+)
 
 if TYPE_CHECKING:
     from juncture.predicate.language.nodes import Node
@@ -325,20 +335,8 @@ def check_keys(columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, ro
                     name="JN-TYPE-UNSUPPORTED",
                 )
         if kinds[0] != kinds[1] and "null" not in kinds:
-            pair = (
-                f"{role}= compares left {left_field.name!r} ({left_field.type}) with right {right_field.name!r} "
-                f"({right_field.type})"
-            )
-            if all(kind.startswith("timestamp") for kind in kinds):
-                raise SchemaError(
-                    f"{pair}, but only one of them has a time zone. Add a time zone to the other, or drop it from "
-                    "both.",
-                    name="JN-TIMEZONE-MISMATCH",
-                )
-            raise SchemaError(
-                f"{pair}, which have no common values. Cast one of them to the type of the other.",
-                name="JN-TYPE-MISMATCH",
-            )
+            zoned = all(kind.startswith("timestamp") for kind in kinds)
+            raise incomparable(role, ("left", left_field), ("right", right_field), differ_in_zone=zoned)
 
 
 def can_be_key(data_type: pa.DataType) -> bool:
@@ -385,13 +383,6 @@ def output_columns(
     for name in columns.own("right").names:
         if name in dropped:
             continue
-        output_name = name if name not in taken else name + suffix
-        if output_name in taken:
-            raise SchemaError(
-                f"Right column {name!r} would be named {output_name!r}, which is already a column. Pass another "
-                f"suffix= (now {suffix!r}), or rename the column.",
-                name="JN-OUTPUT-COLUMN-TAKEN",
-            )
-        taken.add(output_name)
+        output_name = free_name(name, suffix, taken, f"Right column {name!r}")
         output.append(OutputColumn(output_name, "right", name))
     return tuple(output)

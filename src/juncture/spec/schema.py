@@ -72,21 +72,43 @@ def shared_domain(
     for side, field in known[1:]:
         common = domain.common(_domain(side, field, role, mixed=mixed))
         if common is None or (common.is_asof_only and not mixed):
-            raise SchemaError(
-                f"{role}= compares {first_side} {first.name!r} ({first.type}) with {side} {field.name!r} "
-                f"({field.type}), which have no common values. Cast one of them to the type of the other.",
-                name="JN-TYPE-MISMATCH",
-            )
+            raise incomparable(role, (first_side, first), (side, field))
         zones = [getattr(plain_type(each.type), "tz", None) for each in (first, field)]
         if (zones[0] is None) != (zones[1] is None):
-            raise SchemaError(
-                f"{role}= compares {first_side} {first.name!r} ({first.type}) with {side} {field.name!r} "
-                f"({field.type}), but only one of them has a time zone. Add a time zone to the other, or drop it "
-                "from both.",
-                name="JN-TIMEZONE-MISMATCH",
-            )
+            raise incomparable(role, (first_side, first), (side, field), differ_in_zone=True)
         domain = common
     return domain
+
+
+def incomparable(
+    role: str, one: tuple[Side, pa.Field], other: tuple[Side, pa.Field], *, differ_in_zone: bool = False
+) -> SchemaError:
+    """Return the error for two columns whose values never compare. ``role`` is the argument that compares them."""
+    first, second = (f"{side} {field.name!r} ({field.type})" for side, field in (one, other))
+    if differ_in_zone:
+        return SchemaError(
+            f"{role}= compares {first} with {second}, but only one of them has a time zone. Add a time zone to the "
+            "other, or drop it from both.",
+            name="JN-TIMEZONE-MISMATCH",
+        )
+    return SchemaError(
+        f"{role}= compares {first} with {second}, which have no common values. Cast one of them to the type of the "
+        "other.",
+        name="JN-TYPE-MISMATCH",
+    )
+
+
+def free_name(name: str, suffix: str, taken: set[str], what: str) -> str:
+    """Return the name of an output column, with the suffix if it is taken, and add it to the names that are."""
+    output = name if name not in taken else name + suffix
+    if output in taken:
+        raise SchemaError(
+            f"{what} would be named {output!r}, which is already a column. Pass another suffix= (now {suffix!r}), or "
+            "rename the column.",
+            name="JN-OUTPUT-COLUMN-TAKEN",
+        )
+    taken.add(output)
+    return output
 
 
 def _domain(side: Side, field: pa.Field, role: str, *, mixed: bool) -> Domain:

@@ -7,9 +7,7 @@ with this package; it has tests of its own.
 from __future__ import annotations
 
 from juncture.testing.asof import asof_join
-from juncture.testing.overlap import overlap_join
-from juncture.testing.range import range_join
+from juncture.testing.pairs import equi_join, overlap_join, range_join, where_join
 from juncture.testing.replay import replay
-from juncture.testing.where import equi_join, where_join
 
 __all__ = ["asof_join", "equi_join", "overlap_join", "range_join", "replay", "where_join"]

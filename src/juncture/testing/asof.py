@@ -13,8 +13,8 @@ import pyarrow as pa
 from juncture.errors import DataError
 from juncture.spec.asof import ResolvedAsof
 from juncture.testing.output import matched_rows, with_computed
+from juncture.testing.pairs import passing
 from juncture.testing.rows import keys, on_values, sign, tie_order, unit_of, values
-from juncture.testing.where import passing
 
 
 def asof_join(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> pa.Table:

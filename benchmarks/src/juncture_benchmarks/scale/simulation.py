@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 import juncture as jn
+from juncture.planner.algorithm import PlanningInput
 from juncture.planner.choose import choose
-from juncture.planner.planning_input import PlanningInput
 from juncture.planner.statistics import KeySample, Resources, SideStats, Stats, sampled_from
 from juncture.spark.asof.shuffle import asof_placements
 from juncture.spark.asof.statistics import LEFT_WEIGHT

@@ -12,9 +12,8 @@ import pyarrow.csv as csv
 import pyarrow.types as pat
 
 from juncture.errors import DataError
-from juncture.files.text.numbers import numbers_of
 from juncture.files.text.options import TextOptions
-from juncture.files.text.types import ColumnType
+from juncture.files.text.types import ColumnType, numbers_of
 
 
 def header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.json as ndjson
 import pyarrow.types as pat
 
-from juncture.files.text.numbers import Numbers, numbers_of
 from juncture.files.text.options import TextOptions
-from juncture.files.text.types import ColumnType
+from juncture.files.text.types import ColumnType, Numbers, numbers_of
 
 _LONG_NUMBER = re.compile(rb"[0-9]{16}")
 """Integers with fewer digits are exact as floats."""

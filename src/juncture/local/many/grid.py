@@ -14,8 +14,7 @@ from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.ordered.arithmetic import TooWideError
 from juncture.runtime.memory import default_budget_bytes
-from juncture.spec.grid import ResolvedGrid
-from juncture.spec.interpolate import AFTER, BEFORE, InterpolatedColumns
+from juncture.spec.spines import AFTER, BEFORE, InterpolatedColumns, ResolvedGrid
 
 _ROW_BYTES = 48
 """What a row takes while it is made."""

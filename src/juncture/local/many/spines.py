@@ -14,10 +14,9 @@ from juncture.local.many.grid import grid_rows, values_between
 from juncture.local.many.plan import plan
 from juncture.planner.statistics import Resources
 from juncture.runtime.sources import ParquetSource
-from juncture.spec.grid import Grid
-from juncture.spec.interpolate import Interpolation
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn
+from juncture.spec.spines import Grid, Interpolation
 
 
 def grid(spec: Grid, data: Any) -> Any:

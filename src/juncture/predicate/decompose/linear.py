@@ -17,7 +17,7 @@ from juncture.errors import SchemaError
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval, everything, span_of
 from juncture.predicate.intervals.narrow import rounds
-from juncture.predicate.intervals.truth import flipped
+from juncture.predicate.intervals.relate import flipped
 from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, CompareOperator, Node, columns, sides
 from juncture.predicate.language.types import TIME_STEPS, Type

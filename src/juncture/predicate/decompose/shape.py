@@ -12,7 +12,7 @@ from juncture.columnar.types import DAY_S, TIME_UNITS
 from juncture.predicate.decompose.linear import LinearComparison, Number, may_overflow, separate
 from juncture.predicate.intervals.graph import possible
 from juncture.predicate.intervals.interval import Interval
-from juncture.predicate.intervals.truth import OPPOSITE, flipped
+from juncture.predicate.intervals.relate import OPPOSITE, flipped
 from juncture.predicate.language import build, conversions, nodes
 from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe

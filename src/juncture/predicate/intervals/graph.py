@@ -13,7 +13,7 @@ from functools import reduce
 
 from juncture.predicate.intervals import arithmetic as calculate
 from juncture.predicate.intervals import functions
-from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals import relate as logic
 from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
 from juncture.predicate.intervals.narrow import narrow
 from juncture.predicate.intervals.relate import among

@@ -14,7 +14,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from juncture.predicate.intervals import functions, spans
-from juncture.predicate.intervals import truth as logic
+from juncture.predicate.intervals import relate as logic
 from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, widened
 from juncture.predicate.intervals.interval import (
     FALSE,

@@ -82,10 +82,13 @@ def absolute(operand: Node) -> Node:
 
 def _signed(operand: Node, operator: str) -> Type:
     if not (operand.type.is_number or operand.type.kind == "duration"):
-        raise SchemaError(
-            f"{operator} is not defined for {operand.type}. Expected a number or a duration.", name="JN-OPERAND-TYPE"
-        )
+        raise undefined(operator, operand.type, "a number or a duration")
     return BIGINT if operand.type.kind == "integer" else operand.type
+
+
+def undefined(function: str, data_type: Type, expected: str) -> SchemaError:
+    """Return the error for a function or an operator of an operand of another type than the expected one."""
+    return SchemaError(f"{function} is not defined for {data_type}. Expected {expected}.", name="JN-OPERAND-TYPE")
 
 
 def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> Node:
@@ -280,21 +283,22 @@ def disjunction(operands: Sequence[Node]) -> Node:
 def _joined(kind: type[nodes.And | nodes.Or], operands: Sequence[Node], name: str, empty: Node) -> Node:
     flat: list[Node] = []
     for operand in operands:
-        flat.extend(operand.operands if isinstance(operand, kind) else [_truth(operand, name)])
+        flat.extend(operand.operands if isinstance(operand, kind) else [truth(operand, name)])
     unique = tuple(dict.fromkeys(flat))
     return kind(BOOLEAN, unique) if len(unique) > 1 else unique[0] if unique else empty
 
 
 def negation(operand: Node) -> Node:
     """Return the opposite of a boolean."""
-    return nodes.Not(BOOLEAN, _truth(operand, "NOT"))
+    return nodes.Not(BOOLEAN, truth(operand, "NOT"))
 
 
-def _truth(operand: Node, name: str) -> Node:
+def truth(operand: Node, name: str, role: str = "operand") -> Node:
+    """Return an operand that is a boolean; raise SchemaError for others."""
     operand = typed(operand, BOOLEAN)
     if operand.type.kind != "boolean":
         raise SchemaError(
-            f"{name} needs a boolean, but its operand is {operand.type}. Compare it with a value.",
+            f"{name} needs a boolean, but its {role} is {operand.type}. Compare it with a value.",
             name="JN-PREDICATE-BOOLEAN",
         )
     return operand

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import MappingProxyType
 
-from juncture.errors import SchemaError, SpecError
+from juncture.errors import SchemaError, SpecError, closest
 from juncture.predicate.language import build
 from juncture.predicate.language.conversions import arithmetic_nulls, converted, same_numbers, typed
 from juncture.predicate.language.nodes import Call, Function, Literal, Node
@@ -101,13 +102,7 @@ def pattern_parts(pattern: str, escape: str = "\\") -> list[str]:
 
 def case(conditions: Sequence[Node], values: Sequence[Node], otherwise: Node | None) -> Node:
     """Return the value of the first true condition, or another value if none is true."""
-    conditions = [typed(each, BOOLEAN) for each in conditions]
-    for each in conditions:
-        if each.type != BOOLEAN:
-            raise SchemaError(
-                f"WHEN needs a boolean, but its condition is {each.type}. Compare it with a value.",
-                name="JN-PREDICATE-BOOLEAN",
-            )
+    conditions = [build.truth(each, "WHEN", "condition") for each in conditions]
     results = build.in_common_type([*values, Literal(NULL, None) if otherwise is None else otherwise], "CASE")
     parts = [part for pair in zip(conditions, results, strict=False) for part in pair]
     return Call(results[0].type, "case", (*parts, results[-1]))
@@ -130,7 +125,7 @@ def _whole(function: Function) -> Callable[[Sequence[Node]], Node]:
             target = kind if kind.scale == 0 else Type("decimal", precision=kind.precision - kind.scale + 1)
             return Call(target, function, (operand,))
         if kind.kind != "float":
-            raise SchemaError(f"{function} is not defined for {kind}. Expected a number.", name="JN-OPERAND-TYPE")
+            raise build.undefined(function, kind, "a number")
         return Call(BIGINT, function, (operand,))
 
     return make
@@ -153,7 +148,7 @@ def _round(operands: Sequence[Node]) -> Node:
         precision = min(kind.precision - kind.scale + 1 + scale, MAX_DIGITS)
         return Call(Type("decimal", precision=precision, scale=scale), "round", (operand,), digits)
     if kind.kind != "float":
-        raise SchemaError(f"round is not defined for {kind}. Expected a number.", name="JN-OPERAND-TYPE")
+        raise build.undefined("round", kind, "a number")
     return Call(kind, "round", (operand,), digits)
 
 
@@ -167,21 +162,15 @@ def _date_trunc(operands: Sequence[Node]) -> Node:
             name="JN-FUNCTION-CONSTANT",
         )
     if operand.type.kind != "timestamp" or operand.type.zoned:
-        raise SchemaError(
-            f"date_trunc is not defined for {operand.type}. Expected a timestamp without a time zone, because the "
-            "start of a day depends on the zone. Cast a date to TIMESTAMP_NTZ.",
-            name="JN-OPERAND-TYPE",
-        )
+        expected = "a timestamp without a time zone, because the start of a day depends on the zone"
+        raise build.undefined("date_trunc", operand.type, f"{expected}. Cast a date to TIMESTAMP_NTZ")
     return Call(operand.type, "date_trunc", (operand,), name)
 
 
 def _text(operand: Node, function: str) -> Node:
     operand = typed(operand, STRING)
     if operand.type != STRING:
-        raise SchemaError(
-            f"{function} is not defined for {operand.type}. Expected text: cast the column before the join.",
-            name="JN-OPERAND-TYPE",
-        )
+        raise build.undefined(function, operand.type, "text: cast the column before the join")
     return operand
 
 
@@ -190,24 +179,32 @@ def _texts(function: Function, target: Type) -> Callable[[Sequence[Node]], Node]
 
 
 _MAKERS: dict[str, tuple[int, int, Callable[[Sequence[Node]], Node]]] = {
+    "abs": (1, 1, lambda operands: build.absolute(operands[0])),
     "ceil": (1, 1, _whole("ceil")),
     "ceiling": (1, 1, _whole("ceil")),
     "coalesce": (1, 1_000, _coalesce),
     "date_trunc": (2, 2, _date_trunc),
     "floor": (1, 1, _whole("floor")),
+    "greatest": (0, 1_000, partial(build.extreme, "greatest")),
     "if": (3, 3, lambda operands: case(operands[:1], operands[1:2], operands[2])),
+    "least": (0, 1_000, partial(build.extreme, "least")),
     "lower": (1, 1, _texts("lower", STRING)),
     "mod": (2, 2, lambda operands: remainder(*operands)),
     "round": (1, 2, lambda operands: _round(operands if len(operands) == 2 else [*operands, Literal(BIGINT, 0)])),
     "startswith": (2, 2, _texts("startswith", BOOLEAN)),
     "upper": (1, 1, _texts("upper", STRING)),
 }
-NAMES = tuple(_MAKERS)
-"""The names of these functions."""
+FUNCTIONS = tuple(sorted([*_MAKERS, "cast", "try_cast"]))
+"""The names of the functions of predicates."""
 
 
 def call(name: str, operands: Sequence[Node]) -> Node:
-    """Return the node of a function in `NAMES`; raise SpecError for a wrong number of operands."""
+    """Return the node of a function; raise SpecError for an unknown one, or a wrong number of operands."""
+    if name.lower() not in _MAKERS:
+        close = closest(name.lower(), FUNCTIONS)
+        advice = f"Did you mean {close!r}?" if close else f"Expected one of {', '.join(FUNCTIONS)}."
+        raise SpecError(f"Function {name!r} is unknown. {advice}", name="JN-FUNCTION-UNKNOWN")
+    name = name.lower()
     least, most, make = _MAKERS[name]
     if not least <= len(operands) <= most:
         wanted = str(least) if least == most else f"{least} or more" if most > 2 else f"{least} or {most}"

@@ -19,7 +19,7 @@ from juncture.predicate.language import build, conversions, functions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.language.nodes import Column, Literal, Node, Side
 from juncture.predicate.language.rounding import near_float
-from juncture.predicate.language.syntax import FUNCTIONS, read_sql
+from juncture.predicate.language.syntax import read_sql
 from juncture.predicate.language.syntax_tree import Tree, pointer
 from juncture.predicate.language.types import (
     BIGINT,
@@ -192,19 +192,10 @@ class _Reader:
         return build.compare(tree.value, left, right, self._moment)
 
     def _call(self, tree: Tree) -> Node:
-        function, operands = tree.value.lower(), [self.read(part) for part in tree.parts]
-        if function == "least" or function == "greatest":
-            self._check_order(tree.parts, asked=function)
-            return build.extreme(function, operands)
-        if function in functions.NAMES:
-            return functions.call(function, operands)
-        if function != "abs":
-            close = closest(function, FUNCTIONS)
-            advice = f"Did you mean {close!r}?" if close else f"Expected one of {', '.join(FUNCTIONS)}."
-            raise SpecError(f"Function {tree.value!r} is unknown. {advice}", name="JN-FUNCTION-UNKNOWN")
-        if len(operands) != 1:
-            raise SpecError(f"abs has {len(operands)} operands, but takes 1.", name="JN-FUNCTION-OPERANDS")
-        return build.absolute(operands[0])
+        operands = [self.read(part) for part in tree.parts]
+        if tree.value.lower() in ("least", "greatest"):
+            self._check_order(tree.parts, asked=tree.value.lower())
+        return functions.call(tree.value, operands)
 
     def _column(self, tree: Tree) -> Node:
         if tree.value not in self._columns:

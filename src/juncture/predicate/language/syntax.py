@@ -5,27 +5,8 @@ from __future__ import annotations
 import re
 
 from juncture.errors import SpecError, wrong_type
+from juncture.predicate.language.functions import FUNCTIONS
 from juncture.predicate.language.syntax_tree import Tree, pointer
-
-FUNCTIONS = (
-    "abs",
-    "cast",
-    "ceil",
-    "ceiling",
-    "coalesce",
-    "date_trunc",
-    "floor",
-    "greatest",
-    "if",
-    "least",
-    "lower",
-    "mod",
-    "round",
-    "startswith",
-    "try_cast",
-    "upper",
-)
-"""The functions of predicates."""
 
 COMPARISONS = {"=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<=>": "<=>"}
 """The comparison operators, and their names in nodes."""

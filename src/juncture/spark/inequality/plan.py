@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from juncture.errors import PlanError
 from juncture.ordered.duration import NANOSECONDS
-from juncture.planner.algorithm import Algorithm, held_side
-from juncture.planner.planning_input import JoinFeatures
+from juncture.planner.algorithm import Algorithm, JoinFeatures, held_side
 from juncture.spark.exchange import BuiltJoin, join_broadcast, needed_right, partition_count, result_schema, task_output
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs

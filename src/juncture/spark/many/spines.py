@@ -17,8 +17,7 @@ from juncture.spark.many.plan import plan
 from juncture.spark.schema import spark_schema
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.tasks.many import ExpandGrid, InterpolateRows
-from juncture.spec.grid import Grid, ResolvedGrid
-from juncture.spec.interpolate import Interpolation
+from juncture.spec.spines import Grid, Interpolation, ResolvedGrid
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.columnar.types import plain_type
+from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose, refusal
 from juncture.planner.decision import Choice
-from juncture.planner.planning_input import JoinFeatures, PlanningInput
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.planner.tables import sharing, table_algorithms
 from juncture.spark.exchange import partition_count

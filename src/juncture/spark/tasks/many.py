@@ -24,9 +24,8 @@ from juncture.spark.tasks.placement import one_chunk
 from juncture.spark.tasks.scatter import Scatter
 from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import ChainedRows, PacketStore
-from juncture.spec.grid import ResolvedGrid
-from juncture.spec.interpolate import InterpolatedColumns
 from juncture.spec.many import ResolvedTable
+from juncture.spec.spines import InterpolatedColumns, ResolvedGrid
 
 SPINE = "spine"
 """The side of packets of the spine."""
