@@ -33,10 +33,7 @@ def join(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one may
-        be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
-        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
-        is a DataFrame.
+        The tables, as for `join_asof`.
     on, left_on, right_on
         The key: a column, an expression such as ``juncture.expr("upper(code)")``, or a list of them. Use ``left_on``
         and ``right_on`` if the names differ. Keys of every type with equality, including nested ones, are compared
@@ -46,11 +43,7 @@ def join(
         left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
         With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
     agg
-        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
-        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
-        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
-        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by all right columns), ``("weighted_mean",
-        column)``, ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
+        As for `join_range`, except that ``first`` and ``last`` are ordered by all right columns.
     where
         A condition over both tables, in the SQL of `juncture.join_where`, such as ``"r.price < l.limit"``. Rows match
         if it is true, not false or null.
@@ -75,16 +68,8 @@ def join(
 
     Raises
     ------
-    SpecError
-        If an argument has an invalid name or value, or ``where`` cannot be parsed.
-    SchemaError
-        If a column is missing, or the types of two columns do not compare.
-    PlanError
-        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
-    DataError
-        If a file cannot be read, or a sum does not fit its type.
-    StateError
-        If rows cannot be spilled to disk.
+    SpecError, SchemaError, PlanError, DataError, StateError
+        As for `join_asof`. SpecError also if ``where`` cannot be parsed, DataError if a sum does not fit its type.
 
     Notes
     -----

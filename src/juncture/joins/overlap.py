@@ -36,10 +36,7 @@ def join_overlap(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one may
-        be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
-        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
-        is a DataFrame.
+        The tables, as for `join_asof`.
     left_interval, right_interval
         The start and end columns of each table, such as ``("start", "end")``: integer, float, decimal, date or
         timestamp columns, or expressions such as ``juncture.expr("start + length")``. None in place of one of them
@@ -51,16 +48,8 @@ def join_overlap(
         Which ends belong to the intervals: ``"left"`` (default, ``[start, end)``), ``"both"``, ``"right"`` or
         ``"none"``. Only with ``"both"`` do intervals that touch in one point overlap, and an interval from a point to
         itself is that point. Otherwise such an interval is empty and matches nothing.
-    how
-        ``"inner"`` (default) keeps matches only. ``"left"``, ``"right"`` and ``"full"`` also keep unmatched rows of the
-        left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
-        With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
-    agg
-        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
-        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
-        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
-        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by the right start), ``("weighted_mean", column)``,
-        ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
+    how, agg
+        As for `join_range`, except that ``first`` and ``last`` are ordered by the right start.
     suffix
         Appended to the name of a right column or an aggregate if the left table has that name.
     **execution
@@ -77,16 +66,9 @@ def join_overlap(
 
     Raises
     ------
-    SpecError
-        If an argument has an invalid name or value.
-    SchemaError
-        If a column is missing, or the types of two columns do not compare.
-    PlanError
-        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
-    DataError
-        If a file cannot be read, an interval starts after its end, or a sum does not fit its type.
-    StateError
-        If rows cannot be spilled to disk.
+    SpecError, SchemaError, PlanError, DataError, StateError
+        As for `join_asof`. DataError also if an interval starts after its end, or a sum does not fit its
+        type.
 
     Notes
     -----

@@ -42,10 +42,7 @@ def join_range(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one may
-        be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
-        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
-        is a DataFrame.
+        The tables, as for `join_asof`.
     on, left_on, right_on
         The column that is compared: an integer, float, decimal, date or timestamp column, or an expression such as
         ``juncture.expr("date + open_time")``. Use ``left_on`` and ``right_on`` if the names differ. Null and NaN match
@@ -91,16 +88,9 @@ def join_range(
 
     Raises
     ------
-    SpecError
-        If an argument has an invalid name or value, such as a constant window that starts after its end.
-    SchemaError
-        If a column is missing, or the types of two columns do not compare.
-    PlanError
-        If the inputs or ``algorithm`` do not support this join, or ``memory`` is below the minimum.
-    DataError
-        If a file cannot be read, or a sum does not fit its type.
-    StateError
-        If rows cannot be spilled to disk.
+    SpecError, SchemaError, PlanError, DataError, StateError
+        As for `join_asof`. SpecError also for a constant window that starts after its end, DataError if a sum
+        does not fit its type.
 
     Notes
     -----

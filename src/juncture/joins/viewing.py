@@ -41,12 +41,8 @@ def view(
         The memory for rows if ``state`` is set, in bytes or such as ``"1GB"``. Further rows stay on disk and are read
         when needed. Groups, their values under MIN, MAX and DISTINCT, and one key per joined row stay in memory. None
         means a share of the machine's memory.
-    output
-        The format of the changes of the result: ``"weight"`` (column ``_weight``), ``"change_type"`` (column
-        ``_change_type``) or ``"debezium"`` (columns ``op``, ``before``, ``after``).
-    unmatched_deletes
-        What happens to deletes of rows that do not exist: ``"error"`` raises DataError, ``"count"`` counts and skips
-        them.
+    output, unmatched_deletes
+        As for `juncture.changes`.
 
     Returns
     -------

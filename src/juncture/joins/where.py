@@ -36,26 +36,15 @@ def join_where(
     Parameters
     ----------
     left, right
-        Two Spark DataFrames, or any mix of tables and paths. Spark DataFrames are classic or Connect; the left one may
-        be streaming. Tables are pyarrow tables and datasets, Polars, pandas, DuckDB, and iterables of record
-        batches. A path is a file, folder, glob, or list of files; Spark reads it if ``spark`` is set or the other input
-        is a DataFrame.
+        The tables, as for `join_asof`.
     predicate
         The condition, in Spark's SQL dialect, over left columns ``l.…`` and right columns ``r.…``. Columns that only
         one table has need no prefix. Rows match if it is true, not false or null.
     by, left_by, right_by
         Columns or expressions that must be equal: one, or a list. Use ``left_by`` and ``right_by`` if the names differ.
         Null equals nothing.
-    how
-        ``"inner"`` (default) keeps matches only. ``"left"``, ``"right"`` and ``"full"`` also keep unmatched rows of the
-        left table, the right table, or both. ``"semi"`` and ``"anti"`` return the left rows with or without a match.
-        With ``agg``, pass ``"left"`` (then the default) or ``"inner"``.
-    agg
-        Aggregates over the matches of each left row, by right column, such as ``{"value": ["mean", ("quantile", 0.9)],
-        "*": "count"}``. The result then has one row per left row, and the matches are not materialized. Functions:
-        ``count``, ``sum``, ``mean``, ``min``, ``max``, ``std``, ``median``, ``("quantile", 0.9)``, ``count_distinct``,
-        ``any``, ``all``, ``list``, ``first`` and ``last`` (ordered by all right columns), ``("weighted_mean",
-        column)``, ``("arg_min", column)``, ``("arg_max", column)``. Nulls are skipped.
+    how, agg
+        As for `join_range`, except that ``first`` and ``last`` are ordered by all right columns.
     allow_cross
         Whether to accept a predicate that does not relate the two tables, and so pairs all left rows with all right
         rows.
@@ -76,17 +65,9 @@ def join_where(
 
     Raises
     ------
-    SpecError
-        If an argument has an invalid name or value, or the predicate cannot be parsed.
-    SchemaError
-        If a column is missing, or the types of two columns do not compare.
-    PlanError
-        If the inputs or ``algorithm`` do not support this join, the predicate does not relate the tables and
-        ``allow_cross`` is not set, or ``memory`` is below the minimum.
-    DataError
-        If a file cannot be read, or a sum does not fit its type.
-    StateError
-        If rows cannot be spilled to disk.
+    SpecError, SchemaError, PlanError, DataError, StateError
+        As for `join_asof`. SpecError also if the predicate cannot be parsed, PlanError if it does not relate the tables
+        and ``allow_cross`` is not set, and DataError if a sum does not fit its type.
 
     Notes
     -----

@@ -110,7 +110,7 @@ class Plan(Decision):
         ----------
         progress
             Called from this thread as an in-process join goes on, with the phase (``"left"``, ``"right"``,
-            ``"payload"``), how many rows of it are done, and how many there are.
+            ``"payload"``), how many rows of it are done, and how many there are. So do other methods.
 
         Returns
         -------
@@ -171,11 +171,6 @@ class Plan(Decision):
         No join holds more of its output than its budget allows, however many rows it has: as-of joins a piece at a
         time, others a few batches.
 
-        Parameters
-        ----------
-        progress
-            As for `execute`.
-
         Raises
         ------
         PlanError
@@ -201,11 +196,6 @@ class Plan(Decision):
 
     def match(self, *, progress: Report | None = None) -> pa.Table:
         """Run the join in-process, and return the row numbers of its rows instead of their columns.
-
-        Parameters
-        ----------
-        progress
-            As for `execute`.
 
         Returns
         -------
@@ -237,11 +227,6 @@ class Plan(Decision):
 
     def match_report(self, *, progress: Report | None = None) -> MatchReport:
         """Count what becomes of the left rows of an as-of join: matched, or why not, and how far the matches are.
-
-        Parameters
-        ----------
-        progress
-            As for `execute`.
 
         Returns
         -------
@@ -285,11 +270,6 @@ class Plan(Decision):
 
     def row_report(self, *, progress: Report | None = None) -> pa.Table:
         """Return for each left row of an in-process join whether it has a match, why not, and how far a match is.
-
-        Parameters
-        ----------
-        progress
-            As for `execute`.
 
         Returns
         -------
