@@ -11,7 +11,7 @@ import pytest
 from juncture.errors import DataError, SpecError
 from juncture.files.text import read as reading
 from juncture.files.text.options import TextOptions, column_types
-from juncture.files.text.read import read_text
+from juncture.files.text.read import TextFiles
 from juncture.files.text.write import write_rows
 
 
@@ -23,7 +23,7 @@ def read(tmp_path, content, text_format="csv", name=None, **options):
         path.write_bytes(each if isinstance(each, bytes) else each.encode())
         paths.append(path)
     target = tmp_path / "out.parquet"
-    read_text(paths, text_format, target, options=TextOptions(**options))
+    TextFiles(paths=paths, format=text_format, options=TextOptions(**options)).write_parquet(target)
     return pq.read_table(target)
 
 

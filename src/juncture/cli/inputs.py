@@ -18,7 +18,6 @@ from juncture.errors import DataError, JunctureError, SchemaError
 from juncture.files.formats import COMPRESSED, WILDCARDS, Format, files_of, format_of, format_of_start, paths_of
 from juncture.files.text.options import TextOptions
 from juncture.inputs.files import Files
-from juncture.runtime.paths import partitions_of
 
 _PEEK_BYTES = 4096
 _COPY_BYTES = 1 << 20
@@ -96,23 +95,13 @@ def _format_inside(file: Path, named: str | None) -> Format:
 
 def _read_text(path: str, shown: str, side: str, file_format: Format, options: TextOptions, target: Path) -> None:
     # Imported late, so that errors in arguments are reported at once.
-    from juncture.files.text.read import read_text
+    from juncture.files.text.read import TextFiles
 
     files = files_of(path, f"{side} input")
-    if file_format == "tsv":
-        options = replace(options, delimiter="\t")
-    paths = [Path(file.path) for file in files]
-    packed = any(file.suffix.lower() in COMPRESSED for file in paths)
+    packed = any(Path(file.path).suffix.lower() in COMPRESSED for file in files)
     total = None if packed else 2 * sum(file.size_bytes for file in files)
     with step(f"Reading {shown}", total=total) as reading:
-        read_text(
-            paths,
-            "json" if file_format == "json" else "csv",
-            target,
-            options=options,
-            partitions=partitions_of(files),
-            advance=reading.advance,
-        )
+        replace(TextFiles.of(files, file_format, options), advance=reading.advance).write_parquet(target)
 
 
 def _read_arrow(files: list[Path], target: Path) -> None:

@@ -12,12 +12,11 @@ from juncture.errors import DataError, PlanError, SpecError
 from juncture.files.arrow import arrow_rows, arrow_schema
 from juncture.files.formats import WILDCARDS, Format, format_by_name
 from juncture.files.text.options import TextOptions
-from juncture.files.text.read import text_rows, text_schema
-from juncture.files.text.types import TextFormat
+from juncture.files.text.read import TextFiles
 from juncture.inputs.files import Files
 from juncture.inputs.tables import Given
 from juncture.runtime.footers import check_unchanged
-from juncture.runtime.paths import FoundFile, IsData, kind_at, listed, partitions_of
+from juncture.runtime.paths import FoundFile, IsData, kind_at, listed
 from juncture.runtime.sources import ParquetSource
 
 
@@ -109,13 +108,11 @@ def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
 
 
 def _text_table(files: list[FoundFile], chosen: Format) -> Given:
-    text_format: TextFormat = "json" if chosen == "json" else "csv"
-    options = TextOptions(delimiter="\t") if chosen == "tsv" else TextOptions()
-    paths, partitions = [Path(file.path) for file in files], partitions_of(files)
-    schema = text_schema(paths, text_format, options, partitions)
+    text = TextFiles.of(files, chosen, TextOptions())
+    schema = text.schema()
 
     def rows() -> Iterator[pa.RecordBatch]:
-        for table in text_rows(paths, text_format, schema, options, partitions):
+        for table in text.rows(schema):
             yield from table.to_batches()
 
     return Given(schema=schema, batches=_of_unchanged(files, rows))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,8 +20,8 @@ from juncture.columnar.conversion import converted_columns, with_types
 from juncture.errors import DataError
 from juncture.files.arrow import arrow_rows, arrow_schema
 from juncture.files.formats import FORMATS, Format, files_of, paths_of
-from juncture.files.text.read import read_text
-from juncture.files.text.types import TextFormat
+from juncture.files.text.options import TextOptions
+from juncture.files.text.read import TextFiles
 from juncture.files.text.write import write_rows
 from juncture.inputs import Files
 from juncture.joins.many import plan_many
@@ -35,7 +36,6 @@ from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
 from juncture.planner.plan import Plan
-from juncture.runtime.paths import partitions_of
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.kinds import Spec
 
@@ -182,13 +182,10 @@ class LocalEngine(Engine):
     def _read_text(self, name: str, source: SourceSection, target: Path) -> None:
         """Read text with the types inferred from its start, as Spark does."""
         files = [file for path in source.paths for file in files_of(path, "path")]
-        partitions = partitions_of(files)
-        schema = self._schemas[name]
-        types = {each.name: each.type for each in schema if each.name not in partitions[0].names}
-        text_format: TextFormat = "json" if format_name(source) == "json" else "csv"
-        options = text_options(source, types)
+        text, schema = TextFiles.of(files, format_name(source), TextOptions()), self._schemas[name]
+        types = {each.name: each.type for each in schema if each.name not in text.partitions[0].names}
         try:
-            read_text([Path(file.path) for file in files], text_format, target, options=options, partitions=partitions)
+            replace(text, options=text_options(source, types)).write_parquet(target)
         except DataError as error:
             raise DataError(
                 f'{error.message} If {name!r} has other types, set them: types = {{ column = "string" }}.',

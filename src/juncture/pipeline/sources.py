@@ -11,13 +11,12 @@ from juncture.errors import DataError, SpecError
 from juncture.files.arrow import arrow_schema
 from juncture.files.formats import WILDCARDS, files_of, format_of, paths_of
 from juncture.files.text.options import TextOptions, column_type
-from juncture.files.text.read import sampled_schema
+from juncture.files.text.read import TextFiles
 from juncture.files.text.types import as_text
 from juncture.inputs import Files
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, SourceSection
 from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
-from juncture.runtime.paths import partitions_of
 from juncture.runtime.sources import ParquetSource
 
 if TYPE_CHECKING:
@@ -134,9 +133,8 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
     if not is_text(name):
         return pa.schema(types) if types else None
     files = [file for path in source.paths for file in files_of(path, "path")]
-    extra, _ = partitions_of(files)
-    paths = [Path(file.path) for file in files]
-    schema = sampled_schema(paths, "json" if name == "json" else "csv", text_options(source))
+    text = TextFiles.of(files, name, text_options(source))
+    schema, (extra, _) = text.sampled_schema(), text.partitions
     # Future rows may have values in columns without values.
     return pa.schema([*_declared(as_text(schema) if comes(source) else schema, types), *extra])
 

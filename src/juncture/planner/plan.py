@@ -110,7 +110,7 @@ class Plan(Decision):
         ----------
         progress
             Called from this thread as an in-process join goes on, with the phase (``"left"``, ``"right"``,
-            ``"payload"``), how many rows of it are done, and how many there are. So do other methods.
+            ``"payload"``), how many rows of it are done, and how many there are. Other methods call it in the same way.
 
         Returns
         -------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from juncture.errors import DataError
 from juncture.files.text import csv, json
 from juncture.files.text.options import TextOptions
 from juncture.files.text.types import ColumnType, TextFormat, as_text, joined, schema_of
-from juncture.runtime.paths import Value
+from juncture.runtime.paths import FoundFile, Value, partitions_of
 
 Partitions: TypeAlias = tuple[pa.Schema, Sequence[tuple[Value, ...]]]
 """Partition columns, and their values for each file."""
@@ -30,132 +30,9 @@ SLICE_BYTES = 64 * 1024 * 1024
 """Bytes of text that are parsed at once."""
 
 SAMPLE_BYTES = 1 << 20
-"""Bytes of each file from which `sampled_schema` infers types."""
+"""Bytes of each file from which `TextFiles.sampled_schema` infers types."""
 
 _NO_PARTITIONS: Partitions = pa.schema([]), ()
-
-
-def read_text(
-    paths: Sequence[Path],
-    text_format: TextFormat,
-    target: Path,
-    *,
-    options: TextOptions | None = None,
-    partitions: Partitions = _NO_PARTITIONS,
-    advance: Callable[[int], object] = lambda _: None,
-) -> None:
-    """Convert text files with the same columns to one Parquet file. Compression is detected by extension.
-
-    `advance` is called with the number of bytes since the last call; each byte is read twice.
-
-    Times without a zone stay so; times with a zone or offset become UTC. They have microseconds, or nanoseconds if a
-    value needs them. No digit of an integer changes: integers beyond 64 bits are decimals, and integers with leading
-    zeros are text. A column without values has the null type. A CSV column without a common type is text; in JSON,
-    which distinguishes numbers from text, it is an error.
-    """
-    options = options or TextOptions()
-    schema = text_schema(paths, text_format, options, partitions, advance)
-    with pq.ParquetWriter(target, schema) as writer:
-        for table in text_rows(paths, text_format, schema, options, partitions, advance):
-            writer.write_table(table)
-
-
-def text_schema(
-    paths: Sequence[Path],
-    text_format: TextFormat,
-    options: TextOptions,
-    partitions: Partitions = _NO_PARTITIONS,
-    advance: Callable[[int], object] = lambda _: None,
-) -> pa.Schema:
-    """Infer the schema of text files, including partition columns. All values fit it."""
-    types: dict[str, ColumnType] | None = None
-    for each in _slices(paths, text_format, options):
-        slice_types = _types_in(each, text_format, options)
-        types = slice_types if types is None else joined(types, slice_types, text_format, each.path)
-        advance(len(each.data))
-    if types is None:
-        raise DataError(
-            f"{paths[0]} is empty, so its columns are unknown. Write a header, or exclude the file.",
-            name="JN-FILE-EMPTY",
-        )
-    schema, (extra, _) = schema_of(types, text_format, paths), partitions
-    both = sorted(set(schema.names) & set(extra.names))
-    if both:
-        raise DataError(
-            f"{paths[0]} has the column {both[0]!r}, but a folder in its path also defines it. Rename "
-            "the column or the folder.",
-            name="JN-PARTITION-NAME",
-        )
-    return pa.schema([*schema, *extra])
-
-
-def text_rows(
-    paths: Sequence[Path],
-    text_format: TextFormat,
-    schema: pa.Schema,
-    options: TextOptions,
-    partitions: Partitions = _NO_PARTITIONS,
-    advance: Callable[[int], object] = lambda _: None,
-) -> Iterator[pa.Table]:
-    """Yield the rows of text files in the schema of `text_schema`, slice by slice."""
-    extra, values = partitions
-    of_file = dict(zip(paths, values, strict=True)) if extra.names else {}
-    inside = pa.schema(list(schema)[: len(schema) - len(extra)])
-    for each in _slices(paths, text_format, options):
-        table = _rows_of(each, text_format, inside, options)
-        for field, value in zip(extra, of_file.get(each.path, ()), strict=True):
-            table = table.append_column(field, pa.repeat(pa.scalar(value, field.type), table.num_rows))
-        yield table
-        advance(len(each.data))
-
-
-def sampled_schema(paths: Sequence[Path], text_format: TextFormat, options: TextOptions | None = None) -> pa.Schema:
-    """Infer the schema of text files from the start of each file. Columns without values there are text.
-
-    If the files have headers only, columns have Arrow's null type, which compares with any type.
-    """
-    options = options or TextOptions()
-    types: dict[str, ColumnType] | None = None
-    has_rows = False
-    for path in paths:
-        data = _beginning(path, text_format)
-        if not data.strip():
-            continue
-        has_rows |= text_format == "json" or not options.has_header or len(data.strip().splitlines()) > 1
-        names = () if text_format == "json" else _header_of(data, options, path)
-        each = _Slice(path=path, data=data, names=names, has_header=options.has_header)
-        slice_types = _types_in(each, text_format, options)
-        types = slice_types if types is None else joined(types, slice_types, text_format, path)
-    if types is None:
-        raise DataError(
-            f"{paths[0]} is empty, so its columns are unknown. Write a header, or exclude the file.",
-            name="JN-FILE-EMPTY",
-        )
-    schema = schema_of(types, text_format, paths)
-    return as_text(schema) if has_rows else schema
-
-
-def _beginning(path: Path, text_format: TextFormat) -> bytes:
-    """Return complete lines from the start of a file; of a list, complete objects."""
-    with _parsing(path, text_format), pa.input_stream(str(path), compression="detect") as stream:
-        data = bytes(stream.read(SAMPLE_BYTES))
-    if text_format == "json" and data.lstrip()[:1] == b"[":
-        with pa.input_stream(str(path), compression="detect") as stream:
-            return b"".join(_first(json.lines_of(stream)))
-    if len(data) < SAMPLE_BYTES:
-        return data if data.endswith(b"\n") else data + b"\n"
-    lines, newline, _ = data.rpartition(b"\n")
-    return lines + newline
-
-
-def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield lines up to the size of a sample."""
-    size = 0
-    for line in lines:
-        yield line
-        size += len(line)
-        if size >= SAMPLE_BYTES:
-            return
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,23 +45,172 @@ class _Slice:
     has_header: bool = False
 
 
-def _slices(paths: Sequence[Path], text_format: TextFormat, options: TextOptions) -> Iterator[_Slice]:
-    """Yield the slices of all files."""
-    for path in paths:
-        names: Sequence[str] | None = None
-        for data in _pieces(path, text_format):
-            has_header = names is None and options.has_header
-            if names is None:
-                names = () if text_format == "json" else _header_of(data, options, path)
-            yield _Slice(path=path, data=data, names=names, has_header=has_header)
+@dataclass(frozen=True, kw_only=True)
+class TextFiles:
+    """Text files with the same columns, as one table. Compression is detected by extension.
+
+    Times without a zone stay so; times with a zone or offset become UTC. They have microseconds, or nanoseconds if a
+    value needs them. No digit of an integer changes: integers beyond 64 bits are decimals, and integers with leading
+    zeros are text. A column without values has the null type. A CSV column without a common type is text; in JSON,
+    which distinguishes numbers from text, it is an error.
+
+    `advance` is called with the number of bytes since the last call; each byte is read twice.
+    """
+
+    paths: Sequence[Path]
+    format: TextFormat
+    options: TextOptions = field(default_factory=TextOptions)
+    partitions: Partitions = _NO_PARTITIONS
+    advance: Callable[[int], object] = lambda _: None
+
+    @classmethod
+    def of(cls, files: Sequence[FoundFile], file_format: str, options: TextOptions) -> TextFiles:
+        """Return CSV, TSV or JSON files, with the partition columns of their folders."""
+        if file_format == "tsv":
+            options = replace(options, delimiter="\t")
+        return cls(
+            paths=[Path(file.path) for file in files],
+            format="json" if file_format == "json" else "csv",
+            options=options,
+            partitions=partitions_of(files),
+        )
+
+    def write_parquet(self, target: Path) -> None:
+        """Write the rows to one Parquet file."""
+        schema = self.schema()
+        with pq.ParquetWriter(target, schema) as writer:
+            for table in self.rows(schema):
+                writer.write_table(table)
+
+    def schema(self) -> pa.Schema:
+        """Infer the schema, including partition columns. All values fit it."""
+        types: dict[str, ColumnType] | None = None
+        for each in self._slices():
+            types = self._with_types(types, each)
+            self.advance(len(each.data))
+        schema, (extra, _) = self._schema_of(types), self.partitions
+        both = sorted(set(schema.names) & set(extra.names))
+        if both:
+            raise DataError(
+                f"{self.paths[0]} has the column {both[0]!r}, but a folder in its path also defines it. Rename "
+                "the column or the folder.",
+                name="JN-PARTITION-NAME",
+            )
+        return pa.schema([*schema, *extra])
+
+    def rows(self, schema: pa.Schema) -> Iterator[pa.Table]:
+        """Yield the rows in the inferred schema, slice by slice."""
+        extra, values = self.partitions
+        of_file = dict(zip(self.paths, values, strict=True)) if extra.names else {}
+        inside = pa.schema(list(schema)[: len(schema) - len(extra)])
+        for each in self._slices():
+            with self._parsing(each.path):
+                if self.format == "csv":
+                    table = csv.read(each.data, each.names, inside, self.options, has_header=each.has_header)
+                else:
+                    table = json.read(each.data, inside)
+            for column, value in zip(extra, of_file.get(each.path, ()), strict=True):
+                table = table.append_column(column, pa.repeat(pa.scalar(value, column.type), table.num_rows))
+            yield table
+            self.advance(len(each.data))
+
+    def sampled_schema(self) -> pa.Schema:
+        """Infer the schema, without partition columns, from the start of each file.
+
+        Columns without values there are text. If the files have headers only, columns have Arrow's null type, which
+        compares with any type.
+        """
+        types: dict[str, ColumnType] | None = None
+        has_rows = False
+        for path in self.paths:
+            data = self._beginning(path)
+            if data.strip():
+                each = _Slice(
+                    path=path, data=data, names=self._header_of(data, path), has_header=self.options.has_header
+                )
+                types = self._with_types(types, each)
+                has_rows |= self.format == "json" or not each.has_header or len(data.strip().splitlines()) > 1
+        schema = self._schema_of(types)
+        return as_text(schema) if has_rows else schema
+
+    def _with_types(self, types: dict[str, ColumnType] | None, each: _Slice) -> dict[str, ColumnType]:
+        """Return the column types after one more slice."""
+        with self._parsing(each.path):
+            if self.format == "csv":
+                found = csv.types_in(each.data, each.names, self.options, has_header=each.has_header)
+            else:
+                found = json.types_in(each.data, self.options)
+        return found if types is None else joined(types, found, self.format, each.path)
+
+    def _schema_of(self, types: dict[str, ColumnType] | None) -> pa.Schema:
+        if types is None:
+            raise DataError(
+                f"{self.paths[0]} is empty, so its columns are unknown. Write a header, or exclude the file.",
+                name="JN-FILE-EMPTY",
+            )
+        return schema_of(types, self.format, self.paths)
+
+    def _slices(self) -> Iterator[_Slice]:
+        """Yield the slices of all files."""
+        for path in self.paths:
+            names: Sequence[str] | None = None
+            for data in self._pieces(path):
+                has_header = names is None and self.options.has_header
+                names = self._header_of(data, path) if names is None else names
+                yield _Slice(path=path, data=data, names=names, has_header=has_header)
+
+    def _pieces(self, path: Path) -> Iterator[bytes]:
+        """Yield a text in pieces that end with a line; each object of a list is a line."""
+        with _opened(path) as stream:
+            is_list = self.format == "json" and stream.read(_PEEK_BYTES).lstrip()[:1] == b"["
+        with self._parsing(path), _opened(path) as stream:
+            yield from _slices_of(json.lines_of(stream) if is_list else iter(lambda: stream.read(SLICE_BYTES), b""))
+
+    def _beginning(self, path: Path) -> bytes:
+        """Return complete lines from the start of a file; of a list, complete objects."""
+        with self._parsing(path), _opened(path) as stream:
+            data = bytes(stream.read(SAMPLE_BYTES))
+        if self.format == "json" and data.lstrip()[:1] == b"[":
+            with _opened(path) as stream:
+                return b"".join(_first(json.lines_of(stream)))
+        if len(data) < SAMPLE_BYTES:
+            return data if data.endswith(b"\n") else data + b"\n"
+        lines, newline, _ = data.rpartition(b"\n")
+        return lines + newline
+
+    def _header_of(self, data: bytes, path: Path) -> Sequence[str]:
+        """Return the column names of CSV, from the first slice of a file."""
+        if self.format == "json":
+            return ()
+        with self._parsing(path):
+            return csv.header_of(data, self.options, path)
+
+    @contextmanager
+    def _parsing(self, path: Path) -> Iterator[None]:
+        """Add the file to parse errors."""
+        try:
+            yield
+        except (pa.ArrowInvalid, ValueError) as error:
+            is_csv = self.format == "csv"
+            form = "CSV with a header" if is_csv else "JSON with one object per line, or a list of objects"
+            raise DataError(
+                f"{path} cannot be read as {form}: {error}. Correct it, or set its format with --format or format=.",
+                name="JN-FILE-DAMAGED",
+            ) from error
 
 
-def _pieces(path: Path, text_format: TextFormat) -> Iterator[bytes]:
-    """Yield a text in pieces that end with a line; each object of a list is a line."""
-    with pa.input_stream(str(path), compression="detect") as stream:
-        is_list = text_format == "json" and stream.read(_PEEK_BYTES).lstrip()[:1] == b"["
-    with _parsing(path, text_format), pa.input_stream(str(path), compression="detect") as stream:
-        yield from _slices_of(json.lines_of(stream) if is_list else iter(lambda: stream.read(SLICE_BYTES), b""))
+def _opened(path: Path) -> pa.NativeFile:
+    return pa.input_stream(str(path), compression="detect")
+
+
+def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield lines up to the size of a sample."""
+    size = 0
+    for line in lines:
+        yield line
+        size += len(line)
+        if size >= SAMPLE_BYTES:
+            return
 
 
 def _slices_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
@@ -199,35 +225,3 @@ def _slices_of(blocks: Iterator[bytes]) -> Iterator[bytes]:
     if (rest := b"".join(held)).strip():
         # Arrow ignores a header without a line end.
         yield rest if rest.endswith(b"\n") else rest + b"\n"
-
-
-def _header_of(data: bytes, options: TextOptions, path: Path) -> list[str]:
-    with _parsing(path, "csv"):
-        return csv.header_of(data, options, path)
-
-
-def _types_in(each: _Slice, text_format: TextFormat, options: TextOptions) -> dict[str, ColumnType]:
-    with _parsing(each.path, text_format):
-        if text_format == "csv":
-            return csv.types_in(each.data, each.names, options, has_header=each.has_header)
-        return json.types_in(each.data, options)
-
-
-def _rows_of(each: _Slice, text_format: TextFormat, schema: pa.Schema, options: TextOptions) -> pa.Table:
-    with _parsing(each.path, text_format):
-        if text_format == "csv":
-            return csv.read(each.data, each.names, schema, options, has_header=each.has_header)
-        return json.read(each.data, schema)
-
-
-@contextmanager
-def _parsing(path: Path, text_format: TextFormat) -> Iterator[None]:
-    """Add the file to parse errors."""
-    try:
-        yield
-    except (pa.ArrowInvalid, ValueError) as error:
-        form = "CSV with a header" if text_format == "csv" else "JSON with one object per line, or a list of objects"
-        raise DataError(
-            f"{path} cannot be read as {form}: {error}. Correct it, or set its format with --format or format=.",
-            name="JN-FILE-DAMAGED",
-        ) from error
