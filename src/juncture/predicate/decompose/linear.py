@@ -15,7 +15,7 @@ from fractions import Fraction
 from juncture.columnar.types import DAY_S
 from juncture.errors import SchemaError
 from juncture.predicate.intervals.graph import possible
-from juncture.predicate.intervals.interval import Interval, everything, span_of
+from juncture.predicate.intervals.interval import Interval, everything
 from juncture.predicate.intervals.narrow import rounds
 from juncture.predicate.intervals.relate import flipped
 from juncture.predicate.language import build, conversions, nodes
@@ -104,7 +104,7 @@ def _constant(node: Node, result: Type) -> Number | None:
     value = possible(node, {})
     if not (value.is_point and value.type.is_discrete):
         return None
-    number = span_of(value).low
+    number: Number | float = value.span.low
     assert not isinstance(number, float)
     return number * _seconds_per_step(value.type, result)
 

@@ -21,11 +21,9 @@ from juncture.predicate.intervals.interval import (
     interval,
     limited_span,
     nothing,
-    span_of,
-    tighter_lower,
-    tighter_upper,
     truth,
     union,
+    unlimited,
     with_flags,
     within,
 )
@@ -67,8 +65,8 @@ def square(operand: Interval, target: Type) -> Interval:
 
 
 def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null: bool) -> Interval:
-    divisor = span_of(right)
-    null = null or (divisor.holds_zero and not right.empty)
+    divisor = right.span
+    null = null or (divisor.holds(0) and not right.empty)
     result = nothing(target, nan=nan, null=null)
     if left.empty or right.empty:
         return result
@@ -89,7 +87,7 @@ def unary(operator: OneOf["-", "abs"], operand: Interval, target: Type) -> Inter
     """Return all negations or absolute values."""
     change = spans.negate if operator == "-" else spans.absolute
     if target.kind == "float" and not operand.empty:
-        return within(change(span_of(operand)), replace(operand, type=target))
+        return within(change(operand.span), replace(operand, type=target))
     return computed(change, (operand,), target, nan=operand.may_be_nan, null=operand.may_be_null)
 
 
@@ -118,12 +116,9 @@ def _extreme_of_two(function: OneOf["least", "greatest"], one: Interval, other: 
 
 def _extreme_of_ranges(function: OneOf["least", "greatest"], one: Interval, other: Interval) -> Interval:
     """Return the range of the least or greatest of two ordinary values."""
-    both = union(with_flags(one, nan=False), with_flags(other, nan=False))
-    if function == "least":
-        upper, upper_open = tighter_upper(one, other)
-        return interval(one.type, both.lower, upper, lower_open=both.lower_open, upper_open=upper_open)
-    lower, lower_open = tighter_lower(one, other)
-    return interval(one.type, lower, both.upper, lower_open=lower_open, upper_open=both.upper_open)
+    both, common = spans.hull(one.span, other.span), spans.meet(one.span, other.span)
+    lower, upper = (both, common) if function == "least" else (common, both)
+    return Interval(one.type, Span(lower.low, lower.low_open, upper.high, upper.high_open))
 
 
 def convert(operand: Interval, target: Type) -> Interval:
@@ -136,12 +131,13 @@ def convert(operand: Interval, target: Type) -> Interval:
     """
     source, null = operand.type, operand.may_be_null
     if not (source.has_arithmetic and target.has_arithmetic):
-        return replace(operand, type=target)
+        span = unlimited(target) if operand.span == unlimited(source) else operand.span
+        return replace(operand, type=target, span=span)
     if target.kind == "boolean":
         return _truth_of(operand)
     if target.kind == "float":
         if source.kind == "float" and source.bits <= target.bits:
-            return within(span_of(operand), replace(operand, type=target))
+            return within(operand.span, replace(operand, type=target))
         cut = _FINITE if source.is_discrete else spans.EVERYTHING
         return computed(partial(spans.meet, cut), (operand,), target, nan=operand.may_be_nan, null=null)
     null = null or operand.may_be_nan or can_be_infinite(operand)
@@ -153,10 +149,10 @@ def convert(operand: Interval, target: Type) -> Interval:
 
 def _truth_of(operand: Interval) -> Interval:
     """Return whether a number is not zero."""
-    span = span_of(operand)
+    span = operand.span
     return truth(
         true=operand.may_be_nan or not (span.is_empty or span.low == 0 == span.high),
-        false=span.holds_zero,
+        false=span.holds(0),
         null=operand.may_be_null,
     )
 
@@ -170,7 +166,7 @@ def rounding_of(target: Type) -> Callable[[Real], Real]:
 
 def in_steps_of(operand: Interval, target: Type) -> Span:
     """Return the values of an operand in the steps of a result."""
-    return spans.scaled(span_of(operand), scale_between(operand.type, target))
+    return spans.scaled(operand.span, scale_between(operand.type, target))
 
 
 def computed(
@@ -190,7 +186,7 @@ def computed(
     if any(operand.empty for operand in operands):
         return nothing(target, nan=nan, null=null)
     factors = [scale_between(operand.type, target) for operand in operands]
-    exact = operation(*map(spans.scaled, map(span_of, operands), factors))
+    exact = operation(*map(spans.scaled, [operand.span for operand in operands], factors))
     if target.kind == "float":
         # A value inside an open end can be rounded onto it.
         return interval(target, exact.low, exact.high, nan=nan, null=null)

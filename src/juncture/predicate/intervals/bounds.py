@@ -280,8 +280,8 @@ def _range(one: Interval) -> ColumnRange:
     return ColumnRange(
         python_value(lower, one.type, up=False),
         python_value(upper, one.type, up=True),
-        one.lower_open,
-        one.upper_open,
+        one.span.low_open,
+        one.span.high_open,
         one.empty,
         one.may_be_nan,
         one.may_be_null,

@@ -19,7 +19,6 @@ from juncture.predicate.intervals.interval import (
     intersect,
     interval,
     nothing,
-    span_of,
     union,
     with_flags,
     within,
@@ -81,7 +80,7 @@ def _moved(node: Call, operand: Interval, down: Real, up: Real) -> Interval:
     """Return the results of a function that moves a value at most ``down`` or ``up``."""
     if operand.empty:
         return replace(operand, type=node.type)
-    span = span_of(operand)
+    span = operand.span
     wide = Span(span.low - down, False, span.high + up, False)
     if node.type.kind == "float":
         wide = widened(wide, node.type)
@@ -95,7 +94,7 @@ def _quotient(number: Real, divisor: int) -> Real:
 def _remainder(node: Call, operand: Interval, divisor: int) -> Interval:
     if operand.empty:
         return nothing(node.type, null=operand.may_be_null)
-    span = span_of(operand)
+    span = operand.span
     low, high = (0 if span.low >= 0 else 1 - divisor), (0 if span.high <= 0 else divisor - 1)
     return interval(node.type, max(low, min(span.low, 0)), min(high, max(span.high, 0)), null=operand.may_be_null)
 
@@ -142,7 +141,7 @@ def _back(
     operand = with_flags(operand, null=False, nan=operand.may_be_nan and result.may_be_nan)
     if result.empty:
         return nothing(operand.type, nan=operand.may_be_nan)
-    span = span_of(result)
+    span = result.span
     reach = Span(span.low - down, lower_open, span.high + up, upper_open)
     if operand.type.kind == "float":
         reach = widened(reach, operand.type)
@@ -153,7 +152,7 @@ def _multiplied(operand: Interval, result: Interval, divisor: int) -> Interval:
     operand = with_flags(operand, null=False)
     if result.empty:
         return nothing(operand.type)
-    span = span_of(result)
+    span = result.span
     low = span.low * divisor if span.low > 0 else (span.low - 1) * divisor + 1
     high = span.high * divisor if span.high < 0 else (span.high + 1) * divisor - 1
     return intersect(operand, within(Span(low, False, high, False), operand))

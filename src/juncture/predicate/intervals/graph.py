@@ -14,9 +14,10 @@ from functools import reduce
 from juncture.predicate.intervals import arithmetic as calculate
 from juncture.predicate.intervals import functions
 from juncture.predicate.intervals import relate as logic
-from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, null, point, union
+from juncture.predicate.intervals.interval import TRUE, Interval, everything, intersect, nothing, null, point, union
 from juncture.predicate.intervals.narrow import narrow
 from juncture.predicate.intervals.relate import among
+from juncture.predicate.intervals.spans import Span
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Column, Node, children, walk
 from juncture.predicate.language.types import BIGINT, Type
@@ -90,9 +91,9 @@ class Graph:
         everything_there = set(range(len(state)))
         feasible = self._assert(state, self._root, everything_there) and self._follow_branches(state)
         if not feasible:
-            empty = {column: Interval(column.type, empty=True) for column in self._leaves}
-            nothing = tuple(Interval(self._nodes[index].type, empty=True) for index in self._watched)
-            return Shrunk(feasible=False, certain=False, columns=empty, watched=nothing)
+            empty = {column: nothing(column.type) for column in self._leaves}
+            watched = tuple(nothing(self._nodes[index].type) for index in self._watched)
+            return Shrunk(feasible=False, certain=False, columns=empty, watched=watched)
         columns = {column: state[index] for column, index in self._leaves.items()}
         return Shrunk(True, certain, columns, tuple(state[index] for index in self._watched))
 
@@ -211,7 +212,7 @@ def _range_of(node: Node) -> Interval | None:
 
 
 def _whole(data_type: Type) -> Interval:
-    return Interval(data_type, data_type.least, data_type.greatest, may_be_null=True)
+    return Interval(data_type, Span(data_type.least, False, data_type.greatest, False), may_be_null=True)
 
 
 def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:

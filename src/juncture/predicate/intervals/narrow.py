@@ -22,9 +22,9 @@ from juncture.predicate.intervals.interval import (
     Interval,
     intersect,
     nothing,
-    span_of,
     truth,
     union,
+    unlimited,
     with_flags,
     within,
 )
@@ -74,7 +74,7 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
         x, y = with_flags(x, nan=False), with_flags(y, nan=False)
     elif makes_nan(node.operator, x, y):
         return x, y
-    z = widened(span_of(result), node.type) if rounds(node) else span_of(result)
+    z = widened(result.span, node.type) if rounds(node) else result.span
     if node.operator == "*" and node.left == node.right:
         return (_meet(x, _square_roots(z), 1),) * 2
     if node.operator in ("*", "/") and can_be_infinite(result) and (can_be_infinite(x) or can_be_infinite(y)):
@@ -118,7 +118,7 @@ def _square_roots(z: Span) -> Sequence[Span]:
 
 def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> Interval:
     """Return the values of an operand in one of several spans, whose steps are finer than its own by a factor."""
-    own = span_of(operand)
+    own = operand.span
     result = nothing(operand.type, nan=operand.may_be_nan, null=operand.may_be_null)
     for part in parts:
         span = part if factor == 1 else Span(part.low / factor, part.low_open, part.high / factor, part.high_open)
@@ -132,7 +132,7 @@ def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
     if result.may_be_null:
         return operands
     x = with_flags(operands[0], null=False, nan=operands[0].may_be_nan and result.may_be_nan)
-    z = span_of(result)
+    z = result.span
     if node.operator == "abs":
         z = spans.meet(z, Span(0, False, math.inf, False))
         return (_meet(x, (spans.negate(z), z), 1),)
@@ -141,13 +141,16 @@ def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
 
 def _extreme(node: nodes.Extreme, result: Interval, operands: Operands) -> Operands:
     """Exclude from each operand what lies beyond the least or greatest of all; nulls are ignored."""
+    low, low_open, high, high_open = unlimited(result.type)
     if node.function == "least":
         # NaN is greater than any number.
-        beyond = replace(result, upper=None, upper_open=False, may_be_nan=True, may_be_null=True)
+        span = result.span if result.empty else result.span._replace(high=high, high_open=high_open)
+        beyond = replace(result, span=span, may_be_nan=True, may_be_null=True)
     elif result.may_be_nan:
         return operands
     else:
-        beyond = replace(result, lower=None, lower_open=False, may_be_null=True)
+        span = result.span if result.empty else result.span._replace(low=low, low_open=low_open)
+        beyond = replace(result, span=span, may_be_null=True)
     return tuple(intersect(operand, beyond) for operand in operands)
 
 
@@ -163,7 +166,7 @@ def _cast(node: nodes.Cast, result: Interval, operands: Operands) -> Operands:
     x = with_flags(x, nan=x.may_be_nan and result.may_be_nan)
     if result.empty:
         return (_meet(x, (), 1),)
-    return (_meet(x, (_before_cast(span_of(result), source, target),), scale_between(source, target)),)
+    return (_meet(x, (_before_cast(result.span, source, target),), scale_between(source, target)),)
 
 
 def _before_cast(z: Span, source: Type, target: Type) -> Span:

@@ -5,7 +5,6 @@ Floats compare as in Spark: NaN equals NaN and is greater than any other number.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,21 +13,16 @@ from functools import reduce
 from typing import Any
 
 from juncture.predicate.intervals.interval import (
-    Bound,
     Interval,
     finer_factor,
     intersect,
     interval,
-    is_less,
     limited_span,
     nothing,
-    span_of,
-    tighter_lower,
-    tighter_upper,
     truth,
     within,
 )
-from juncture.predicate.intervals.spans import Span, meet, scaled
+from juncture.predicate.intervals.spans import Span, is_unlimited, meet, scaled
 from juncture.predicate.language.nodes import CompareOperator, Options
 from juncture.predicate.language.types import from_steps, in_steps
 
@@ -80,19 +74,11 @@ def orders(left: Interval, right: Interval) -> set[str]:
 
 
 def _orders_of_ranges(left: Interval, right: Interval) -> set[str]:
-    if left.type.has_arithmetic and right.type.has_arithmetic:
-        one = scaled(limited_span(left), finer_factor(left.type, right.type))
-        other = scaled(limited_span(right), finer_factor(right.type, left.type))
-        possible_orders = {"<"} if one.low < other.high else set()
-        possible_orders |= {">"} if other.low < one.high else set()
-        return possible_orders | (set() if meet(one, other).is_empty else {"="})
-    possible_orders = {"<"} if _may_be_below(left.lower, right.upper) else set()
-    possible_orders |= {">"} if _may_be_below(right.lower, left.upper) else set()
-    return possible_orders | (set() if intersect(replace(left, may_be_null=False), right).empty else {"="})
-
-
-def _may_be_below(low: Bound, high: Bound) -> bool:
-    return low is None or high is None or is_less(low, high)
+    one = scaled(limited_span(left), finer_factor(left.type, right.type))
+    other = scaled(limited_span(right), finer_factor(right.type, left.type))
+    possible_orders = {"<"} if one.low < other.high else set()
+    possible_orders |= {">"} if other.low < one.high else set()
+    return possible_orders | (set() if meet(one, other).is_empty else {"="})
 
 
 def is_null(operand: Interval) -> Interval:
@@ -161,8 +147,8 @@ def narrow_equal_or_null(left: Interval, right: Interval) -> Pair:
 def _equal(left: Interval, right: Interval) -> Pair:
     nan = left.may_be_nan and right.may_be_nan
     left, right = replace(left, may_be_nan=nan), replace(right, may_be_nan=nan)
-    if not left.type.has_arithmetic:
-        return intersect(left, right), intersect(right, left)
+    if left.empty or right.empty:
+        return nothing(left.type, nan=nan, null=left.may_be_null), nothing(right.type, nan=nan, null=right.may_be_null)
     common = meet(_common_span(left, right), _common_span(right, left))
     return _own(common, left, right), _own(common, right, left)
 
@@ -170,32 +156,19 @@ def _equal(left: Interval, right: Interval) -> Pair:
 def _ordered(left: Interval, right: Interval, *, strict: bool) -> Pair:
     """Narrow by ``left < right`` (strict) or ``left <= right``."""
     left = replace(left, may_be_nan=left.may_be_nan and right.may_be_nan and not strict)
-    if not left.type.has_arithmetic:
-        return _ordered_texts(left, right, strict=strict)
     one, other = _common_span(left, right), _common_span(right, left)
     new_left, new_right = left, right
-    if not right.may_be_nan:
-        below = Span(-math.inf, False, other.high, strict and not isinstance(other.high, float))
-        new_left = _own(meet(one, below), left, right) if not right.empty else nothing(left.type)
+    if right.empty and not right.may_be_nan:
+        new_left = nothing(left.type)
+    elif not (left.empty or right.may_be_nan):
+        below = Span(one.low, one.low_open, other.high, strict and not is_unlimited(other.high))
+        new_left = _own(meet(one, below), left, right)
     if left.empty:
-        new_right = replace(nothing(right.type), may_be_nan=right.may_be_nan and left.may_be_nan)
-    else:
-        above = Span(one.low, strict and not isinstance(one.low, float), math.inf, False)
+        new_right = nothing(right.type, nan=right.may_be_nan and left.may_be_nan)
+    elif not right.empty:
+        above = Span(one.low, strict and not is_unlimited(one.low), other.high, other.high_open)
         new_right = _own(meet(other, above), right, left)
     return new_left, new_right
-
-
-def _ordered_texts(left: Interval, right: Interval, *, strict: bool) -> Pair:
-    if left.empty or right.empty:
-        return nothing(left.type), nothing(right.type)
-    cap = replace(right, lower=None, lower_open=False, upper_open=right.upper_open or strict)
-    upper, upper_open = tighter_upper(left, cap)
-    floor = replace(left, upper=None, upper_open=False, lower_open=left.lower_open or strict)
-    lower, lower_open = tighter_lower(right, floor)
-    return (
-        interval(left.type, left.lower, upper, lower_open=left.lower_open, upper_open=upper_open),
-        interval(right.type, lower, right.upper, lower_open=lower_open, upper_open=right.upper_open),
-    )
 
 
 def _without(one: Interval, other: Interval) -> Interval:
@@ -212,7 +185,7 @@ def _without(one: Interval, other: Interval) -> Interval:
 
 def _common_span(one: Interval, other: Interval) -> Span:
     """Return the values of one side in steps of the finer unit of both."""
-    return scaled(span_of(one), finer_factor(one.type, other.type))
+    return scaled(one.span, finer_factor(one.type, other.type))
 
 
 def _own(span: Span, one: Interval, other: Interval) -> Interval:
@@ -224,7 +197,7 @@ def among(options: Options, operand: Interval) -> Interval:
     """Return whether an operand can be one of the values, and can be another value."""
     listed = _listed(options, operand)
     is_nan = operand.may_be_nan and options.has_nan
-    is_point = operand.lower is not None and operand.lower == operand.upper
+    is_point = operand.span.low == operand.span.high
     is_other = (not operand.empty and not (listed and is_point)) or (operand.may_be_nan and not options.has_nan)
     null = operand.may_be_null or (is_other and options.has_null)
     return truth(true=bool(listed) or is_nan, false=is_other and not options.has_null, null=null)
@@ -243,8 +216,8 @@ def _listed(options: Options, operand: Interval) -> list[Any]:
     if operand.empty:
         return []
     values, data_type = options.ordered, options.type
-    below = bisect_right if operand.lower_open else bisect_left
-    above = bisect_left if operand.upper_open else bisect_right
+    below = bisect_right if operand.span.low_open else bisect_left
+    above = bisect_left if operand.span.high_open else bisect_right
     first = 0 if operand.lower is None else below(values, in_steps(operand.lower, data_type))
     end = len(values) if operand.upper is None else above(values, in_steps(operand.upper, data_type))
     return [from_steps(value, data_type) for value in (values[first], values[end - 1])] if first < end else []

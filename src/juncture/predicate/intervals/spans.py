@@ -8,42 +8,67 @@ the rules: R. E. Moore, Interval Analysis, 1966.
 from __future__ import annotations
 
 import math
+from enum import Enum
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from juncture.predicate.language.types import Real
 
 _INFINITY = math.inf
 
 
-class Span(NamedTuple):
-    """All real numbers between two ends."""
+class Top(Enum):
+    """The upper end of unbounded texts, since there is no greatest text."""
 
-    low: Real
+    TOP = 0
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __le__(self, other: object) -> bool:
+        return self is other
+
+    def __gt__(self, other: object) -> bool:
+        return self is not other
+
+    def __ge__(self, other: object) -> bool:
+        return True
+
+
+class Span(NamedTuple):
+    """All values between two ends: real numbers, or texts, which have an order but no arithmetic."""
+
+    low: Any
     low_open: bool
-    high: Real
+    high: Any
     high_open: bool
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no number between the ends."""
-        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+        """Whether there is no value between the ends."""
+        return bool(self.low > self.high or (self.low == self.high and (self.low_open or self.high_open)))
 
-    @property
-    def holds_zero(self) -> bool:
-        """Whether zero is inside."""
-        return (self.low < 0 or (self.low == 0 and not self.low_open)) and (
-            self.high > 0 or (self.high == 0 and not self.high_open)
-        )
+    def holds(self, value: Any) -> bool:
+        """Return whether a value is inside."""
+        above = self.low < value or (self.low == value and not self.low_open)
+        return bool(above and (value < self.high or (value == self.high and not self.high_open)))
 
 
 EVERYTHING = Span(-_INFINITY, False, _INFINITY, False)
+EMPTY = Span(1, False, 0, False)
 
 
 def meet(one: Span, other: Span) -> Span:
-    """Return the numbers in both spans."""
+    """Return the values in both spans."""
     low, low_open = max((one.low, one.low_open), (other.low, other.low_open))
     high, closed = min((one.high, not one.high_open), (other.high, not other.high_open))
+    return Span(low, low_open, high, not closed)
+
+
+def hull(one: Span, other: Span) -> Span:
+    """Return the least span that holds two spans, neither of them empty."""
+    low, low_open = min((one.low, one.low_open), (other.low, other.low_open))
+    high, closed = max((one.high, not one.high_open), (other.high, not other.high_open))
     return Span(low, low_open, high, not closed)
 
 
@@ -126,7 +151,7 @@ def divide(dividend: Span, divisor: Span) -> tuple[Span, ...]:
     Where both spans hold zero, anything is a quotient in the sense that matters here: ``x`` is a quotient of ``z``
     and ``y`` if ``x * y = z``.
     """
-    if divisor.holds_zero and dividend.holds_zero:
+    if divisor.holds(0) and dividend.holds(0):
         return (EVERYTHING,)
     negative = meet(divisor, Span(-_INFINITY, False, 0, True))
     positive = meet(divisor, Span(0, True, _INFINITY, False))
@@ -168,7 +193,7 @@ def root(span: Span) -> Span:
     The lower root is rounded down, and the upper one up.
     """
     if span.high < 0 or span.is_empty:
-        return Span(1, False, 0, False)
+        return EMPTY
     low = _root(max(span.low, 0), up=False)
     return Span(low, False, _root(span.high, up=True), False)
 
@@ -187,3 +212,8 @@ def _root(value: Real, *, up: bool) -> Real:
 
 def _is_infinite(value: Real) -> bool:
     return isinstance(value, float)
+
+
+def is_unlimited(end: Any) -> bool:
+    """Return whether an end is infinite, or beyond all texts."""
+    return isinstance(end, float | Top)
