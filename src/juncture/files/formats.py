@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from juncture.errors import DataError, SpecError
-from juncture.spec.arguments import check_choice
 
 if TYPE_CHECKING:
     from juncture.runtime.paths import FoundFile
@@ -46,6 +45,9 @@ def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[P
     if not path.strip():
         raise SpecError(f"{argument} {path!r} is empty. Expected a file, a folder or a glob.", name="JN-ARGUMENT-VALUE")
     if named is not None:
+        # Imported late, so that a missing file is reported without importing NumPy.
+        from juncture.spec.arguments import check_choice
+
         check_choice("--format", named, FORMATS)
     by_name = (each for each in map(format_by_name, (Path(path), *inside)) if each is not None)
     known = next(by_name, None) or next((each for each in FORMATS if each == named), None)
