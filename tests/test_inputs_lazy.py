@@ -81,6 +81,26 @@ def test_a_type_that_duckdb_does_not_have():
         jn.join_asof(relation(TRADES), wide, on="ts", by="k")
 
 
+@pytest.mark.parametrize("nested", [False, True], ids=["plain", "nested"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([[1, 2]], pa.list_(pa.int64(), 2)),
+        pa.array([[1, 2]]),
+        pa.array([{"x": 1}]),
+        pa.array([[(1, 2)]], pa.map_(pa.int64(), pa.int64())),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_runs_of_nested_values_are_refused_before_duckdb_reads_them(values, nested):
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), values)
+    column = pa.StructArray.from_arrays([runs], ["x"]) if nested else runs
+    left = relation(pa.table({"n": [0]}))
+    with pytest.raises(jn.SchemaError, match=r"column 'x' has type .*runs of nested values.*to_arrow_table") as raised:
+        jn.join(left, pa.table({"n": [0], "x": column}), on="n")
+    assert raised.value.name == "JN-LIBRARY-TYPE"
+
+
 NANOSECONDS = {
     "duration": pa.array([1_000, None, 1_001], pa.duration("ns")),
     "interval": pa.array([(1, 2, 1_000), None, (0, 0, -1)], pa.month_day_nano_interval()),

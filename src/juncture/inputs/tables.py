@@ -166,6 +166,8 @@ class AsRelation:
         if self.beside is None or not joined.schema.names:
             return joined
         for name, column in zip(joined.column_names, joined.columns, strict=True):
+            if _has_nested_runs(column.type):
+                raise _unreadable(f"column {name!r} has type {column.type}, with runs of nested values")
             for chunk in column.chunks:
                 for part in innermost(chunk):
                     _check_nanoseconds(part, name)
@@ -174,14 +176,25 @@ class AsRelation:
             return self.beside.query("juncture_joined", "SELECT * FROM joined")
         except sys.modules["duckdb"].Error as error:
             reason = str(error).partition("\n")[0].rstrip(".")
-            raise SchemaError(
-                f"The result cannot be read by DuckDB, the library of the left table: {reason}. Cast or drop that "
-                "column, or pass the left table as Arrow, with .to_arrow_table().",
-                name="JN-LIBRARY-TYPE",
-            ) from error
+            raise _unreadable(reason) from error
 
     def __reduce__(self) -> tuple[type[AsRelation], tuple[None]]:
         return AsRelation, (None,)
+
+
+def _unreadable(reason: str) -> SchemaError:
+    return SchemaError(
+        f"The result cannot be read by DuckDB, the library of the left table: {reason}. Cast or drop that column, or "
+        "pass the left table as Arrow, with .to_arrow_table().",
+        name="JN-LIBRARY-TYPE",
+    )
+
+
+def _has_nested_runs(data_type: pa.DataType) -> bool:
+    """Return whether a type has runs of nested values, for which DuckDB fails inside, some only when it reads them."""
+    if pat.is_run_end_encoded(data_type):
+        return bool(pat.is_nested(data_type.value_type))
+    return any(_has_nested_runs(data_type.field(place).type) for place in range(data_type.num_fields))
 
 
 def _check_nanoseconds(array: pa.Array, name: str) -> None:
