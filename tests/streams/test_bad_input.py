@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -490,3 +491,12 @@ def test_aggregates_that_no_window_holds_together(spec):
     left, right = pa.schema({"a": pa.int64()}), pa.schema({"b": pa.int64()})
     with pytest.raises(PlanError, match=r"agg= is not supported for .* of streams\. Use Range"):
         jn.stream(left, right, spec, left_order=jn.Order("a"), right_order=jn.Order("b"), allow_unbounded=True)
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_a_key_that_is_nan_in_its_order_is_refused_since_nan_equals_nan(falls):
+    schema = pa.schema({"x": pa.float64()})
+    join = jn.stream(schema, schema, jn.Equi(on="x"), right_order=jn.Order("x", descending=falls), allow_unbounded=True)
+    join.push(left=pa.table({"x": [math.nan]}), right=pa.table({"x": [1.0]}))
+    with refused(DataError, "right row 0", "null or NaN", "'x'"):
+        join.push(right=pa.table({"x": [math.nan]}))

@@ -185,7 +185,8 @@ class Bounds:
 
     def _is_compared(self, node: Node) -> bool:
         """Return whether the join compares an expression outside a predicate, so that NaN matches nothing."""
-        if self.condition.predicate is not None:
+        if self.condition.predicate is not None or self.condition.join.domain is None:
+            # NaN equals NaN in predicates and in equal keys.
             return False
         if isinstance(node, Column):
             return node.name in self.condition.join.compared(self.side)
