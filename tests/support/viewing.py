@@ -43,6 +43,8 @@ def rounded(row: tuple[Any, ...]) -> tuple[Any, ...]:
     for value in row:
         if isinstance(value, float):
             value = "nan" if math.isnan(value) else f"{value + 0.0:.9g}"
+        if isinstance(value, list):
+            value = rounded(tuple(value))
         found.append(value.normalize() + 0 if isinstance(value, Decimal) else value)
     return tuple(found)
 

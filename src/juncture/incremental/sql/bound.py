@@ -149,6 +149,11 @@ def decimal_text(units: int, scale: int) -> str:
     return "-" * (units < 0) + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
 
 
+def identifier(name: str) -> str:
+    """Return the name of a function as SQL."""
+    return name if name in ("coalesce", "try") else _quoted(name)
+
+
 def _text_literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
@@ -187,8 +192,7 @@ def text(bound: Bound, column: Callable[[int], str]) -> str:
     if name == "struct_pack":
         fields = bound.info["type_info"]["child_types"]
         return "{" + ", ".join(f"{_text_literal(f['first'])}: {a}" for f, a in zip(fields, args, strict=True)) + "}"
-    called = name if name in ("coalesce", "try") else _quoted(name)
-    return f"{called}({', '.join(args)})"
+    return f"{identifier(name)}({', '.join(args)})"
 
 
 def _constant_text(bound: Bound) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.incremental.sql.bound import UnreadableError
 from juncture.incremental.sql.evaluation import DuckQuery
 from juncture.incremental.view.expressions import (
     FALSE,
@@ -122,6 +123,21 @@ def _default(data_type: pa.DataType) -> Constant | None:
         zero = pa.scalar(0, pa.int32() if pat.is_date32(data_type) else pa.int64())
         return Constant(data_type, zero.cast(data_type).as_py())
     return None
+
+
+def null_safe_keys(values: Sequence[Expression], node: PlanNode | None) -> tuple[Expression, ...]:
+    """Return keys that are never NULL, and equal where some values of a relation are equal or both NULL."""
+    keys = []
+    for each in values:
+        if node is not None and is_never_null(node, each):
+            keys.append(each)
+            continue
+        default = _default(each.type)
+        if default is None:
+            raise UnreadableError(f"partitions by values of type {each.type}")
+        keys.append(call("coalesce", each, default, data_type=each.type))
+        keys.append(call("is_null", each, data_type=_BOOL))
+    return tuple(keys)
 
 
 def is_never_null(node: PlanNode, value: Expression) -> bool:

@@ -37,6 +37,7 @@ from juncture.incremental.sql.joins import (
     semi,
     single,
 )
+from juncture.incremental.sql.partitions import first_of_each, groups, repeated, unnested, windows
 from juncture.incremental.view.expressions import (
     FALSE,
     TRUE,
@@ -227,40 +228,96 @@ class _PlanReader:
         return _chosen(FilterNode(source, condition), part.get("projection_map"))
 
     def group(self, part: Json) -> PlanNode:
-        """Return groups."""
+        """Return groups, of each grouping set."""
         (source,) = self.inputs(part)
-        keys = tuple(self.expression(each, source) for each in part["groups"])
-        sets = part.get("grouping_sets") or []
-        if len(sets) > 1 or part.get("grouping_functions"):
-            raise UnreadableError("GROUPING SETS, ROLLUP and CUBE")
-        return GroupNode(source, keys, tuple(self._aggregate(each, source) for each in part["expressions"]))
+        keys, count = part["groups"], len(part["groups"])
+        sets = [sorted(each) for each in part.get("grouping_sets") or []] or [list(range(count))]
+        functions = part.get("grouping_functions") or []
+        if sets == [list(range(count))] and not functions:
+            return self._grouped(source, keys, part["expressions"])
+        nodes = []
+        for own in sets:
+            node = self._grouped(source, [keys[place] for place in own], part["expressions"])
+            at = {place: number for number, place in enumerate(own)}
+            values = [
+                node.every_column[at[place]] if place in at else Constant(self._type(key["return_type"]), None)
+                for place, key in enumerate(keys)
+            ]
+            aggregates = node.every_column[len(own) : len(own) + len(part["expressions"])]
+            bits = [sum((place not in at) << bit for bit, place in enumerate(reversed(each))) for each in functions]
+            marks = [Constant(pa.int64(), each) for each in bits]
+            nodes.append(ProjectNode(node, (*values, *aggregates, *marks)))
+        return nodes[0] if len(nodes) == 1 else UnionNode(tuple(nodes))
 
-    def _aggregate(self, part: Json, source: PlanNode) -> GroupAggregate:
-        name = function_name(part)
-        if name not in _AGGREGATES:
-            raise UnreadableError(f"the aggregate {name.upper()}", part)
-        if part.get("order_bys"):
-            raise UnreadableError("ORDER BY within an aggregate", part)
-        distinct = part["aggregate_type"] == "DISTINCT"
-        function = _AGGREGATES[name]
-        values = [self.expression(each, source) for each in part["children"]]
-        if len(values) > 1:
-            raise UnreadableError(f"{name.upper()} of several values", part)
-        value = values[0] if values else None
+    def _grouped(self, source: PlanNode, keys: Sequence[Json], parts: Sequence[Json]) -> PlanNode:
+        """Return groups: compiled, or by DuckDB if one of the aggregates is not compiled."""
+        compiled = [self._aggregate(each, source) for each in parts]
+        if any(each is None for each in compiled):
+            return groups(source, keys, parts, self._types, lambda bound: self._compile(bound, source.types))
+        aggregates = tuple(each for each in compiled if each is not None)
+        if not keys and not aggregates:
+            aggregates = (GroupAggregate("count", None, False, pa.int64()),)
+        return GroupNode(source, tuple(self.expression(each, source) for each in keys), aggregates)
+
+    def _aggregate(self, part: Json, source: PlanNode) -> GroupAggregate | None:
+        """Return an aggregate; None for those that are not compiled."""
+        function, values = _AGGREGATES.get(function_name(part)), part["children"]
+        if function is None or part.get("order_bys") or len(values) > 1:
+            return None
+        value = self.expression(values[0], source) if values else None
         if part.get("filter"):
             condition = self.expression(part["filter"], source)
             chosen = value if value is not None else Constant(pa.int64(), 1)
             value = call("case", condition, chosen, Constant(chosen.type, None), data_type=chosen.type)
         target = self._type(part["return_type"])
         if function in ("sum", "avg") and value is not None and not _is_number(value.type):
-            raise UnreadableError(f"{name.upper()} of values of type {value.type}", part)
-        return GroupAggregate(function, value, distinct and function not in ("min", "max"), target)
+            return None
+        distinct = part["aggregate_type"] == "DISTINCT" and function not in ("min", "max")
+        return GroupAggregate(function, value, distinct, target)
+
+    def windows(self, part: Json) -> PlanNode:
+        """Return window functions."""
+        (source,) = self.inputs(part)
+        return windows(source, part["expressions"], self._types, lambda bound: self._compile(bound, source.types))
+
+    def unnest(self, part: Json) -> PlanNode:
+        """Return the values of lists."""
+        (source,) = self.inputs(part)
+        return unnested(source, part["expressions"], self._types)
+
+    def difference(self, part: Json) -> PlanNode:
+        """Return INTERSECT or EXCEPT, from the numbers of equal rows on both sides."""
+        number = pa.int64()
+        one, zero = Constant(number, 1), Constant(number, 0)
+        left, right = (
+            ProjectNode(each, (*each.every_column, *marks))
+            for each, marks in zip(self.inputs(part), ((one, zero), (zero, one)), strict=True)
+        )
+        both = UnionNode((left, right))
+        *keys, of_left, of_right = both.every_column
+        sums = tuple(GroupAggregate("sum", each, False, number) for each in (of_left, of_right))
+        grouped = GroupNode(both, tuple(keys), sums)
+        *keys, lefts, rights = grouped.every_column
+        is_except = part["type"] == "LOGICAL_EXCEPT"
+        if part.get("setop_all"):
+            count = call("subtract", lefts, rights) if is_except else call("least", lefts, rights)
+            counted = FilterNode(
+                ProjectNode(grouped, (*keys, count)), call("greater", InputColumn(number, len(keys)), zero)
+            )
+            return _chosen(repeated(counted, len(keys), self._types), range(len(keys)))
+        has_left, has_right = (call("greater", each, zero) for each in (lefts, rights))
+        condition = all_of([has_left, call("not", has_right) if is_except else has_right])
+        return _chosen(FilterNode(grouped, condition), range(len(keys)))
 
     def distinct(self, part: Json) -> PlanNode:
         """Return distinct rows."""
         (source,) = self.inputs(part)
         if part["distinct_type"] != "DISTINCT":
-            raise UnreadableError("DISTINCT ON")
+            targets = part["distinct_targets"]
+            orders = [read_order(each) for each in (part.get("order_by") or {}).get("orders") or []]
+            on = [self.expression(each, source) for each in targets]
+            marked = first_of_each(source, on, targets, orders, self._types)
+            return _chosen(FilterNode(marked, marked.every_column[-1]), range(len(source.types)))
         return GroupNode(source, source.every_column, ())
 
     def union(self, part: Json) -> PlanNode:
@@ -451,6 +508,10 @@ _NODES: Mapping[str, _Reader] = {
     "AGGREGATE_AND_GROUP_BY": _PlanReader.group,
     "DISTINCT": _PlanReader.distinct,
     "UNION": _PlanReader.union,
+    "INTERSECT": _PlanReader.difference,
+    "EXCEPT": _PlanReader.difference,
+    "WINDOW": _PlanReader.windows,
+    "UNNEST": _PlanReader.unnest,
     "ORDER_BY": _PlanReader.sorted,
     "LIMIT": _PlanReader.limited,
     "MATERIALIZED_CTE": _PlanReader.shared,
@@ -462,10 +523,6 @@ _NODES: Mapping[str, _Reader] = {
 }
 
 _NAMES = {
-    "WINDOW": "window functions",
-    "INTERSECT": "INTERSECT",
-    "EXCEPT": "EXCEPT",
-    "UNNEST": "UNNEST",
     "RECURSIVE_CTE": "recursive queries",
     "SAMPLE": "samples",
 }

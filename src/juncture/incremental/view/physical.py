@@ -26,14 +26,17 @@ from juncture.incremental.view.operators.group import GroupOperator
 from juncture.incremental.view.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.view.operators.kept import KeptJoinOperator
 from juncture.incremental.view.operators.operator import ViewOperator
+from juncture.incremental.view.operators.partition import ExpandOperator, PartitionOperator
 from juncture.incremental.view.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
 from juncture.incremental.view.operators.top import TopOperator
 from juncture.incremental.view.plan import (
     EmptyNode,
+    ExpandNode,
     FilterNode,
     GroupAggregate,
     GroupNode,
     JoinNode,
+    PartitionNode,
     PlanNode,
     ProjectNode,
     ScanNode,
@@ -174,8 +177,14 @@ class _OperatorBuilder:
             return self._filter(node, node.every_column)
         if isinstance(node, ProjectNode) and isinstance(node.input, FilterNode) and self._is_choice(node):
             return self._filter(node.input, node.columns)
+        if isinstance(node, PartitionNode):
+            return self._partition(node)
         inputs = [self.operator(each) for each in node.inputs]
         names = _names(node.inputs[0])
+        if isinstance(node, ExpandNode):
+            return ExpandOperator(
+                f"for each row, {_query_text(node, names)}", node.types, inputs[0], node.reads, node.query
+            )
         if isinstance(node, ProjectNode):
             return ProjectOperator(f"project {_listed(node.columns, names)}", inputs[0], node.columns)
         if isinstance(node, UnionNode):
@@ -192,6 +201,17 @@ class _OperatorBuilder:
         arranged.keeps = True
         last = "" if node.limit is None else f" {node.limit:,}"
         return TopOperator(f"top{last}", arranged, node.order, node.limit, node.offset)
+
+    def _partition(self, node: PartitionNode) -> ViewOperator:
+        rows = self._arranged(node.input, node.keys)
+        rows.keeps = True
+        label = _query_text(node, _names(node.input))
+        made = PartitionOperator(label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns)
+        self._made[node] = made
+        self.built.operators.append(made)
+        made.results = self.arranged(node, made, node.result_keys, "results by partition")
+        made.results.keeps = True
+        return made
 
     def _is_choice(self, node: ProjectNode) -> bool:
         """Return whether a projection only selects columns of an input without other uses."""
@@ -392,9 +412,16 @@ def _names(node: PlanNode) -> list[str]:
     if isinstance(node, GroupNode):
         names = _names(node.input)
         return [shown(each, names) for each in node.keys] + [_aggregate_name(each, names) for each in node.aggregates]
+    if isinstance(node, PartitionNode | ExpandNode):
+        own = _names(node.input)[: len(node.types)] if isinstance(node, ExpandNode) or node.adds_columns else []
+        return [*own, *(f"column {place}" for place in range(len(own), len(node.types)))]
     if isinstance(node, EmptyNode):
         return [f"column {place}" for place in range(len(node.types))]
     return _names(node.inputs[0])
+
+
+def _query_text(node: PartitionNode | ExpandNode, names: Sequence[str]) -> str:
+    return node.query.shown([*(names[place] for place in node.reads), "row number"])
 
 
 def _aggregate_name(aggregate: GroupAggregate, names: Sequence[str]) -> str:

@@ -11,6 +11,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from juncture.incremental.sql.evaluation import DuckQuery
 from juncture.incremental.view.expressions import Expression, InputColumn
 
 JoinHow = OneOf["inner", "left", "right", "full"]
@@ -195,6 +196,43 @@ class TopNode(PlanNode):
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.input.types
+
+    def _inputs(self) -> tuple[PlanNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class PartitionNode(PlanNode):
+    """The result of a query of DuckDB for the rows of each partition by ``keys``, which are not NULL.
+
+    The query reads the columns ``reads``, and the number of each row. A query of windows (``adds_columns``) returns the
+    number of a row and values for it; other queries return rows. ``result_keys`` are the keys of a row of the result.
+    """
+
+    input: PlanNode
+    keys: tuple[Expression, ...]
+    result_keys: tuple[Expression, ...]
+    reads: tuple[int, ...]
+    query: DuckQuery
+    adds_columns: bool
+
+    def _types(self) -> tuple[pa.DataType, ...]:
+        return (*self.input.types, *self.query.outputs[1:]) if self.adds_columns else self.query.outputs
+
+    def _inputs(self) -> tuple[PlanNode, ...]:
+        return (self.input,)
+
+
+@dataclass(frozen=True)
+class ExpandNode(PlanNode):
+    """Any number of rows for each row. A query reads ``reads`` and row numbers, and returns a row number and values."""
+
+    input: PlanNode
+    reads: tuple[int, ...]
+    query: DuckQuery
+
+    def _types(self) -> tuple[pa.DataType, ...]:
+        return (*self.input.types, *self.query.outputs[1:])
 
     def _inputs(self) -> tuple[PlanNode, ...]:
         return (self.input,)

@@ -8,10 +8,12 @@ from dataclasses import replace
 from juncture.incremental.view.expressions import Expression, InputColumn, columns, conjuncts, shifted
 from juncture.incremental.view.plan import (
     EmptyNode,
+    ExpandNode,
     FilterNode,
     GroupAggregate,
     GroupNode,
     JoinNode,
+    PartitionNode,
     PlanNode,
     ProjectNode,
     ScanNode,
@@ -70,6 +72,14 @@ class _Pruner:
         if isinstance(node, UnionNode):
             kept = sorted(wanted)
             return UnionNode(tuple(self.exactly(part, kept) for part in node.parts)), _numbered(kept)
+        if isinstance(node, PartitionNode):
+            return self._partition(node, wanted)
+        if isinstance(node, ExpandNode):
+            width = len(node.input.types)
+            kept = sorted({*(place for place in wanted if place < width), *node.reads} or {0})
+            at = _numbered(kept)
+            expanded = replace(node, input=self.exactly(node.input, kept), reads=tuple(at[each] for each in node.reads))
+            return expanded, at | _after(width, len(node.types), len(kept))
         assert isinstance(node, TopNode)
         kept = sorted(wanted | {key.column for key in node.order})
         at = _numbered(kept)
@@ -109,6 +119,21 @@ class _Pruner:
         )
         return joined, _numbered(sorted(wanted))
 
+    def _partition(self, node: PartitionNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
+        width = len(node.input.types) if node.adds_columns else 0
+        own = {place for place in wanted if place < width}
+        kept = sorted({*own, *node.reads, *_read(node.keys)} or {0})
+        at = _numbered(kept)
+        keys = tuple(shifted(each, at) for each in node.keys)
+        result_keys = keys if node.adds_columns else node.result_keys
+        reads = tuple(at[each] for each in node.reads)
+        partitioned = replace(
+            node, input=self.exactly(node.input, kept), keys=keys, result_keys=result_keys, reads=reads
+        )
+        if not node.adds_columns:
+            return partitioned, {place: place for place in range(len(node.types))}
+        return partitioned, at | _after(width, len(node.types), len(kept))
+
     def _group(self, node: GroupNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         count = len(node.keys)
         kept = [place for place in range(len(node.aggregates)) if place + count in wanted]
@@ -122,6 +147,11 @@ class _Pruner:
         return GroupNode(pruned_input, keys, moved), {place: place for place in range(count)} | {
             place + count: number + count for number, place in enumerate(kept)
         }
+
+
+def _after(first: int, end: int, new_first: int) -> dict[int, int]:
+    """Return the new positions of columns that follow others."""
+    return {place: place - first + new_first for place in range(first, end)}
 
 
 def _moved(aggregate: GroupAggregate, places: Places) -> GroupAggregate:

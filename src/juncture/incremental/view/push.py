@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from juncture.incremental.view.expressions import (
     FALSE,
     TRUE,
+    Call,
     Constant,
     Expression,
     InputColumn,
@@ -26,9 +27,11 @@ from juncture.incremental.view.expressions import (
 )
 from juncture.incremental.view.plan import (
     EmptyNode,
+    ExpandNode,
     FilterNode,
     GroupNode,
     JoinNode,
+    PartitionNode,
     PlanNode,
     ProjectNode,
     ScanNode,
@@ -117,6 +120,12 @@ class _Pusher:
             return self._group(node, conditions)
         if isinstance(node, JoinNode):
             return self._join(node, conditions)
+        if isinstance(node, PartitionNode):
+            return self._partition(node, conditions)
+        if isinstance(node, ExpandNode):
+            own = [each for each in conditions if columns(each) and max(columns(each)) < len(node.input.types)]
+            rest = [each for each in conditions if each not in own]
+            return _filtered(replace(node, input=self.push(node.input, own)), rest)
         if isinstance(node, TopNode):
             # A condition above changes which rows are first, so it stays above.
             node = replace(node, input=self.push(node.input, []))
@@ -151,6 +160,20 @@ class _Pusher:
             else replace(node, input=pushed_input)
         )
         return _filtered(grouped, remaining)
+
+    def _partition(self, node: PartitionNode, conditions: list[Expression]) -> PlanNode:
+        """Return partitions, with the conditions below that keep or exclude whole partitions."""
+        by = frozenset(
+            each.operands[0].index
+            for each in node.keys
+            if node.adds_columns
+            and isinstance(each, Call)
+            and each.function == "is_null"
+            and isinstance(each.operands[0], InputColumn)
+        )
+        own = [each for each in conditions if columns(each) and columns(each) <= by]
+        rest = [each for each in conditions if each not in own]
+        return _filtered(replace(node, input=self.push(node.input, own)), rest)
 
     def _join(self, node: JoinNode, conditions: list[Expression]) -> PlanNode:
         if node.how == "inner" and node.asof is None:

@@ -203,7 +203,7 @@ class JoinOperator(ViewOperator):
         places = [place - self._first[lookup.part] for place in read[lookup.part]]
         pieces: list[Piece] = []
         waiting = 0
-        for piece in _matches_of(codes, arranged, is_changed=lookup.is_changed):
+        for piece in matches_of(codes, arranged, is_changed=lookup.is_changed):
             pieces.append(piece)
             waiting += len(piece[0])
             if waiting >= _CHUNK_ROWS:
@@ -244,7 +244,7 @@ def _may_match(delta: Delta, prefilters: Sequence[ArrangedOperator]) -> Delta | 
     return delta.some(rows)
 
 
-def _matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
+def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) -> Iterator[Piece]:
     """Yield the rows with matches in an arrangement and the positions of the matches, in pieces."""
     order = np.flatnonzero(codes != EMPTY)
     if len(order) < len(codes):
