@@ -10,8 +10,8 @@ import pytest
 
 import juncture as jn
 from juncture.planner.statistics import Resources
-from juncture.spark.equi.join import Hint, equi_pairs
-from juncture.spark.equi.salt import HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted
+from juncture.spark.equi.plan import equi_pairs
+from juncture.spark.equi.salt import Hint, HotKey, SampledKeys, choose_hot_keys, copied_rows, join_salted
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.sql import Pairs, key_hash
 from support.engines import to_spark

@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError
-from juncture.spark.inequality import statistics as near_stats
+from juncture.spark.inequality import plan as near_plan
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, HotBin
 from juncture.spark.inequality.condition import inequality_pairs
@@ -87,7 +87,7 @@ def test_bins_are_as_wide_as_rows_that_no_sample_has(spark, monkeypatch, tmp_pat
         "to_python_ns = 1e6\nfrom_python_ns = 1e6\njvm_loop_pair_ns = 1e6\njvm_hash_pair_ns = 1e6\nscan_ns = 1e-3\n"
     )
     monkeypatch.setenv("JUNCTURE_CONSTANTS", str(constants))
-    monkeypatch.setattr(near_stats, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(near_plan, "SAMPLE_ROWS", 100)
     at = pa.array(range(0, 50_000, 10))
     points = pa.table({"at": at, "end": at})
     intervals = pa.table({"ts": [*range(0, 49_990, 10), 5], "until": [*range(3, 49_993, 10), 49_995]})

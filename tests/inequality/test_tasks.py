@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inequality.strategies import near_examples
 from juncture.planner.statistics import Resources
-from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
+from juncture.spark.inequality.plan import inequality_placements, inequality_stages
 from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range

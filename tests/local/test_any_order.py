@@ -13,7 +13,7 @@ from inequality.strategies import near_examples
 from juncture.local.equi import in_memory, swapped
 from juncture.local.equi import join as equi
 from juncture.runtime import spill as spilling
-from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.spill import SpooledSource
 from support.engines import LOCAL, LOCAL_EQUI, execute, join_in_process
 from support.small import small_pieces

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.runtime import external_sort as module
+from juncture.runtime import sort as module
 from juncture.runtime.context import join_context
-from juncture.runtime.external_sort import ExternalSorter
+from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.spill import SpillFolder
 
 SCHEMA = pa.schema([("text", pa.string()), ("code", pa.int64()), ("place", pa.int64())])

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
+from juncture.runtime.take import SelectedSource
 
 
 class Parts(Source):

@@ -22,7 +22,7 @@ from juncture.spark.asof.shuffle import probe_stages
 from juncture.spark.exchange import needed_right
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, Unit, send
-from juncture.spark.tasks.join import JoinBroadcastRight
+from juncture.spark.tasks.join import JoinBroadcast
 from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spec.asof import Asof
 from spark.stages import arrived, collect, output_of, scattered
@@ -36,8 +36,8 @@ def join_right(example: Example, small: BroadcastTable, tasks: int) -> pa.Table:
     join = example.resolve()
     seen = join.for_tasks().over(join.left_schema, needed_right(join))
 
-    def stage(feed: Feed) -> JoinBroadcastRight:
-        return JoinBroadcastRight(feed, seen, small, memory_bytes=16_000, output=output_of(join))
+    def stage(feed: Feed) -> JoinBroadcast:
+        return JoinBroadcast(feed, seen, small, "right", memory_bytes=16_000, output=output_of(join))
 
     return collect(scattered(stage, example.left, tasks), join)
 

@@ -12,10 +12,10 @@ import juncture as jn
 from juncture.planner.statistics import Resources
 from juncture.spark.asof.shuffle import asof_placements, asof_stages, probe_stages
 from juncture.spark.exchange import ShuffledJoin, needed_right
-from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
+from juncture.spark.inequality.plan import inequality_placements, inequality_stages
 from juncture.spark.tasks.cuts import Cuts, even_cuts
 from juncture.spark.tasks.feed import Feed, send
-from juncture.spark.tasks.join import JoinBroadcastLeft, JoinBroadcastRight
+from juncture.spark.tasks.join import JoinBroadcast
 from juncture.spark.tasks.packets import Content, Packet, write_packets
 from juncture.spark.tasks.placement import Coding, Placement
 from juncture.spec.asof import ResolvedAsof
@@ -104,8 +104,8 @@ def with_whole_right(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Tabl
     else:
         seen = replace(join, right_schema=needed_right(join))
 
-    def stage(feed: Feed) -> JoinBroadcastRight:
-        return JoinBroadcastRight(feed, seen, send(right), memory_bytes=MEMORY_BYTES, output=output_of(join))
+    def stage(feed: Feed) -> JoinBroadcast:
+        return JoinBroadcast(feed, seen, send(right), "right", memory_bytes=MEMORY_BYTES, output=output_of(join))
 
     return collect(scattered(stage, left, TASKS), join)
 
@@ -119,8 +119,8 @@ def with_whole_left(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table
         chosen = choose(needed.schema)
         return collect([batch for partition in partitions for batch in chosen(partition)], join)
 
-    def stage(feed: Feed) -> JoinBroadcastLeft:
-        return JoinBroadcastLeft(feed, join, send(left), memory_bytes=MEMORY_BYTES, output=output_of(join))
+    def stage(feed: Feed) -> JoinBroadcast:
+        return JoinBroadcast(feed, join, send(left), "left", memory_bytes=MEMORY_BYTES, output=output_of(join))
 
     return collect(scattered(stage, needed, TASKS), join)
 

@@ -65,9 +65,10 @@ class Off:
 
 
 def test_a_driver_that_cannot_be_asked_says_why() -> None:
+    from juncture.planner.report import Measured
     from juncture.spark.session.profile import Driver
 
     with pytest.raises(jn.StateError, match=r"UI of this session is off \(spark.ui.enabled\)"):
         Driver.of(Off(None))
     with pytest.raises(jn.StateError, match=r"the driver's UI at http://127.0.0.1:1/api/v1/applications/app did not"):
-        Driver.of(Off("http://127.0.0.1:1")).stages("tag", 0.0)
+        Driver.of(Off("http://127.0.0.1:1")).stages(Measured(duration_s=0.0, output_rows=0), "tag", 0.0)

@@ -18,7 +18,7 @@ from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange import needed_right
 from juncture.spark.tasks import stage as task_stage
 from juncture.spark.tasks.feed import BatchFeed, Feed, send
-from juncture.spark.tasks.join import JoinBroadcastLeft, JoinBroadcastRight, ResolveUnmatched
+from juncture.spark.tasks.join import JoinBroadcast, ResolveUnmatched
 from juncture.spark.tasks.packets import Content, Packet, read_packets, write_packets
 from juncture.spark.tasks.scatter import Pick
 from juncture.spark.tasks.stage import OutputStage, PacketStage, TaskOutput
@@ -182,8 +182,8 @@ def test_joins_with_a_right_side_that_every_task_has(kind, agg, data, tasks):
     left, right = with_computed(join, example.left, example.right)
     seen, sent = replace(join, right_schema=needed_right(join)), send(right)
 
-    def stage(feed: Feed) -> JoinBroadcastRight:
-        return JoinBroadcastRight(feed, seen, sent, memory_bytes=100_000, output=output_of(join))
+    def stage(feed: Feed) -> JoinBroadcast:
+        return JoinBroadcast(feed, seen, sent, "right", memory_bytes=100_000, output=output_of(join))
 
     answer = collect(scattered(stage, left, tasks), join)
     assert difference(answer, example.defined_rows(), ordered=False) is None
@@ -198,16 +198,16 @@ def test_joins_with_a_left_side_that_every_task_has(kind, data, tasks):
     sent = send(left)
     assume(join.how in ("inner", "right"))
 
-    def stage(feed: Feed) -> JoinBroadcastLeft:
-        return JoinBroadcastLeft(feed, join, sent, memory_bytes=100_000, output=output_of(join))
+    def stage(feed: Feed) -> JoinBroadcast:
+        return JoinBroadcast(feed, join, sent, "left", memory_bytes=100_000, output=output_of(join))
 
     answer = collect(scattered(stage, right, tasks), join)
     assert difference(answer, example.defined_rows(), ordered=False) is None
 
 
 def test_stages_go_to_tasks_as_they_are():
-    stage = JoinBroadcastLeft(
-        BatchFeed(NUMBERS.schema), RESOLVED, send(NUMBERS), memory_bytes=1_000, output=output_of(RESOLVED)
+    stage = JoinBroadcast(
+        BatchFeed(NUMBERS.schema), RESOLVED, send(NUMBERS), "left", memory_bytes=1_000, output=output_of(RESOLVED)
     )
     assert pickle.loads(pickle.dumps(stage)) == stage
 

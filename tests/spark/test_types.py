@@ -12,9 +12,8 @@ from pyspark.sql import types as st
 
 import juncture as jn
 from juncture.errors import SchemaError
-from juncture.spark.schema import arrow_schema
+from juncture.spark.schema import arrow_schema, check_types
 from juncture.spark.sql import common_type
-from juncture.spark.type_rules import check_types
 from support.engines import SPARK, to_spark
 from support.session import with_time
 from support.tables import difference

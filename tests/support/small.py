@@ -32,7 +32,7 @@ SMALL = {
     "juncture.local.inequality.aggregate._LISTED_MOST": 4,
     "juncture.local.inequality.block_nested_loop._BLOCK_ROWS": 3,
     "juncture.runtime.spill._PART_ROWS": 3,
-    "juncture.runtime.external_sort._BATCH_ROWS": 3,
+    "juncture.runtime.sort._BATCH_ROWS": 3,
     "juncture.local.equi.hash_index._CODES_LEAST": 2,
     "juncture.local.equi.on_disk._PIECES_MOST": 2,
 }

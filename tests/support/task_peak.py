@@ -18,7 +18,7 @@ from juncture.planner.statistics import Resources
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.spark.asof.shuffle import asof_stages
 from juncture.spark.exchange import needed_right
-from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
+from juncture.spark.inequality.plan import inequality_placements, inequality_stages
 from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.placement import Coding

@@ -14,8 +14,7 @@ from pyspark.sql.types import StructField, StructType
 
 import juncture as jn
 from juncture.errors import JunctureError
-from juncture.spark.schema import arrow_schema
-from juncture.spark.type_rules import check_types
+from juncture.spark.schema import arrow_schema, check_types
 from support.engines import SENT, algorithms_on_spark
 from support.kinds import Spec
 from support.session import with_time

@@ -30,8 +30,8 @@ from juncture.planner.plan import Plan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.exchange import finish, given_back, packets, result_schema, task_output
 from juncture.spark.plan import Query
+from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.session import resources
-from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES
 

@@ -23,9 +23,9 @@ from juncture.spark.exchange import given_back
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import FrameSide, as_frames
 from juncture.spark.plan import Query, typed_sides
+from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.session import resources, setting
 from juncture.spark.sql import SPARK_HOW, Names, Pairs, expression
-from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.range import Range, ResolvedRange
 from juncture.spec.resolved import refuse_computed
 from juncture.spec.schema import SIDES, Side

@@ -28,8 +28,8 @@ from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.exchange import finish, given_back, packets, result_schema, task_output
 from juncture.spark.input.sides import FrameSide, SparkSide
 from juncture.spark.plan import Query, typed_sides
+from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.session import resources
-from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import emission_text, kept_while, order_text, unbounded

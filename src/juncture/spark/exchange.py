@@ -25,14 +25,12 @@ from juncture.spark.input.sides import FileSide, SparkSide, merged
 from juncture.spark.schema import arrow_schema, nullable, spark_schema
 from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, send
-from juncture.spark.tasks.join import JoinBroadcastLeft, JoinBroadcastRight
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content
 from juncture.spark.tasks.placement import Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
 from juncture.spark.tasks.stage import OutputStage, PacketStage, TaskOutput
 from juncture.spec.aggregate import CHOSEN
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -289,23 +287,3 @@ def needed_right(join: Resolved) -> pa.Schema:
 def packet_schemas(join: Resolved) -> tuple[pa.Schema, pa.Schema]:
     """Return the schemas of both sides inside packets."""
     return encoded(join.left_schema, join.left_by), encoded(needed_right(join), join.right_by)
-
-
-def join_broadcast(
-    join: Resolved, sent: Side, left: SparkSide, right: SparkSide, schema: st.StructType, resources: Resources
-) -> tuple[LastTasks, list[str]]:
-    """Return the tasks of a join with one side broadcast, and the jobs that ran.
-
-    The join's right schema has only the columns that tasks need. Raises `PlanError` if the side is too large.
-    """
-    names = join.right_schema.names
-    if sent == "left":
-        table, jobs = broadcast_side(left, left.schema.names, sent)
-        frame, feed = right.rows(names, join.right_by)
-        make: type[JoinBroadcastLeft | JoinBroadcastRight] = JoinBroadcastLeft
-    else:
-        table, jobs = broadcast_side(right, names, sent)
-        frame, feed = left.rows(left.schema.names, join.left_by)
-        make = JoinBroadcastRight
-    stage = make(feed, join, table, memory_bytes=resources.memory_bytes, output=task_output(schema))
-    return LastTasks(frame, stage), jobs

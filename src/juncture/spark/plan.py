@@ -6,34 +6,35 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, spark_errors
-from juncture.inputs import Files, is_spark_frame, is_stream, kind_of
+from juncture.inputs import is_spark_frame, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import Measured
-from juncture.planner.statistics import Resources, Stats
+from juncture.planner.statistics import Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning
 from juncture.spark.asof.report import match_report
 from juncture.spark.equi.plan import EquiPlanning
 from juncture.spark.exchange import BuiltJoin, given_back
 from juncture.spark.inequality.plan import InequalityPlanning
-from juncture.spark.input.plain_scan import files_behind
-from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, as_frames
+from juncture.spark.input.plain_scan import open_side
+from juncture.spark.input.sides import FileSide, SparkSide, as_frames
 from juncture.spark.planning import Planning, PlanRequest
+from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.sql import computed_sides
-from juncture.spark.type_rules import check_times, check_types
 from juncture.spec.asof import Asof, ResolvedAsof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES
 from juncture.spec.where import Where
 
 if TYPE_CHECKING:
@@ -68,7 +69,9 @@ def plan(
     """
     session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
     resources = resources_of(session)
-    left_side, right_side = _side(left, "left", session, resources), _side(right, "right", session, resources)
+    left_side, right_side = (
+        open_side(table, name, session, resources.cores) for table, name in zip((left, right), SIDES, strict=True)
+    )
     join = _resolved(
         spec, (_schema_given(left, left_side), _schema_given(right, right_side)), (left_side.schema, right_side.schema)
     )
@@ -159,12 +162,3 @@ def typed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Reso
     # Tasks that read files cannot cast, but DataFrames can.
     join, left_side, right_side = as_frames(join, left, right)
     return join, left_side.typed(join.left_schema), right_side.typed(join.right_schema)
-
-
-def _side(table: Any, name: Literal["left", "right"], session: SparkSession, resources: Resources) -> SparkSide:
-    if isinstance(table, FileSide | FrameSide):
-        return table
-    if kind_of(table, name) == "path":
-        return FileSide.of(session, Files.of(table), resources.cores)
-    files = None if is_stream(table) else files_behind(table, resources.cores)
-    return files or FrameSide.of(table, name)

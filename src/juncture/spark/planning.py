@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
+
+from pyspark.sql.types import StructType
 
 from juncture.planner.algorithm import Algorithm, Fact, JoinFeatures, Need, PlanningInput, held_side
 from juncture.planner.choose import algorithms_of, choose
 from juncture.planner.decision import Choice
 from juncture.planner.statistics import Resources, Stats
-from juncture.spark.exchange import SHUFFLE_PARTITIONS, BuiltJoin
+from juncture.spark.exchange import (
+    SHUFFLE_PARTITIONS,
+    BuiltJoin,
+    LastTasks,
+    broadcast_side,
+    needed_right,
+    result_schema,
+    task_output,
+)
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED
 from juncture.spark.statistics import Statistics
+from juncture.spark.tasks.join import JoinBroadcast
 from juncture.spark.workers import check_workers
 from juncture.spec.schema import SIDES, Side
 
@@ -116,3 +128,20 @@ class Planning:
     def partitions(self) -> int:
         """Return the number of shuffle partitions, as far as it is known."""
         return self._shuffle_partitions
+
+    @cached_property
+    def _schema(self) -> StructType:
+        return result_schema(self._join, self._left, self._right)
+
+    def _broadcast(self, algorithm: Algorithm) -> BuiltJoin:
+        """Build the join of one side's tasks with the whole other side, which shuffles nothing."""
+        join = self._join.for_tasks().over(self._join.left_schema, needed_right(self._join))
+        columns = {"left": join.left_schema.names, "right": join.right_schema.names}
+        keys = {"left": join.left_by, "right": join.right_by}
+        sides, sent = {"left": self._left, "right": self._right}, held_side(self._input(), algorithm)
+        own = "right" if sent == "left" else "left"
+        table, jobs = broadcast_side(sides[sent], columns[sent], sent)
+        frame, feed = sides[own].rows(columns[own], keys[own])
+        output, memory_bytes = task_output(self._schema), self._resources.memory_bytes
+        stage = JoinBroadcast(feed, join, table, sent, memory_bytes=memory_bytes, output=output)
+        return BuiltJoin.of([LastTasks(frame, stage)], self._schema, jobs=jobs)

@@ -1,4 +1,4 @@
-"""Conversion between Spark's types and Arrow's.
+"""Conversion between Spark's types and Arrow's, and restrictions of joins that only Spark's types have.
 
 Joins are resolved against Arrow schemas. The rows that a task returns must have exactly the Arrow types that Spark
 expects, the *wire* types. Nullability is ignored in both directions.
@@ -6,22 +6,29 @@ expects, the *wire* types. Nullability is ignored in both directions.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.types as pat
+from pyspark.sql import types as st
+from pyspark.sql.types import DataType, StructType
 
 from juncture.columnar.types import plain_type
-from juncture.errors import SchemaError
+from juncture.errors import PlanError, SchemaError
+from juncture.spark.session.session import setting
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import DataType, StructType
+    from pyspark.sql import SparkSession
+
 
 _SPARK_PRECISION_MAX = 38
 
 
-def arrow_schema(schema: StructType, side: Literal["left", "right"]) -> pa.Schema:
+def arrow_schema(schema: StructType, side: Side) -> pa.Schema:
     """Return the Arrow schema in which a DataFrame's rows reach Python; errors name `side`.
 
     Examples
@@ -43,30 +50,30 @@ def arrow_schema(schema: StructType, side: Literal["left", "right"]) -> pa.Schem
     return pa.schema(fields)
 
 
+_SIMPLE: dict[type[DataType], pa.DataType] = {
+    st.BooleanType: pa.bool_(),
+    st.ByteType: pa.int8(),
+    st.ShortType: pa.int16(),
+    st.IntegerType: pa.int32(),
+    st.LongType: pa.int64(),
+    st.FloatType: pa.float32(),
+    st.DoubleType: pa.float64(),
+    st.StringType: pa.string(),
+    st.BinaryType: pa.binary(),
+    st.DateType: pa.date32(),
+    st.TimestampType: pa.timestamp("us", "UTC"),
+    st.TimestampNTZType: pa.timestamp("us"),
+    st.DayTimeIntervalType: pa.duration("us"),
+    st.NullType: pa.null(),
+}
+
+
 def _arrow_type(data_type: DataType) -> pa.DataType | None:
     """Return the Arrow type of a Spark type, or None if it has none."""
-    from pyspark.sql import types as st
-
-    simple: dict[type[DataType], pa.DataType] = {
-        st.BooleanType: pa.bool_(),
-        st.ByteType: pa.int8(),
-        st.ShortType: pa.int16(),
-        st.IntegerType: pa.int32(),
-        st.LongType: pa.int64(),
-        st.FloatType: pa.float32(),
-        st.DoubleType: pa.float64(),
-        st.StringType: pa.string(),
-        st.BinaryType: pa.binary(),
-        st.DateType: pa.date32(),
-        st.TimestampType: pa.timestamp("us", "UTC"),
-        st.TimestampNTZType: pa.timestamp("us"),
-        st.DayTimeIntervalType: pa.duration("us"),
-        st.NullType: pa.null(),
-    }
     if isinstance(data_type, st.DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
-    if type(data_type) in simple:
-        return simple[type(data_type)]
+    if type(data_type) in _SIMPLE:
+        return _SIMPLE[type(data_type)]
     if isinstance(data_type, st.ArrayType):
         item = _arrow_type(data_type.elementType)
         return None if item is None else pa.list_(pa.field("element", item))
@@ -91,43 +98,38 @@ def spark_schema(schema: pa.Schema) -> StructType:
     >>> spark_schema(pa.schema([("ts", pa.timestamp("ms")), ("n", pa.uint16())])).simpleString()
     'struct<ts:timestamp_ntz,n:int>'
     """
-    from pyspark.sql.types import StructField, StructType
-
-    return StructType([StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
+    return StructType([st.StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
 
 
-_BY_CHECK: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pat.is_boolean, "BooleanType"),
-    (pat.is_int8, "ByteType"),
-    (pat.is_int16, "ShortType"),
-    (pat.is_uint8, "ShortType"),
-    (pat.is_int32, "IntegerType"),
-    (pat.is_uint16, "IntegerType"),
-    (pat.is_int64, "LongType"),
-    (pat.is_uint32, "LongType"),
-    (pat.is_float16, "FloatType"),
-    (pat.is_float32, "FloatType"),
-    (pat.is_float64, "DoubleType"),
-    (pat.is_string, "StringType"),
-    (pat.is_large_string, "StringType"),
-    (pat.is_string_view, "StringType"),
-    (pat.is_binary, "BinaryType"),
-    (pat.is_large_binary, "BinaryType"),
-    (pat.is_binary_view, "BinaryType"),
-    (pat.is_fixed_size_binary, "BinaryType"),
-    (pat.is_date, "DateType"),
-    (pat.is_null, "NullType"),
+_BY_CHECK: tuple[tuple[Callable[[pa.DataType], bool], type[DataType]], ...] = (
+    (pat.is_boolean, st.BooleanType),
+    (pat.is_int8, st.ByteType),
+    (pat.is_int16, st.ShortType),
+    (pat.is_uint8, st.ShortType),
+    (pat.is_int32, st.IntegerType),
+    (pat.is_uint16, st.IntegerType),
+    (pat.is_int64, st.LongType),
+    (pat.is_uint32, st.LongType),
+    (pat.is_float16, st.FloatType),
+    (pat.is_float32, st.FloatType),
+    (pat.is_float64, st.DoubleType),
+    (pat.is_string, st.StringType),
+    (pat.is_large_string, st.StringType),
+    (pat.is_string_view, st.StringType),
+    (pat.is_binary, st.BinaryType),
+    (pat.is_large_binary, st.BinaryType),
+    (pat.is_binary_view, st.BinaryType),
+    (pat.is_fixed_size_binary, st.BinaryType),
+    (pat.is_date, st.DateType),
+    (pat.is_null, st.NullType),
 )
 
 
 def _spark_type(data_type: pa.DataType, name: str) -> DataType:
-    from pyspark.sql import types as st
-
     data_type = plain_type(data_type)
-    for check, spark_name in _BY_CHECK:
+    for check, plain in _BY_CHECK:
         if check(data_type):
-            plain: DataType = getattr(st, spark_name)()
-            return plain
+            return plain()
     if pat.is_decimal(data_type) and data_type.precision <= _SPARK_PRECISION_MAX and data_type.scale >= 0:
         return st.DecimalType(data_type.precision, data_type.scale)
     if pat.is_timestamp(data_type) and data_type.unit != "ns":
@@ -170,8 +172,6 @@ def nullable(data_type: DataType) -> DataType:
     >>> nullable(ArrayType(LongType(), containsNull=False))
     ArrayType(LongType(), True)
     """
-    from pyspark.sql import types as st
-
     if isinstance(data_type, st.ArrayType):
         return st.ArrayType(nullable(data_type.elementType))
     if isinstance(data_type, st.MapType):
@@ -180,3 +180,116 @@ def nullable(data_type: DataType) -> DataType:
         fields = data_type.fields
         return st.StructType([st.StructField(f.name, nullable(f.dataType), metadata=f.metadata) for f in fields])
     return data_type
+
+
+_TIMES = "spark.sql.timeType.enabled"
+_OLD_INTERVALS = "spark.sql.legacy.interval.enabled"
+
+
+def check_types(join: Resolved, left: StructType, right: StructType) -> None:
+    """Raise `SchemaError` for collated text that decides matches, and for filled columns of two types.
+
+    Tasks compare text by its bytes and results must not depend on the algorithm, so Spark's own operators do not use
+    collations either. The result may contain collated text.
+    """
+    types: dict[Side, dict[str, DataType]] = {
+        "left": {field.name: field.dataType for field in left.fields},
+        "right": {field.name: field.dataType for field in right.fields},
+    }
+    for side, known in types.items():
+        for name, argument in _deciding(join, side).items():
+            if is_collated(known[name]):
+                raise SchemaError(
+                    f"{argument} names the {side} column {join.value(side, name).label!r}, which is of type "
+                    f"{known[name].simpleString()}, but joins compare text by bytes. Pass collate(column, "
+                    "'UTF8_BINARY'), with lower(column) to ignore case.",
+                    name="JN-COLLATION",
+                )
+    for column in join.output:
+        if column.filled_from is not None:
+            left_type, right_type = types["left"][column.source], types["right"][column.filled_from]
+            names = left_type.simpleString(), right_type.simpleString()
+            # A column of the null type can be filled with any type.
+            if names[0] != names[1] and "void" not in names:
+                raise SchemaError(
+                    f"how={join.how!r} fills the left column {column.source!r} ({names[0]}) from the right column "
+                    f"{column.filled_from!r} ({names[1]}) for unmatched right rows, but their types differ. Cast one "
+                    "of them.",
+                    name="JN-FILL-TYPE",
+                )
+
+
+def check_times(left: StructType, right: StructType, session: SparkSession) -> None:
+    """Raise `SchemaError` for columns of type ``TIME`` from files if the session disables that type."""
+    if (setting(session, _TIMES) or "").lower() != "false":
+        return
+    for side, schema in (("left", left), ("right", right)):
+        for field in schema.fields:
+            if re.search(r"\btime\(", field.dataType.simpleString()):
+                raise SchemaError(
+                    f"The {side} column {field.name!r} is of type {field.dataType.simpleString()}, which is "
+                    f"disabled in this session. Set {_TIMES} to true, or drop the column.",
+                    name="JN-TYPE-UNSUPPORTED",
+                )
+
+
+def check_intervals(join: Resolved, session: SparkSession) -> None:
+    """Raise `PlanError` for a join in SQL that needs time intervals in a session with legacy intervals."""
+    if (setting(session, _OLD_INTERVALS) or "").lower() == "true" and _makes_intervals(join):
+        raise PlanError(
+            f"{_OLD_INTERVALS} is true, but the join needs time differences as numbers. Set it to false for this join.",
+            name="JN-SPARK-SETTING",
+        )
+
+
+def _makes_intervals(join: Resolved) -> bool:
+    """Return whether a join in SQL computes intervals between times."""
+    types = [join.left_schema.field(name).type for name in join.compared("left")]
+    types += [join.right_schema.field(name).type for name in join.compared("right")]
+    if join.predicate is not None:
+        return any(map(pat.is_temporal, types))
+    # Times with a zone are compared by their microseconds.
+    return join.domain is not None and any(pat.is_timestamp(each) and each.tz is None for each in types)
+
+
+def is_collated(data_type: DataType) -> bool:
+    """Return whether a type contains text that is not compared by bytes.
+
+    Examples
+    --------
+    >>> from pyspark.sql.types import ArrayType, StringType
+    >>> is_collated(StringType()), is_collated(ArrayType(StringType("UTF8_LCASE")))
+    (False, True)
+    """
+    return any(isinstance(part, st.StringType) and part != st.StringType() for part in parts(data_type))
+
+
+def has_map(data_type: DataType) -> bool:
+    """Return whether a type contains maps, which SQL neither sorts nor hashes."""
+    return any(isinstance(part, st.MapType) for part in parts(data_type))
+
+
+def parts(data_type: DataType) -> Iterator[DataType]:
+    """Yield a type and all types within it."""
+    yield data_type
+    inner: list[DataType] = []
+    if isinstance(data_type, st.ArrayType):
+        inner = [data_type.elementType]
+    elif isinstance(data_type, st.MapType):
+        inner = [data_type.keyType, data_type.valueType]
+    elif isinstance(data_type, st.StructType):
+        inner = [field.dataType for field in data_type.fields]
+    for each in inner:
+        yield from parts(each)
+
+
+def _deciding(join: Resolved, side: Side) -> dict[str, str]:
+    """Return the columns of a side that decide matches, with the argument that names each."""
+    named = dict[str, str]()
+    for name in join.compared(side):
+        parts = [part.name for part in join.value(side, name).parts]
+        named |= dict.fromkeys(parts, "on" if len(parts) > 1 else "The condition")
+    if side == "right":
+        named |= dict.fromkeys(join.spec.order_columns(), "order_by")
+    by = join.left_by if side == "left" else join.right_by
+    return named | dict.fromkeys(by, join.spec.key_argument)

@@ -20,7 +20,7 @@ from juncture.predicate.language.nodes import Column as Named
 from juncture.predicate.language.nodes import Node, walk
 from juncture.predicate.language.sql import to_sql
 from juncture.spark.input.sides import FrameSide, SparkSide, in_jvm
-from juncture.spark.schema import arrow_schema, spark_schema
+from juncture.spark.schema import arrow_schema, has_map, spark_schema
 from juncture.spec.compared import Conversion, Expression, parsed
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -65,15 +65,6 @@ def common_type(left_type: st.DataType, right_type: st.DataType) -> st.DataType:
         types = [common_type(a.dataType, b.dataType) for a, b in pairs]
         return st.StructType([st.StructField(f"f{i}", data_type) for i, data_type in enumerate(types)])
     return left_type
-
-
-def has_map(data_type: st.DataType) -> bool:
-    """Return whether a type contains maps, which SQL neither sorts nor hashes."""
-    if isinstance(data_type, st.MapType):
-        return True
-    if isinstance(data_type, st.ArrayType):
-        return has_map(data_type.elementType)
-    return isinstance(data_type, st.StructType) and any(has_map(field.dataType) for field in data_type.fields)
 
 
 Names = Mapping[Side, Mapping[str, str]]

@@ -158,38 +158,21 @@ class Statistics:
         picked = frame.sample(fraction=fraction, seed=0) if fraction < 1 else frame
         return picked.limit(_TIMES_MOST * wanted) if self.of(name).is_given("rows") else picked
 
-    def pick(
-        self,
-        columns: Mapping[Side, Sequence[str]],
-        partitions: int,
-        *,
-        coded: Mapping[Side, Sequence[str]] | None = None,
-    ) -> dict[Side, list[pa.Table]]:
-        """Return sampled rows of both sides, for balancing partitions, in one job. Call `count` before.
-
-        Columns in `coded` may be dictionaries.
-        """
-        wanted = sample_rows(partitions)
-        left, right = (self._picked(name, columns[name], (coded or {}).get(name, ()), wanted) for name in self.sides)
-        found: dict[str | None, list[pa.Table]] = {"left": [], "right": []}
-        for packet in read_packets(left.unionAll(right).toArrow().to_batches()):
-            found[packet.side].append(packet.rows)
-        picked = sum(table.num_rows for tables in found.values() for table in tables)
-        self.jobs.append(f"sampled {picked:,} rows of both sides")
-        return {name: found[name] for name in self.sides}
-
     def key_ranges(
-        self, placements: tuple[Placement, Placement], partitions: int, *, coded: Sequence[Sequence[str]] = ((), ())
+        self, placements: tuple[Placement, Placement], partitions: int
     ) -> tuple[SampledRanges, SampledRanges]:
-        """Sample the key ranges of both sides as tasks compute them, in one job.
+        """Sample the key ranges of both sides as tasks compute them, in one job. Call `count` before.
 
         Raises `DataError` if a file cannot be read or an interval starts after its end.
         """
-        by_side = dict(zip(self.sides, placements, strict=True))
-        # Spark sends no rows without a column.
-        columns = {name: list(each.decisive) or self.sides[name].schema.names[:1] for name, each in by_side.items()}
-        found = self.pick(columns, partitions, coded=dict(zip(self.sides, coded, strict=True)))
-        left, right = (self._sampled_ranges(name, by_side[name], tables) for name, tables in found.items())
+        by_side, wanted = dict(zip(self.sides, placements, strict=True)), sample_rows(partitions)
+        sampled = (self._picked(name, placement, wanted) for name, placement in by_side.items())
+        tables: dict[str | None, list[pa.Table]] = {"left": [], "right": []}
+        for packet in read_packets(reduce(DataFrame.unionAll, sampled).toArrow().to_batches()):
+            tables[packet.side].append(packet.rows)
+        picked = sum(table.num_rows for table in (*tables["left"], *tables["right"]))
+        self.jobs.append(f"sampled {picked:,} rows of both sides")
+        left, right = (self._sampled_ranges(name, placement, tables[name]) for name, placement in by_side.items())
         return left, right
 
     def _sampled_ranges(self, name: Side, placement: Placement, tables: Sequence[pa.Table]) -> SampledRanges:
@@ -199,12 +182,15 @@ class Statistics:
         picked = sum(table.num_rows for table in tables)
         return SampledRanges(ranges.take(ranges.valid), picked, (self.of(name).rows or 0) / max(picked, 1))
 
-    def _picked(self, name: Side, columns: Sequence[str], coded: Sequence[str], wanted: int) -> DataFrame:
-        side = self.sides[name]
-        frame, feed = side.rows(columns, coded=coded)
+    def _picked(self, name: Side, placement: Placement, wanted: int) -> DataFrame:
+        side, fraction = self.sides[name], 1.0
+        # Spark sends no rows without a column.
+        frame, feed = side.rows(list(placement.decisive) or side.schema.names[:1], placement.by)
         if isinstance(side, FrameSide):
-            return packets(self.some(name, frame, wanted), Pick(feed, name, 1.0))
-        return packets(frame, Pick(feed, name, min(1.0, wanted / max(self.of(name).rows or 1, 1))))
+            frame = self.some(name, frame, wanted)
+        else:
+            fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
+        return packets(frame, Pick(feed, name, fraction))
 
 
 def sample_rows(partitions: int) -> int:

@@ -14,9 +14,9 @@ from juncture.local.output.late import RowPairs, show_late
 from juncture.local.output.pointed import output_row_bytes, pairs_of, row_pairs, show_pointed
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
-from juncture.runtime.selection import SomeParts
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import in_small_parts
+from juncture.runtime.take import SomeParts
 from juncture.spec.asof import ResolvedAsof
 
 _log = logging.getLogger(__name__)

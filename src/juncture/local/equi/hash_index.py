@@ -19,9 +19,8 @@ from juncture.local.keys import Keys, PartitionedKeys
 from juncture.local.output.pairs import BuildSide
 from juncture.local.output.payload import FixedColumn, Holder, Payload, read_all
 from juncture.runtime.context import JoinContext
-from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
-from juncture.runtime.take import worth_coding
+from juncture.runtime.take import SelectedSource, worth_coding
 
 KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""

@@ -12,8 +12,8 @@ from juncture.local.equi.swapped import can_swap, stream_unordered
 from juncture.local.output.numbered import LateColumns, NumberedJoin
 from juncture.local.prune import within_keys
 from juncture.runtime.context import JoinContext
-from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
+from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui
 

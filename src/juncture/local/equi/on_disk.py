@@ -31,8 +31,8 @@ from juncture.local.equi.swapped import can_swap, stream_swapped
 from juncture.local.keys import key_types, partition_rows
 from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext
-from juncture.runtime.external_sort import AscendingBatches, ExternalSorter, last_values
 from juncture.runtime.scan import read_through
+from juncture.runtime.sort import AscendingBatches, ExternalSorter, last_values
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpilledSource, SpooledSource
 from juncture.spec.equi import ResolvedEqui

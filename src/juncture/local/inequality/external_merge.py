@@ -23,11 +23,11 @@ from juncture.local.output.numbered import Join, NumberedJoin, Run, join_blockwi
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
-from juncture.runtime.external_sort import ExternalSorter
 from juncture.runtime.scan import read_through
-from juncture.runtime.selection import SelectedSource, SomeParts
+from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.spill import SpilledSource
+from juncture.runtime.take import SelectedSource, SomeParts
 from juncture.spec.size import format_size
 
 _SHARE = 1 / 7

@@ -17,8 +17,8 @@ from juncture.columnar.arrays import array_of, joined_batches, plain, raw_values
 from juncture.kernels.array_types import Ints
 from juncture.local.output.numbered import number_columns, plain_type_of
 from juncture.runtime.context import JoinContext
-from juncture.runtime.external_sort import AscendingBatches, ExternalSorter
 from juncture.runtime.memory import UNDER_WAY_SHARE
+from juncture.runtime.sort import AscendingBatches, ExternalSorter
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpilledSource
 from juncture.runtime.take import nulls, take

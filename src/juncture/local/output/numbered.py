@@ -15,9 +15,8 @@ from juncture.columnar.conversion import converted
 from juncture.kernels.array_types import Ints, Mask
 from juncture.local.output.payload import read_held
 from juncture.runtime.context import JoinContext
-from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source, TableSource
-from juncture.runtime.take import nulls
+from juncture.runtime.take import SelectedSource, nulls
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
 from juncture.spec.schema import How, OutputColumn, Side
 

@@ -13,9 +13,8 @@ from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.asof import NOWHERE
 from juncture.local.output.numbered import number_column, number_columns
 from juncture.runtime.context import JoinContext
-from juncture.runtime.selection import SelectedSource
 from juncture.runtime.sources import Source
-from juncture.runtime.take import gather, nulls, select
+from juncture.runtime.take import SelectedSource, gather, nulls, select
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 

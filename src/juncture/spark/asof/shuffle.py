@@ -19,17 +19,9 @@ import pyarrow as pa
 
 from juncture.planner.statistics import Resources
 from juncture.spark.exchange import (
-    LastTasks,
     ShuffledJoin,
-    broadcast_side,
-    needed_right,
     packet_schemas,
-    packets,
-    placeholders,
-    shuffled,
-    task_output,
 )
-from juncture.spark.input.sides import SparkSide
 from juncture.spark.tasks.asof import (
     Carryover,
     ChooseCandidates,
@@ -47,7 +39,7 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import Limit, MatchInterval
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    pass
 
 
 def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Placement]:
@@ -91,22 +83,6 @@ def asof_stages(
         marked=JoinAndMark(in_packets, placements[1], cuts, carryover, memory_bytes=memory_bytes),
         resolved=ResolveUnmatched(in_packets, output=output, memory_bytes=memory_bytes),
     )
-
-
-def join_candidates(
-    join: ResolvedAsof, left: SparkSide, right: SparkSide, schema: StructType, resources: Resources
-) -> tuple[LastTasks, list[str]]:
-    """Return the tasks of a join with a broadcast left side, and the jobs that ran.
-
-    Raises `PlanError` if the left side is too large.
-    """
-    table, jobs = broadcast_side(left, left.schema.names, "left")
-    probe, choose = probe_stages(join, table, task_output(schema), resources)
-    frame, feed = right.rows(needed_right(join).names, join.right_by)
-    cores = resources.cores
-    # A partition without candidates must still return its left rows.
-    sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
-    return LastTasks(shuffled(sent, cores), choose(feed.schema), cores), jobs
 
 
 def probe_stages(

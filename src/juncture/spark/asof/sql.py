@@ -20,10 +20,11 @@ from juncture.errors import PlanError
 from juncture.ordered.kinds_sql import sql_domain
 from juncture.spark.exchange import needed_right
 from juncture.spark.input.sides import FrameSide
+from juncture.spark.schema import has_map, is_collated
 from juncture.spark.session.session import setting
-from juncture.spark.sql import common_type, has_map
-from juncture.spark.type_rules import is_collated
+from juncture.spark.sql import SqlSides
 from juncture.spec.asof import Direction, ResolvedAsof
+from juncture.spec.schema import SIDES, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -40,48 +41,37 @@ class SqlJoin:
         sides = join.left_schema.field(join.left_on).type, join.right_schema.field(join.right_on).type
         self._domain = sql_domain(join.domain, sides)
         self._domain.check_distances()
-        self._l = {name: f"l{i}" for i, name in enumerate(left.schema.names)}
-        self._r = {name: f"r{i}" for i, name in enumerate(right.schema.names)}
-        self._left = left.frame.toDF(*self._l.values())
-        self._right = right.frame.toDF(*self._r.values())
-        left_types = {field.name: field.dataType for field in left.spark_schema.fields}
+        self._sides = SqlSides(join, left, right, inlined=True)
+        self._l, self._r = self._sides.names["left"], self._sides.names["right"]
         right_types = {field.name: field.dataType for field in right.spark_schema.fields}
-        pairs = zip(join.left_by, join.right_by, strict=True)
-        self._key_types = [common_type(left_types[a], right_types[b]) for a, b in pairs]
         self._ties = {name: right_types[name] for name in join.tie_columns if name in needed_right(join).names}
-        self.keys = [f"key{i}" for i in range(len(self._key_types))]
+        self.keys = [f"key{i}" for i in range(len(self._sides.keys))]
         self.words = [f"on{i}" for i in range(len(self._domain.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]
 
     def left_rows(self) -> DataFrame:
         """Return the left rows with ``row``, keys, ``on``, and whether the row is ``usable`` (can match)."""
-        on = F.col(self._l[self.join.left_on])
-        by = [F.col(self._l[name]) for name in self.join.left_by]
-        usable = self._domain.words(on)[0].isNotNull()
-        for column in [] if self.join.nulls_equal else by:
-            usable = usable & column.isNotNull()
-        row = F.struct(*self._l.values()).alias("row")
-        return self._left.select(row, usable.alias("usable"), *self._named_keys(by), *self._named_words(on))
+        compared, usable = self._compared("left", self.join.left_on)
+        return self._sides.left.select(F.struct(*self._l.values()).alias("row"), usable.alias("usable"), *compared)
 
     def right_rows(self) -> DataFrame:
         """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
-        on = F.col(self._r[self.join.right_on])
-        by = [F.col(self._r[name]) for name in self.join.right_by]
-        rows = self._right.where(self._domain.words(on)[0].isNotNull())
-        for column in [] if self.join.nulls_equal else by:
-            rows = rows.where(column.isNotNull())
+        compared, usable = self._compared("right", self.join.right_on)
         shown = [column.source for column in self.join.output if column.side == "right"]
         found = F.struct(*(self._r[name] for name in dict.fromkeys([self.join.right_on, *shown]))).alias("found")
         ties = (_order_form(F.col(self._r[name]), data_type) for name, data_type in self._ties.items())
         named = (value.alias(name) for name, value in zip(self.ties, ties, strict=True))
-        return rows.select(found, *self._named_keys(by), *self._named_words(on), *named)
+        return self._sides.right.where(usable).select(found, *compared, *named)
 
-    def _named_keys(self, by: list[Column]) -> list[Column]:
-        typed = zip(self.keys, by, self._key_types, strict=True)
-        return [column.cast(data_type).alias(name) for name, column, data_type in typed]
-
-    def _named_words(self, on: Column) -> list[Column]:
-        return [word.alias(name) for name, word in zip(self.words, self._domain.words(on), strict=True)]
+    def _compared(self, side: Side, on: str) -> tuple[list[Column], Column]:
+        """Return the keys and ``on`` of a side, and whether a row can match."""
+        keys = [self._sides.value(pair[SIDES.index(side)]) for pair in self._sides.keys]
+        words = self._domain.words(self._sides.column(side, on))
+        usable = words[0].isNotNull()
+        for key in [] if self.join.nulls_equal else keys:
+            usable = usable & key.isNotNull()
+        named = zip((*self.keys, *self.words), (*keys, *words), strict=True)
+        return [value.alias(name) for name, value in named], usable
 
     def distance(self, found: str, direction: Direction) -> list[Column]:
         """Return the distance between a left row and a candidate in a direction."""

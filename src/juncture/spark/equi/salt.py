@@ -26,7 +26,6 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.kernels.array_types import Floats
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
-from juncture.spark.equi.join import Hint
 from juncture.spark.sql import SPARK_HOW, Pairs, key_hash
 from juncture.spark.statistics import SAMPLE_ROWS, Statistics
 from juncture.spec.schema import SIDES, How, Side
@@ -39,6 +38,18 @@ _SAMPLED_LEAST = 50
 """Least number of sampled rows that makes a key hot."""
 _KEYS_MOST = 16
 _PARTS_MOST = 32
+
+
+@dataclass(frozen=True)
+class Hint:
+    """The name of Spark's hint, and the side to broadcast or to build hash tables of."""
+
+    name: str
+    side: Side = "right"
+
+    def give(self, left: DataFrame, right: DataFrame) -> tuple[DataFrame, DataFrame]:
+        """Return both sides, with the hint on one."""
+        return (left.hint(self.name), right) if self.side == "left" else (left, right.hint(self.name))
 
 
 @dataclass(frozen=True)

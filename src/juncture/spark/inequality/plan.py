@@ -1,26 +1,186 @@
-"""The planning of a range, overlap or predicate join on Spark."""
+"""The planning of a range, overlap or predicate join on Spark, its stages, and the statistics of its inputs.
+
+With ``range``, both sides are shuffled once into partitions that are ranges of (key hash, code), and a row goes to all
+partitions that it touches. Only rows around a cut, and long rows, are copied. A second shuffle, of such rows only,
+finds whether a copied row matches in another partition.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from functools import reduce
 from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.errors import PlanError
 from juncture.ordered.duration import NANOSECONDS
-from juncture.planner.algorithm import Algorithm, JoinFeatures, held_side
-from juncture.spark.exchange import BuiltJoin, join_broadcast, needed_right, partition_count, result_schema, task_output
+from juncture.planner.algorithm import Algorithm, JoinFeatures
+from juncture.planner.statistics import Resources
+from juncture.spark.exchange import BuiltJoin, ShuffledJoin, packet_schemas, partition_count, task_output
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.condition import inequality_pairs
-from juncture.spark.inequality.shuffle import inequality_placements, inequality_stages
-from juncture.spark.inequality.statistics import InequalityStatistics, copies
 from juncture.spark.input.pushdown import reachable_files
 from juncture.spark.input.sides import as_frames
 from juncture.spark.planning import Planning, PlanRequest
-from juncture.spark.sql import Pairs, join_nested
-from juncture.spark.statistics import balanced_by
-from juncture.spark.tasks.cuts import Cuts, balanced_cuts, even_cuts
+from juncture.spark.sql import Pairs, RangeColumns, join_nested, key_hash
+from juncture.spark.statistics import SAMPLE_ROWS, Statistics, balanced_by
+from juncture.spark.tasks.cuts import Cuts, KeyRanges, balanced_cuts, even_cuts
+from juncture.spark.tasks.inequality import BoundaryAggregate, JoinPairs, MarkMatches
+from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
+from juncture.spark.tasks.placement import Placement
+from juncture.spark.tasks.stage import TaskOutput
+from juncture.spec.condition import ResolvedInequality
 from juncture.spec.range import ResolvedRange
+from juncture.spec.schema import Side
+
+
+def inequality_placements(join: ResolvedInequality) -> tuple[Placement, Placement] | None:
+    """Return the placement of left and right rows, or None if the condition limits no values."""
+    left, right = Placement.of(join, "left"), Placement.of(join, "right")
+    return None if left is None or right is None else (left, right)
+
+
+def inequality_stages(
+    join: ResolvedInequality,
+    placements: tuple[Placement, Placement],
+    cuts: Cuts,
+    output: TaskOutput,
+    resources: Resources,
+) -> ShuffledJoin:
+    """Return the stages of the join's tasks."""
+    (left, right), memory_bytes = packet_schemas(join), resources.memory_bytes
+    in_packets = replace(join, left_schema=left, right_schema=right)
+    stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
+    is_split = len(cuts.split_hashes) > 0
+    if is_split and join.aggregates:
+        return replace(
+            stages,
+            marked=BoundaryAggregate(in_packets, placements, cuts, memory_bytes=memory_bytes),
+            resolved=JoinPartition(in_packets, memory_bytes=memory_bytes, output=output),
+        )
+    marked = _marked_sides(join) if is_split else ()
+    if not marked or join.how not in ("semi", "anti"):
+        stages = replace(stages, joined=JoinPairs(in_packets, memory_bytes=memory_bytes, output=output))
+    if not marked:
+        return stages
+    return replace(
+        stages,
+        marked=MarkMatches(in_packets, placements, cuts, marked, memory_bytes=memory_bytes),
+        resolved=ResolveUnmatched(in_packets, memory_bytes=memory_bytes, output=output),
+    )
+
+
+def _marked_sides(join: ResolvedInequality) -> tuple[Side, ...]:
+    """Return the sides whose rows may be copied and whose matches must be known."""
+    sides: list[Side] = ["left"] if join.how in ("left", "full", "semi", "anti") else []
+    interval = join.condition.interval
+    # Rows that are points have no copies.
+    if join.how in ("right", "full") and (interval is None or not interval.is_point("right")):
+        sides.append("right")
+    return tuple(sides)
+
+
+def copies(ranges: KeyRanges, cuts: Cuts) -> float:
+    """Return the average number of partitions of a row."""
+    first, last = ranges.partitions(cuts)
+    return float(np.mean(last - first)) + 1.0 if len(first) else 1.0
+
+
+class InequalityStatistics(Statistics):
+    """The statistics of two inputs and of the spans of their rows."""
+
+    def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
+        """Sample the keys and spans of both sides in one SQL job.
+
+        With `measured`, also find the longest of all rows, which doubles the time; otherwise the longest sampled row is
+        used.
+        """
+        parts = [self._placed(name, pairs) for name in self.sides]
+        table = reduce(DataFrame.unionAll, [*parts, *(self._lengths(pairs) if measured else ())]).toArrow()
+        left, right = (self._sampled(name, table, pairs) for name in self.sides)
+        picked = pc.sum(pc.is_in(table["side"], pa.array(list(self.sides)))).as_py() or 0
+        self.jobs.append(f"sampled {picked:,} rows of both sides{', and measured the longest' if measured else ''}")
+        return left, right
+
+    def measured(self, pairs: Pairs, sides: tuple[SampledSide, SampledSide]) -> tuple[SampledSide, SampledSide]:
+        """Return samples with the length of the longest of all rows, in one job unless known."""
+        parts = self._lengths(pairs)
+        if not parts:
+            return sides
+        table = reduce(DataFrame.unionAll, parts).toArrow()
+        self.jobs.append("measured the longest rows")
+        left, right = (
+            replace(side, widest=_longest(name, table, side.widest))
+            for name, side in zip(self.sides, sides, strict=True)
+        )
+        return left, right
+
+    def _placed(self, name: Side, pairs: Pairs) -> DataFrame:
+        """Return the sampled spans of a side; without spans, all rows have the same value."""
+        frame = pairs.left if name == "left" else pairs.right
+        keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
+        ends = (F.lit(0) if pairs.spans is None else F.col(f"{name[0]}{end}") for end in ("first", "last"))
+        first, last = (end.cast("double") for end in ends)
+        columns = [F.lit(name).alias("side"), key_hash(keys).alias("key"), first.alias("first"), last.alias("last")]
+        return self.some(name, frame, SAMPLE_ROWS).select(*columns)
+
+    def _lengths(self, pairs: Pairs) -> list[DataFrame]:
+        """Measure the longest rows of each side where unknown."""
+        parts = []
+        for name in self.sides:
+            if pairs.spans is None or not _has_length(name, pairs.spans):
+                continue
+            frame = pairs.left if name == "left" else pairs.right
+            figures = [F.lit(f"widest {name}").alias("side"), F.lit(0).cast("long").alias("key")]
+            widest = frame.agg(F.max(_length(name[0], pairs)).alias("last"))
+            parts.append(widest.select(*figures, F.lit(0.0).alias("first"), "last"))
+        return parts
+
+    def _sampled(self, name: Side, table: pa.Table, pairs: Pairs) -> SampledSide:
+        mine = table.filter(pc.equal(table["side"], name))
+        usable = mine.filter(pc.and_(mine["first"].is_valid(), mine["last"].is_valid()))
+        share = usable.num_rows / max(mine.num_rows, 1)
+        if pairs.keys:
+            self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
+        keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
+        known = pairs.spans.width if pairs.spans is not None and name == "left" else None
+        rows = float(self.of(name).rows or 0) * share
+        side = SampledSide(keys, first, last, rows, widest=math.nextafter(known or 0.0, math.inf))
+        if known is None:
+            side = replace(side, widest=math.nextafter(float(side.lengths.max(initial=0.0)), math.inf))
+        return replace(side, widest=_longest(name, table, side.widest))
+
+
+def _has_length(name: Side, spans: RangeColumns) -> bool:
+    """Return whether the lengths of a side's rows must be measured."""
+    if name == "right":
+        return not spans.are_points
+    # Rounding may move the ends of floats apart.
+    return spans.width is None or spans.is_real
+
+
+def _longest(name: Side, table: pa.Table, otherwise: float) -> float:
+    """Return the measured length of the longest row of a side, or a default."""
+    longest = table.filter(pc.equal(table["side"], f"widest {name}"))["last"].drop_null().to_pylist()
+    return math.nextafter(longest[0], math.inf) if longest else otherwise
+
+
+def _length(side: str, pairs: Pairs) -> Column:
+    """Return the length of a side's spans."""
+    assert pairs.spans is not None
+    first, last = F.col(f"{side}first"), F.col(f"{side}last")
+    if pairs.spans.is_real:
+        # The difference of equal infinities would be NaN.
+        return F.when(last > first, last.cast("double") - first.cast("double")).otherwise(F.lit(0.0))
+    return F.when(first.isNotNull(), F.coalesce(F.try_subtract(last, first).cast("double"), F.lit(2.0**64)))
+
 
 _FEW_PAIRS = 20_000_000
 """Up to this number, comparing pairs is faster than sampling."""
@@ -144,19 +304,12 @@ class InequalityPlanning(Planning):
         self._cut_details = (("partitions", f"{cuts.described}; {sent}"),)
         return True
 
-    def _broadcast(self, algorithm: Algorithm) -> BuiltJoin:
-        schema = result_schema(self._join, self._left, self._right)
-        seen = replace(self._join, right_schema=needed_right(self._join))
-        sent = held_side(self._input(), algorithm)
-        tasks, jobs = join_broadcast(seen, sent, self._left, self._right, schema, self._resources)
-        return BuiltJoin.of([tasks], schema, jobs=jobs)
-
     def _shuffled(self, _: Algorithm) -> BuiltJoin:
         assert self._placements is not None
         assert self._cuts is not None
-        schema = result_schema(self._join, self._left, self._right)
-        stages = inequality_stages(self._join, self._placements, self._cuts, task_output(schema), self._resources)
-        return BuiltJoin.of(stages.tasks(self._left, self._right), schema, details=self._cut_details)
+        output = task_output(self._schema)
+        stages = inequality_stages(self._join, self._placements, self._cuts, output, self._resources)
+        return BuiltJoin.of(stages.tasks(self._left, self._right), self._schema, details=self._cut_details)
 
     def _in_bins(self, _: Algorithm) -> BuiltJoin:
         assert self._pairs is not None
@@ -169,8 +322,8 @@ class InequalityPlanning(Planning):
         return BuiltJoin(join_nested(self._pairs, self._join.how))
 
     _builders: ClassVar = {
-        "broadcast": _broadcast,
-        "broadcast_left": _broadcast,
+        "broadcast": Planning._broadcast,
+        "broadcast_left": Planning._broadcast,
         "range": _shuffled,
         "bins": _in_bins,
         "nested_loop": _in_sql,

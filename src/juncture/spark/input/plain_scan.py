@@ -10,16 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pyarrow.fs import LocalFileSystem
 
 from juncture.errors import JunctureError
-from juncture.inputs.files import Files
+from juncture.inputs import Files, is_stream, kind_of
 from juncture.runtime.paths import check_folders
-from juncture.spark.input.sides import FileSide
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
 from juncture.spark.session.session import setting
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -35,6 +36,16 @@ _READS_OTHERWISE = {
     "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
 }
 """Settings under which Spark reads other values than a file contains."""
+
+
+def open_side(table: Any, name: Side, session: SparkSession, cores: int) -> SparkSide:
+    """Return an input, as files that `cores` tasks read if possible; a table may be open already."""
+    if isinstance(table, FileSide | FrameSide):
+        return table
+    if kind_of(table, name) == "path":
+        return FileSide.of(session, Files.of(table), cores)
+    files = None if is_stream(table) else files_behind(table, cores)
+    return files or FrameSide.of(table, name)
 
 
 def files_behind(frame: DataFrame, cores: int) -> FileSide | None:

@@ -37,7 +37,7 @@ def reachable(join: ResolvedAsof, left: Extent, right: SparkSide) -> tuple[Spark
     names = [f"c{i}" for i in range(len(right.schema))]
     frame, on = right.frame.toDF(*names), F.col(names[number])
     domain = sql_domain(join.domain, [])
-    conditions = [_not_below(on, low, data_type, domain), _not_above(on, high, data_type, domain)]
+    conditions = [_limited(on, end, data_type, domain, up=up) for end, up in ((low, True), (high, False))]
     used = [condition for condition in conditions if condition is not None]
     if not used:
         return right, ""
@@ -66,17 +66,11 @@ def _files_within(side: FileSide, join: ResolvedAsof | ResolvedRange, low: Any, 
     return fewer, f"{groups - kept:,} of {groups:,} row groups of the right side" if kept < groups else ""
 
 
-def _not_below(on: Column, low: Any, data_type: st.DataType, domain: SqlDomain) -> Column | None:
-    """Return the condition that a value is at least a limit; None if every value is."""
-    if low is None:
+def _limited(on: Column, limit: Any, data_type: st.DataType, domain: SqlDomain, *, up: bool) -> Column | None:
+    """Return the condition that a value is at least (`up`) or at most a limit; None if every value is."""
+    if limit is None:
         return None
-    found = domain.literal(low, data_type, up=True)
-    return on >= found if isinstance(found, Column) else (F.lit(False) if found == 1 else None)
-
-
-def _not_above(on: Column, high: Any, data_type: st.DataType, domain: SqlDomain) -> Column | None:
-    """Return the condition that a value is at most a limit; None if every value is."""
-    if high is None:
-        return None
-    found = domain.literal(high, data_type, up=False)
-    return on <= found if isinstance(found, Column) else (F.lit(False) if found == -1 else None)
+    literal = domain.literal(limit, data_type, up=up)
+    if isinstance(literal, Column):
+        return on >= literal if up else on <= literal
+    return F.lit(False) if literal == (1 if up else -1) else None

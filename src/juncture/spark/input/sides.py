@@ -26,10 +26,9 @@ from juncture.inputs.file_tables import check_tasks_read
 from juncture.inputs.files import Files
 from juncture.runtime.paths import FoundFile, Value, kind_at, uri_of
 from juncture.runtime.sources import ParquetSource
-from juncture.spark.schema import arrow_schema, spark_schema
+from juncture.spark.schema import arrow_schema, check_intervals, spark_schema
 from juncture.spark.tasks.feed import BatchFeed, Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
-from juncture.spark.type_rules import check_intervals
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -12,24 +12,23 @@ from pyspark.sql import types as st
 
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, SchemaError, spark_errors
-from juncture.inputs import Files, kind_of
+from juncture.inputs import kind_of
 from juncture.local.many.answers import about
 from juncture.planner.decision import Decision, Estimate
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats
-from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import check_table_order
 from juncture.spark.exchange import SHUFFLE_PARTITIONS, collected
-from juncture.spark.input.plain_scan import files_behind
-from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, in_jvm
-from juncture.spark.many.query import ManyQuery, field_of, report_of
-from juncture.spark.many.steps import Placed, Steps, steps_of
+from juncture.spark.input.plain_scan import open_side
+from juncture.spark.input.sides import FrameSide, SparkSide, in_jvm
+from juncture.spark.many.query import ManyQuery, Placed, Steps, field_of, report_of, steps_of
 from juncture.spark.plan import plan as plan_one
+from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.sql import computed_sides
 from juncture.spark.statistics import Statistics
-from juncture.spark.type_rules import check_times, check_types
 from juncture.spark.workers import check_workers
+from juncture.spec.aggregate import Aggregate
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_orders
 from juncture.spec.schema import SIDES
@@ -76,24 +75,20 @@ def plan(spine: Any, rights: Mapping[str, Right], *, session: SparkSession | Non
         },
         details=tuple(steps.words()),
         jobs=(*jobs, *built),
-        _run=partial(_executed, frame),
+        _run=lambda _report: frame,
         _count_matches=partial(report_of, list(rights), inputs.spine_side, steps, resources),
     )
-
-
-def _executed(frame: DataFrame, _report: Report | None) -> DataFrame:
-    return frame
 
 
 def _opened(
     session: SparkSession, spine: Any, rights: Mapping[str, Right], resources: Resources
 ) -> tuple[_Inputs, list[str]]:
     """Open the inputs: schemas and sizes."""
-    spine_input = spine_side = _side(spine, "left", session, resources)
+    spine_input = spine_side = open_side(spine, "left", session, resources.cores)
     taken, placed = set(spine_input.schema.names), list[Placed]()
     for name, right in rights.items():
         with about(name):
-            right_side = _side(right.table, "right", session, resources)
+            right_side = open_side(right.table, "right", session, resources.cores)
             table = resolve_table(name, right, spine_input.schema, right_side.schema, taken)
             refuse_orders(table.join, "a join of many tables on Spark")
             check_times(spine_input.spark_schema, right_side.spark_schema, session)
@@ -111,12 +106,6 @@ def _opened(
     whole = tuple(replace(each, stats=counted[each.table.name]) for each in placed)
     columns = spine_input.schema.names
     return _Inputs(columns, spine_side, counted["spine"], rights, whole), jobs
-
-
-def _side(table: Any, name: Any, session: SparkSession, resources: Resources) -> SparkSide:
-    if kind_of(table, name) == "path":
-        return FileSide.of(session, Files.of(table), resources.cores)
-    return files_behind(table, resources.cores) or FrameSide.of(table, name)
 
 
 def _check_nulls(table: ResolvedTable) -> None:
@@ -141,15 +130,11 @@ def _counted(sides: dict[str, SparkSide], known: dict[str, SideStats]) -> tuple[
         side = sides[name]
         assert isinstance(side, FrameSide)
         frames.append(side.frame.agg(F.count(F.lit(1)).alias("rows")).select(F.lit(name).alias("name"), "rows"))
-    counts = collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist()
-    found = {row["name"]: row["rows"] for row in counts}
-    filled = {
-        name: replace(stats, rows=found[name], provenance={**stats.provenance, "rows": "count"})
-        if name in found
-        else stats
-        for name, stats in known.items()
-    }
-    return filled, [f"counted {', '.join(unknown)}"]
+    for row in collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist():
+        stats = known[row["name"]]
+        counted = replace(stats, rows=row["rows"], provenance={**stats.provenance, "rows": "count"})
+        known = {**known, row["name"]: counted}
+    return known, [f"counted {', '.join(unknown)}"]
 
 
 def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFrame, dict[str, Decision], list[str]]:
@@ -182,22 +167,18 @@ def _with_own_columns(single: Any, placed: Placed, side: SparkSide) -> DataFrame
     """Return the result of a single join, with its right columns renamed for the spine."""
     output = single.join.output
     places = {column.source: number for number, column in enumerate(output) if column.side == "right"}
-    places |= {name: len(output) + number for number, name in enumerate(_aggregate_names(placed))}
+    places |= {name: len(output) + number for number, name in enumerate(_identities(placed.table.join.aggregates))}
     frame: DataFrame = single.execute()
     numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
     kept = [F.col(f"c{i}") for i in range(len(side.schema))]
-    wanted = [*(column.source for column in placed.table.columns), *_shown_aggregates(placed)]
+    wanted = [*(column.source for column in placed.table.columns), *_identities(placed.table.aggregates)]
     return numbered.select(*kept, *(F.col(f"c{places[name]}") for name in wanted)).toDF(
         *side.schema.names, *placed.table.names
     )
 
 
-def _aggregate_names(placed: Placed) -> list[tuple[Any, ...]]:
-    return [(each.column, each.function, each.argument, each.window) for each in placed.table.join.aggregates]
-
-
-def _shown_aggregates(placed: Placed) -> list[tuple[Any, ...]]:
-    return [(each.column, each.function, each.argument, each.window) for each in placed.table.aggregates]
+def _identities(aggregates: Sequence[Aggregate]) -> list[tuple[Any, ...]]:
+    return [(each.column, each.function, each.argument, each.window) for each in aggregates]
 
 
 def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[st.StructField]) -> DataFrame:

@@ -9,7 +9,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.error import URLError
@@ -31,20 +31,6 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 5.0
 """Timeout for the driver to answer, and to register the end of all jobs."""
 _PAUSE_S = 0.05
-
-
-@dataclass(frozen=True)
-class Stages:
-    """Measurements of a query's stages.
-
-    `phases` has one entry per stage, in the order of their start. `spilled_bytes` counts bytes on disk, and
-    `task_bytes` is the largest memory of one task for tables and sorts of the JVM.
-    """
-
-    phases: tuple[Phase, ...]
-    shuffle_bytes: int
-    spilled_bytes: int
-    task_bytes: int
 
 
 @contextmanager
@@ -77,8 +63,8 @@ class Driver:
             raise StateError("the UI of this session is off (spark.ui.enabled)", name="JN-SPARK-METRICS")
         return cls(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}")
 
-    def stages(self, tag: str, began_s: float) -> Stages:
-        """Return the measurements of the stages of tagged jobs; `began_s` is the start, in seconds since 1970.
+    def stages(self, query: Measured, tag: str, began_s: float) -> Measured:
+        """Return a query's measurements with those of the stages of tagged jobs; `began_s` is in seconds since 1970.
 
         Raises `StateError` if the driver does not answer as expected.
         """
@@ -94,11 +80,13 @@ class Driver:
             ) from error
         if not phases:
             raise StateError(f"the driver's UI at {self.address} lists no stage of this query", name="JN-SPARK-METRICS")
-        return Stages(
+        return replace(
+            query,
             phases=tuple(phases),
             shuffle_bytes=sum(stage["shuffleWriteBytes"] for stage in done),
             spilled_bytes=sum(stage["diskBytesSpilled"] for stage in done),
             task_bytes=max(peaks, default=0),
+            unknown=(_SIDES,),
         )
 
     def _ended_jobs(self, tag: str) -> list[Mapping[str, Any]]:
@@ -148,22 +136,9 @@ def measure(frame: DataFrame) -> Measured:
         began = time.perf_counter()
         observed.write.format("noop").mode("overwrite").save()
         seconds = time.perf_counter() - began
-    rows = int(observation.get["rows"])
+    query = Measured(duration_s=seconds, output_rows=int(observation.get["rows"]))
     try:
-        stages = Driver.of(frame.sparkSession).stages(tag, began_s)
+        return Driver.of(frame.sparkSession).stages(query, tag, began_s)
     except StateError as error:
-        return Measured(
-            duration_s=seconds,
-            output_rows=rows,
-            phases=(Phase(name="query", start_s=0.0, duration_s=seconds),),
-            unknown=(_SIDES, *((heading, error.message) for heading in _STAGES)),
-        )
-    return Measured(
-        duration_s=seconds,
-        output_rows=rows,
-        phases=stages.phases,
-        shuffle_bytes=stages.shuffle_bytes,
-        spilled_bytes=stages.spilled_bytes,
-        task_bytes=stages.task_bytes,
-        unknown=(_SIDES,),
-    )
+        phase = Phase(name="query", start_s=0.0, duration_s=seconds)
+        return replace(query, phases=(phase,), unknown=(_SIDES, *((heading, error.message) for heading in _STAGES)))

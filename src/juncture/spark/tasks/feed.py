@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -20,23 +19,6 @@ from juncture.runtime.paths import Value, file_at
 from juncture.runtime.sources import ParquetSource, Source
 from juncture.runtime.spill import SpooledSource
 from juncture.spark.tasks.engine import RECEIVED_SHARE
-
-
-class Feed(Protocol):
-    """The rows of one task."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the rows."""
-        ...
-
-    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-        """Yield the rows in large chunks."""
-        ...
-
-    def source(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Source:
-        """Return the rows as a source that can be read repeatedly."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -169,6 +151,9 @@ class FileFeed:
     def _units(self, batches: Iterable[pa.RecordBatch]) -> list[Unit]:
         return [unit for batch in batches for share in batch.column(0).to_pylist() for unit in self.shares[share]]
 
+
+Feed = BatchFeed | FileFeed
+"""The rows of one task, in large chunks or as a source that can be read repeatedly."""
 
 _REMEMBERED = 2
 """Number of tables that a worker process caches."""

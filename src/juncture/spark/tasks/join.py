@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Mask
 from juncture.runtime.context import JoinContext
-from juncture.runtime.sources import TableSource
+from juncture.runtime.sources import Source, TableSource
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.engine import JOIN_SHARE
 from juncture.spark.tasks.feed import BroadcastTable, Feed
@@ -82,33 +82,26 @@ def _marked(rows: pa.Table, marks: list[pa.Table]) -> Mask:
 
 
 @dataclass(frozen=True)
-class JoinBroadcastRight(OutputStage):
-    """Joins the left rows of a task (`feed`) with the needed columns of the whole right side."""
+class JoinBroadcast(OutputStage):
+    """Joins a task's rows of one side (`feed`) with the needed columns of the whole other side (`sent`)."""
 
     feed: Feed
     join: Resolved
-    right: BroadcastTable
+    table: BroadcastTable
+    sent: Side
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the joined rows."""
-        for chunk in self.feed.chunks(batches):
-            right = self.right.table(self.join.right_schema.names)
-            join = replace(self.join, left_schema=chunk.schema, right_schema=right.schema)
-            yield from engine.execute(join, TableSource(chunk), TableSource(right), context)
+        whole = TableSource(self.table.table(self.join.schema(self.sent).names))
+        if self.sent == "right":
+            for chunk in self.feed.chunks(batches):
+                yield from self._joined(TableSource(chunk), whole, context)
+        else:
+            # Each left row must see all right rows of the task.
+            right = self.feed.source(batches, context)
+            joining = context.within(context.memory.reserve("join", JOIN_SHARE))
+            yield from self._joined(whole, right, joining)
 
-
-@dataclass(frozen=True)
-class JoinBroadcastLeft(OutputStage):
-    """Joins the whole left side with the right rows of a task (`feed`)."""
-
-    feed: Feed
-    join: Resolved
-    left: BroadcastTable
-
-    def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
-        """Yield the joined rows."""
-        left = self.left.table(self.join.left_schema.names)
-        right = self.feed.source(batches, context)
+    def _joined(self, left: Source, right: Source, context: JoinContext) -> Iterator[pa.Table]:
         join = replace(self.join, left_schema=left.schema, right_schema=right.schema)
-        joining = context.within(context.memory.reserve("join", JOIN_SHARE))
-        yield from engine.execute(join, TableSource(left), right, joining)
+        yield from engine.execute(join, left, right, context)
