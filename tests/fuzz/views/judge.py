@@ -259,7 +259,7 @@ def table_rows(table: pa.Table) -> list[tuple[str, ...]]:
 
 def cell(value: Any) -> str:
     if isinstance(value, pa.MonthDayNano) and not value.months:
-        value = value.days * 86_400_000_000 + value.nanoseconds // 1_000
+        value = value.days * 86_400_000_000_000 + value.nanoseconds
     if isinstance(value, int | Decimal):
         return str(Fraction(value))
     return repr(value + 0.0 if isinstance(value, float) else value)
