@@ -23,52 +23,47 @@ from juncture.kernels.row_bytes import bit_at, edges_at, is_there
 _FEW = 24
 """Up to this number, rows are sorted by insertion."""
 
-
-@inlined
-def _swap(hashes: Any, order: Any, one: Any, other: Any) -> Any:
-    hashes[one], hashes[other] = hashes[other], hashes[one]
-    order[one], order[other] = order[other], order[one]
+_SIGN = np.uint64(1 << 63)
 
 
 @inlined
-def _sift(hashes: Any, order: Any, first: Any, root: Any, end: Any) -> Any:
-    """Sift a row down in a heap of rows with the greatest hash on top."""
-    while True:
-        child = 2 * root + 1
-        if child >= end:
-            return
-        if child + 1 < end and hashes[first + child] < hashes[first + child + 1]:
-            child += 1
-        if hashes[first + root] >= hashes[first + child]:
-            return
-        _swap(hashes, order, first + root, first + child)
-        root = child
+def _sort_by_insertion(hashes: Any, order: Any, first: Any, end: Any) -> Any:
+    for place in range(first + 1, end):
+        code, row, target = hashes[place], order[place], place
+        while target > first and hashes[target - 1] > code:
+            hashes[target], order[target] = hashes[target - 1], order[target - 1]
+            target -= 1
+        hashes[target], order[target] = code, row
 
 
 @inlined
 def _sort_by_hash(hashes: Any, order: Any, first: Any, end: Any) -> Any:
-    """Sort a range of rows by hash."""
+    """Sort a range of rows by hash. Hashes are spread evenly, so their first bits nearly sort them."""
     count = end - first
-    if count <= _FEW:
-        for place in range(first + 1, end):
-            code, row, target = hashes[place], order[place], place
-            while target > first and hashes[target - 1] > code:
-                hashes[target], order[target] = hashes[target - 1], order[target - 1]
-                target -= 1
-            hashes[target], order[target] = code, row
-        return
-    for root in range(count // 2 - 1, -1, -1):
-        _sift(hashes, order, first, root, count)
-    for last in range(count - 1, 0, -1):
-        _swap(hashes, order, first, first + last)
-        _sift(hashes, order, first, np.int64(0), last)
+    if count > _FEW:
+        bits = 1
+        while (1 << bits) < count:
+            bits += 1
+        shift = np.uint64(64 - bits)
+        buckets = np.zeros((1 << bits) + 1, np.int32)
+        some_hashes, some_rows = hashes[first:end].copy(), order[first:end].copy()
+        for row in range(count):
+            buckets[np.int64((np.uint64(some_hashes[row]) ^ _SIGN) >> shift) + 1] += 1
+        for bucket in range(1, len(buckets)):
+            buckets[bucket] += buckets[bucket - 1]
+        for row in range(count):
+            own = np.int64((np.uint64(some_hashes[row]) ^ _SIGN) >> shift)
+            place = first + buckets[own]
+            buckets[own] += 1
+            hashes[place], order[place] = some_hashes[row], some_rows[row]
+    _sort_by_insertion(hashes, order, first, end)
 
 
 @compiled
 def order_ties(keys: Codes, codes: Ints, hashes: IntsOut, order: CodesOut) -> None:
     """Sort rows of one key and first code by hash; ``keys`` and ``codes`` are sorted, ``hashes`` and ``order`` change.
 
-    One pass over distinct rows, and a sort of tied ones.
+    One pass over distinct rows, and four over tied ones.
     """
     first: Any = np.int64(0)
     for place in range(1, len(order) + 1):

@@ -224,6 +224,38 @@ def merge_rows(
 
 
 @compiled
+def merge_runs(keys: Codes, codes: Ints, hashes: Ints, weights: Ints, starts: Ints, order: CodesOut) -> int:
+    """Write the rows of sorted runs by key, code and hash, without rows of weight 0; return their number.
+
+    The runs follow each other, and ``starts`` are their first rows, with the end. Stable: rows of earlier runs first.
+
+    One comparison for each row and run.
+    """
+    runs = len(starts) - 1
+    heads = np.empty(runs, np.int64)
+    for run in range(runs):
+        heads[run] = starts[run]
+    count = np.int64(0)
+    for _ in range(len(keys)):
+        least = np.int64(-1)
+        best = np.int64(0)
+        for run in range(runs):
+            head = heads[run]
+            if head == starts[run + 1]:
+                continue
+            is_less = least < 0 or keys[head] < keys[best]
+            if not is_less and keys[head] == keys[best]:
+                is_less = codes[head] < codes[best] or (codes[head] == codes[best] and hashes[head] < hashes[best])
+            if is_less:
+                least, best = np.int64(run), head
+        heads[least] += 1
+        if weights[best] != 0:
+            order[count] = best
+            count += 1
+    return int(count)
+
+
+@compiled
 def keep_rows(wanted: Bytes, keys: CodesOut, codes: IntsOut, slots: IntsOut, gone: IntsOut) -> int:
     """Move the rows marked 1 in ``wanted`` to the front, in their order; return their number.
 

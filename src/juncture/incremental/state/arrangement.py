@@ -23,7 +23,7 @@ from juncture.kernels.next_row import nth_neighbours
 Table = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.signedinteger]
 
-_OF_ONE_SIZE = 4
+_OF_ONE_SIZE = 8
 """This many runs of about one size are merged, so each row is copied a logarithmic number of times."""
 
 

@@ -17,7 +17,7 @@ from juncture.columnar.row_memory import RowMemory
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY
-from juncture.kernels.row_order import sort_rows
+from juncture.kernels.row_order import merge_runs, sort_rows
 from juncture.kernels.symmetric import UNLIMITED, reach_of
 from juncture.matching.candidates import first_codes, key_groups, matching_pairs
 
@@ -191,24 +191,25 @@ def key_order(keys: Codes, codes: Table) -> Codes:
 
 
 def merged(runs: Sequence[Run], matching: int) -> Run:
-    """Return the rows of some runs, at least one, as one run."""
+    """Return the rows of some sorted runs, at least one, as one run."""
     batch = joined_batches([run.batch for run in runs])
-    weights = np.concatenate([run.weights for run in runs])
-    keys, hashes = (np.concatenate(each) for each in zip(*((run.keys, run.hashes) for run in runs), strict=True))
+    keys, hashes, weights = (
+        np.concatenate(each) for each in zip(*((run.keys, run.hashes, run.weights) for run in runs), strict=True)
+    )
     codes, counts = (
         np.concatenate(each, axis=1) for each in zip(*((run.codes, run.counts) for run in runs), strict=True)
     )
-    living = np.flatnonzero(weights).astype(np.int32)
-    order, keys, hashes = row_order(keys[living], np.take(codes, living, axis=1), hashes[living])
-    there = living[order]
+    order = np.empty(len(keys), np.int32)
+    starts = np.cumsum([0, *(len(run) for run in runs)])
+    order = order[: merge_runs(keys, first_codes(codes), hashes, weights, starts, order)]
     # The batch is sorted too, so that consecutive rows are close in memory.
     return Run(
-        rows_of(batch, array_of(there, pa.int32())),
-        keys,
-        np.take(codes, there, axis=1),
-        weights[there],
-        hashes,
-        np.take(counts, there, axis=1),
+        rows_of(batch, array_of(order, pa.int32())),
+        keys[order],
+        np.take(codes, order, axis=1),
+        weights[order],
+        hashes[order],
+        np.take(counts, order, axis=1),
         matching,
     )
 
@@ -260,10 +261,13 @@ class RunConcatenator:
         ]
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         lines = np.ascontiguousarray(self._codes[:, here]), np.ascontiguousarray(self._counts[:, here])
-        found = Run(
-            batch, self._keys[here], lines[0], self._weights[here], self._hashes[here], lines[1], self._matching
-        )
-        return found if self._rises else merged([found], self._matching)
+        numbers = self._keys[here], lines[0], self._weights[here], self._hashes[here], lines[1]
+        if not self._rises:
+            order, keys, hashes = row_order(self._keys[here], lines[0], self._hashes[here])
+            batch = rows_of(batch, array_of(order, pa.int32()))
+            codes, counts = (np.take(each, order, axis=1) for each in lines)
+            numbers = keys, codes, self._weights[here][order], hashes, counts
+        return Run(batch, *numbers, self._matching)
 
 
 def _has_width(data_type: pa.DataType) -> bool:

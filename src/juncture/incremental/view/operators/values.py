@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, float_codes, floats, floats_of, joined_batches, raw_values, rows_of
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.incremental.view.operators.arranged import identity_of
@@ -42,12 +42,14 @@ class GroupValues:
     def __init__(self, of: pa.DataType, *, distinct: bool) -> None:
         self._type = of
         self._coded = _is_coded(of)
+        self._distinct = distinct
         schema = schema_of([pa.int32(), of])
         self._identity = identity_of(schema, "a MIN, MAX or DISTINCT")
         self.arrangement = Arrangement(schema, self._identity, int(self._coded), unique=distinct)
         self._journal = Journal()
         self._groups = np.zeros(0, np.int32)
         self._appeared: tuple[Ints, pa.Array, Ints] | None = None
+        self._is_added = False
 
     @property
     def table(self) -> StateTable:
@@ -58,15 +60,16 @@ class GroupValues:
 
     def begin(self, groups: Codes) -> None:
         """Begin an epoch with the numbers of the affected groups."""
-        self._groups, self._journal, self._appeared = groups, Journal(), None
+        self._groups, self._journal, self._appeared, self._is_added = groups, Journal(), None, False
 
     def add(self, rows: Ints, values: pa.Array, weights: Ints) -> None:
         """Add all values of an epoch with weights. ``rows`` are positions among the affected groups.
 
         Aggregates of the same values share them, so only the first call in an epoch has an effect.
         """
-        if self._appeared is not None:
+        if self._is_added:
             return
+        self._is_added = True
         groups = array_of(self._groups[rows], pa.int32())
         batch = batch_of([groups, values], self.arrangement.schema)
         batch, weights, hashes = self._identity.consolidated([batch], weights)
@@ -75,17 +78,22 @@ class GroupValues:
             codes[0] = _codes(batch.column(1))
         delta, places, missing = self.arrangement.locate(Delta.of(batch, weights, _groups_of(batch), codes, hashes))
         assert not missing.any()
+        if self._distinct:
+            self._appeared = self._transitions(delta, places)
+        self.arrangement.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
+
+    def _transitions(self, delta: Delta, places: list[Place]) -> tuple[Ints, pa.Array, Ints]:
+        """Return the values that changes make appear or disappear, as `appeared` does."""
         before = np.zeros(len(delta), np.int64)
         for place in places:
             np.add.at(before, place.rows, place.run.weights[place.positions])
         after = (before + delta.weights > 0).astype(np.int64)
-        self.arrangement.change(delta, places, np.zeros((0, len(delta)), np.int64), self._journal)
         changed = np.flatnonzero(after != (before > 0))
         numbers = _groups_of(delta.batch)[changed]
         by_number = np.argsort(self._groups)
         positions = by_number[np.searchsorted(self._groups[by_number], numbers)]
         distinct = rows_of(delta.batch.column(1), array_of(changed, pa.int64()))
-        self._appeared = positions, distinct, 2 * after[changed] - 1
+        return positions, distinct, 2 * after[changed] - 1
 
     def appeared(self, rows: Ints, values: pa.Array, weights: Ints) -> tuple[Ints, pa.Array, Ints]:
         """Add values like `add`, and return those that appear or disappear: groups, values, and weights 1 or -1."""

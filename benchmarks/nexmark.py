@@ -1,0 +1,279 @@
+"""Nexmark's queries as views: events that one CPU second takes.
+
+The events are made as by Nexmark's generator: of 50 events one is a person, three are auctions and 46 are bids. Nine in
+ten bids go to a few hot auctions, and one in four auctions is of a hot seller. They are applied in epochs of equal
+size. Each query runs in a process of its own, and a view that is new to it takes the first epochs before time counts.
+
+    python benchmarks/nexmark.py --queries q3 q4 q20 --result benchmarks/results/nexmark.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+RESULTS = FOLDER / "results" / "nexmark.json"
+PAGE = FOLDER.parent / "docs" / "how-it-works" / "benchmarks" / "nexmark.md"
+
+EVENTS_OF_A_CYCLE = 50
+HOT_AUCTIONS, HOT_SELLERS = 100, 100
+"""The hot auction is the first of this many, and so is the hot seller."""
+IN_FLIGHT = 100
+"""Auctions that may get bids, and people who are active."""
+EVENTS_A_SECOND = 10_000
+FIRST_MICROSECONDS = 1_436_918_400_000_000
+
+QUERIES = {
+    "q0": "SELECT auction, bidder, price, date_time FROM bid",
+    "q1": "SELECT auction, bidder, 0.908 * price AS price, date_time FROM bid",
+    "q2": "SELECT auction, price FROM bid WHERE auction % 123 = 0",
+    "q3": """
+        SELECT person.name, person.city, person.state, auction.id
+        FROM auction JOIN person ON auction.seller = person.id
+        WHERE auction.category = 10 AND (person.state = 'OR' OR person.state = 'ID' OR person.state = 'CA')""",
+    "q4": """
+        SELECT category, avg(final) AS mean FROM (
+            SELECT max(bid.price) AS final, auction.category AS category
+            FROM auction JOIN bid ON auction.id = bid.auction
+            WHERE bid.date_time BETWEEN auction.date_time AND auction.expires
+            GROUP BY auction.id, auction.category) AS winning
+        GROUP BY category""",
+    "q8": """
+        SELECT DISTINCT person.id, person.name, time_bucket(INTERVAL 10 SECOND, person.date_time) AS start
+        FROM person JOIN auction ON person.id = auction.seller
+            AND time_bucket(INTERVAL 10 SECOND, person.date_time) = time_bucket(INTERVAL 10 SECOND, auction.date_time)
+        """,
+    "q15": """
+        SELECT date_trunc('day', date_time) AS day, count(*) AS bids, count(DISTINCT bidder) AS bidders,
+            count(DISTINCT auction) AS auctions
+        FROM bid GROUP BY day""",
+    "q17": """
+        SELECT auction, date_trunc('day', date_time) AS day, count(*) AS bids, min(price) AS least, max(price) AS most,
+            avg(price) AS mean, sum(price) AS total
+        FROM bid GROUP BY auction, day""",
+    "q20": """
+        SELECT bid.auction, bid.bidder, bid.price, bid.channel, bid.url, bid.date_time, auction.item_name,
+            auction.initial_bid, auction.reserve, auction.expires, auction.seller, auction.category
+        FROM bid JOIN auction ON bid.auction = auction.id WHERE auction.category = 10""",
+}
+
+FELDERA = {"q0": 1.17, "q3": 1.0, "q4": 0.81, "q20": 0.22}
+"""Millions of events per second of one of eight cores that Feldera's benchmark of Nexmark states."""
+
+
+def schemas() -> dict[str, Any]:
+    """Return the columns of each table."""
+    import pyarrow as pa
+
+    at = pa.timestamp("us")
+    return {
+        "person": pa.schema(
+            {"id": pa.int64(), "name": pa.string(), "city": pa.string(), "state": pa.string(), "date_time": at}
+        ),
+        "auction": pa.schema(
+            {
+                "id": pa.int64(),
+                "item_name": pa.string(),
+                "initial_bid": pa.int64(),
+                "reserve": pa.int64(),
+                "date_time": at,
+                "expires": at,
+                "seller": pa.int64(),
+                "category": pa.int64(),
+            }
+        ),
+        "bid": pa.schema(
+            {
+                "auction": pa.int64(),
+                "bidder": pa.int64(),
+                "price": pa.int64(),
+                "channel": pa.string(),
+                "url": pa.string(),
+                "date_time": at,
+            }
+        ),
+    }
+
+
+def epochs(events: int, size: int) -> Iterator[dict[str, Any]]:
+    """Yield the rows of each table, ``size`` events at a time."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    random = np.random.default_rng(1)
+    columns = schemas()
+    states = pa.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
+    cities = pa.array(["Phoenix", "Los Angeles", "Boise", "Portland", "Seattle", "Cheyenne"])
+    channels = pa.array(["Google", "Facebook", "Baidu", "Apple"])
+
+    def of(values: Any, choices: Any) -> Any:
+        return choices.take(pa.array(values % len(choices)))
+
+    def text(prefix: str, numbers: Any) -> Any:
+        return pc.binary_join_element_wise(prefix, pa.array(numbers).cast(pa.string()), "")
+
+    for first in range(0, events, size):
+        event = np.arange(first, min(events, first + size))
+        cycle, place = event // EVENTS_OF_A_CYCLE, event % EVENTS_OF_A_CYCLE
+        at = FIRST_MICROSECONDS + event * (1_000_000 // EVENTS_A_SECOND)
+        last_person = cycle
+        last_auction = 3 * cycle + np.clip(place - 1, 0, 2)
+
+        here = np.flatnonzero(place == 0)
+        person = {
+            "id": last_person[here],
+            "name": text("name ", last_person[here]),
+            "city": of(random.integers(0, 6, len(here)), cities),
+            "state": of(random.integers(0, 6, len(here)), states),
+            "date_time": at[here],
+        }
+        here = np.flatnonzero((place >= 1) & (place <= 3))
+        hot = random.random(len(here)) < 0.75
+        hot_seller = last_person[here] // HOT_SELLERS * HOT_SELLERS
+        cold_seller = np.maximum(last_person[here] - random.integers(0, 1_000, len(here)), 0)
+        initial = (10 ** (random.random(len(here)) * 6)).astype(np.int64)
+        auction = {
+            "id": last_auction[here],
+            "item_name": text("item ", last_auction[here]),
+            "initial_bid": initial,
+            "reserve": initial + random.integers(1, 1_000, len(here)),
+            "date_time": at[here],
+            "expires": at[here] + random.integers(1, 20_000_000, len(here)),
+            "seller": np.where(hot, hot_seller, cold_seller),
+            "category": 10 + random.integers(0, 5, len(here)),
+        }
+        here = np.flatnonzero(place > 3)
+        hot = random.random(len(here)) < 0.5
+        hot_auction = last_auction[here] // HOT_AUCTIONS * HOT_AUCTIONS
+        cold_auction = np.maximum(last_auction[here] - random.integers(0, IN_FLIGHT, len(here)), 0)
+        bid = {
+            "auction": np.where(hot, hot_auction, cold_auction),
+            "bidder": np.maximum(last_person[here] - random.integers(0, 1_000, len(here)), 0),
+            "price": (10 ** (random.random(len(here)) * 6)).astype(np.int64) * 100,
+            "channel": of(random.integers(0, 4, len(here)), channels),
+            "url": text("https://www.nexmark.com/item.htm?query=", random.integers(0, 10_000, len(here))),
+            "date_time": at[here],
+        }
+        tables = {"person": person, "auction": auction, "bid": bid}
+        yield {
+            name: pa.table(
+                [pa.array(each).cast(field.type) for each, field in zip(table.values(), columns[name], strict=True)],
+                columns[name],
+            )
+            for name, table in tables.items()
+        }
+
+
+def measure(query: str, events: int, size: int, *, in_folder: bool) -> dict[str, Any]:
+    """Return what a query takes: CPU seconds without those of making the events, and seconds to open its folder."""
+    import juncture as jn
+
+    sql = QUERIES[query]
+    sources = {name: schema for name, schema in schemas().items() if f" {name}" in sql}
+    warm = jn.view(None, sql, sources=sources)
+    for tables in epochs(5 * size, size):
+        warm.apply(**{name: tables[name] for name in sources})
+    folder = Path(tempfile.mkdtemp())
+    try:
+        view = jn.view(folder / "state" if in_folder else None, sql, sources=sources)
+        cpu, slowest, emitted = 0.0, 0.0, 0
+        for tables in epochs(events, size):
+            start, wall = time.process_time(), time.perf_counter()
+            changes = view.apply(**{name: tables[name] for name in sources})
+            cpu += time.process_time() - start
+            slowest = max(slowest, time.perf_counter() - wall)
+            emitted += sum(batch.num_rows for batch in changes)
+        found = {"events": events, "epoch": size, "cpu_s": cpu, "slowest_s": slowest, "emitted": emitted}
+        found["millions_per_cpu_s"] = events / cpu / 1e6
+        if in_folder:
+            view.close()
+            start = time.process_time()
+            jn.view(folder / "state", sql, sources=sources).close()
+            found["open_cpu_s"] = time.process_time() - start
+        return found
+    finally:
+        shutil.rmtree(folder)
+
+
+def page(results: dict[str, Any]) -> str:
+    """Return the page of some results."""
+    rows = [
+        f"| {query} | {found['events']:,} | {found['millions_per_cpu_s']:.2f} | {FELDERA.get(query, '')} "
+        f"| {1_000 * found['slowest_s']:.0f} ms |"
+        for query, found in results["queries"].items()
+    ]
+    return "\n".join(
+        [
+            "# Nexmark, measured",
+            "",
+            "Nexmark's queries as views in memory, on events made as by Nexmark's generator. Each query has a process",
+            "of its own. The last column is the longest epoch. Feldera's figures are those of its own benchmark of",
+            "Nexmark, divided by the eight cores that it used, on another machine.",
+            "",
+            f"Epochs of {results['epoch']:,} events, on {results['measured']}.",
+            "",
+            "| query | events | M events per CPU second | Feldera | longest epoch |",
+            "| --- | ---: | ---: | ---: | ---: |",
+            *rows,
+            "",
+            "`python benchmarks/nexmark.py` measures it, and `QUERIES` there has the SQL.",
+            "",
+        ]
+    )
+
+
+def main() -> None:
+    """Measure some queries, each in a process of its own, or make the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", nargs="*", choices=list(QUERIES), default=list(QUERIES))
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--epoch", type=int, default=10_000, help="events of an epoch")
+    parser.add_argument("--in-folder", action="store_true", help="keep the state in a folder, and open it again")
+    parser.add_argument("--result", type=Path, help="add what is measured to this file, and make the page of it")
+    parser.add_argument("--one", choices=list(QUERIES), help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.one:
+        print(json.dumps(measure(chosen.one, chosen.events, chosen.epoch, in_folder=chosen.in_folder)))
+        return
+    results: dict[str, Any] = {"queries": {}}
+    if chosen.result and chosen.result.exists():
+        results = json.loads(chosen.result.read_text())
+    for query in chosen.queries:
+        command = [
+            sys.executable,
+            __file__,
+            "--one",
+            query,
+            "--events",
+            str(chosen.events),
+            "--epoch",
+            str(chosen.epoch),
+        ]
+        command += ["--in-folder"] * chosen.in_folder
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        more = f", opened in {found['open_cpu_s']:.2f} s" if "open_cpu_s" in found else ""
+        print(
+            f"{query}: {found['millions_per_cpu_s']:.2f}M events per CPU second, longest epoch "
+            f"{1_000 * found['slowest_s']:.0f} ms, {found['emitted']:,} changes{more}",
+            flush=True,
+        )
+        results["queries"][query] = found
+    if chosen.result:
+        results |= {"epoch": chosen.epoch, "measured": datetime.now(UTC).date().isoformat()}
+        chosen.result.write_text(json.dumps(results, indent=2) + "\n")
+        PAGE.write_text(page(results))
+
+
+if __name__ == "__main__":
+    main()
