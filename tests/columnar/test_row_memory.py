@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.columnar.row_memory import RowMemory
+from juncture.columnar.row_bytes import RowMemory
 
 VALUES = {
     pa.int8(): [1, 2, None],

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import fold, overlap
+from juncture.kernels import band, fold
 from juncture.kernels.intrinsics import WINDOW
 
 ints = st.one_of(st.integers(-9, 9), st.sampled_from([-(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1))
@@ -152,10 +152,10 @@ def test_greatest_values(codes, spans):
     array = np.array(codes, np.int64)
     first, end = bounded(spans, len(codes))
     sizes, levels = levels_over(len(codes))
-    tree = np.full(levels[-1], overlap.LEAST, np.int64)
+    tree = np.full(levels[-1], band.LEAST, np.int64)
     tree[: len(codes)] = codes
     for level in range(1, len(sizes)):
-        overlap.build_level(tree, int(levels[level - 1]), int(levels[level]), 0, sizes[level - 1] // WINDOW)
+        band.build_level(tree, int(levels[level - 1]), int(levels[level]), 0, sizes[level - 1] // WINDOW)
     answers = []
     for add, *arguments in (
         (fold.add_greatest_of_spans, first, end, tree, levels),

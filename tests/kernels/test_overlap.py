@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import overlap
+from juncture.kernels import band
 from juncture.kernels.intrinsics import WINDOW
 
 EXTREMES = [-(2**63), 2**63 - 1, -1, 0, 1, 2**62]
@@ -25,10 +25,10 @@ def test_a_tree_finds_what_a_scan_finds(leaves, queries, keep):
     while sizes[-1] > WINDOW:
         sizes.append(max(1, -(-(sizes[-1] // WINDOW) // WINDOW)) * WINDOW)
     levels = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    tree = np.full(levels[-1], overlap.LEAST, np.int64)
+    tree = np.full(levels[-1], band.LEAST, np.int64)
     tree[: len(leaves)] = leaves
     for level in range(1, len(sizes)):
-        overlap.build_level(tree, int(levels[level - 1]), int(levels[level]), 0, sizes[level - 1] // WINDOW)
+        band.build_level(tree, int(levels[level - 1]), int(levels[level]), 0, sizes[level - 1] // WINDOW)
     first = np.array([min(start, len(leaves)) for start, _, _ in queries], np.int32)
     end = np.array([min(stop, len(leaves)) for _, stop, _ in queries], np.int32)
     thresholds = np.array([threshold for _, _, threshold in queries], np.int64)
@@ -37,14 +37,14 @@ def test_a_tree_finds_what_a_scan_finds(leaves, queries, keep):
         for start, stop, threshold in zip(first.tolist(), end.tolist(), thresholds.tolist(), strict=True)
     ]
     counts = np.empty(len(queries), np.int64)
-    overlap.count_above(first, end, thresholds, tree, levels, True, counts)
+    band.count_above(first, end, thresholds, tree, levels, True, counts)
     assert [count > 0 for count in counts.tolist()] == [bool(found) for found in wanted]
-    overlap.count_above(first, end, thresholds, tree, levels, False, counts)
+    band.count_above(first, end, thresholds, tree, levels, False, counts)
     assert counts.tolist() == [len(found) for found in wanted]
     size = sum(max(len(found), keep) for found in wanted)
     lefts, positions = np.empty(size, np.int32), np.empty(size, np.int32)
     rows = np.arange(len(queries), dtype=np.int32)
-    written = overlap.fill_above(
+    written = band.fill_above(
         rows, first, end, thresholds, counts, tree, levels, 0, len(queries), keep, lefts, positions
     )
     assert written == size

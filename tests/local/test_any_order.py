@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import juncture as jn
 from inequality.strategies import near_examples
-from juncture.local.equi import in_memory, swapped
+from juncture.local.equi import in_memory
 from juncture.local.equi import join as equi
 from juncture.runtime import spill as spilling
 from juncture.runtime.sort import ExternalSorter
@@ -110,7 +110,7 @@ def test_the_smaller_side_is_held_on_either_side(key, how, coalesce, monkeypatch
         spec = jn.Equi(on="k", how=how, coalesce=coalesce)
         expected = join_in_process(spec, left, right, "hash")
         with monkeypatch.context() as patch:
-            for module in (equi, swapped):
+            for module in (equi, in_memory):
                 patch.setattr(module, "stream_held", lambda *rest: held.append(rest[2].num_rows) or stream_held(*rest))
             answer = join_in_process(spec, left, right, "hash", in_order=False)
         assert difference(answer, expected, ordered=False) is None

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from juncture.errors import SchemaError
-from juncture.ordered.decimals import Decimals
-from juncture.ordered.numbers import Floats, Integers
+from juncture.ordered.numbers import Decimals, Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi

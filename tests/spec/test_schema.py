@@ -6,8 +6,7 @@ import pytest
 from juncture.columnar.schemas import check_columns
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, did_you_mean
-from juncture.ordered.decimals import Decimals
-from juncture.ordered.numbers import Floats, Integers
+from juncture.ordered.numbers import Decimals, Floats, Integers
 from juncture.ordered.times import Dates, Timestamps
 from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.equi import Equi

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import plain, raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, Strings, form_of
-from juncture.columnar.row_memory import ColumnMemory
+from juncture.columnar.row_bytes import ColumnMemory
 from juncture.columnar.types import plain_type
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask

@@ -15,8 +15,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
 from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import RowCodes
-from juncture.columnar.row_bytes import encode_rows
-from juncture.columnar.row_memory import RowMemory
+from juncture.columnar.row_bytes import RowMemory, encode_rows
 from juncture.columnar.types import is_null_type
 from juncture.kernels.array_types import Codes, Ints, Mask
 

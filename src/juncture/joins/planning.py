@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from juncture.inputs.files import Files
-    from juncture.local.prepared import PreparedJoin
+    from juncture.local.plan import PreparedJoin
 
 
 def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> Plan:
@@ -133,7 +133,7 @@ def prepare(
             raise wrong_type(f"{side}_schema", schema, "a schema", "a pyarrow.Schema, such as table.schema")
     _check_order(maintain_order)
     check_algorithm(spec, algorithm, "local")
-    from juncture.local.prepared import prepare as prepare_in_process
+    from juncture.local.plan import prepare as prepare_in_process
     from juncture.local.resources import resources_here
 
     resources = resources_here(memory, in_order=maintain_order is not None)

@@ -244,7 +244,7 @@ def add_greatest_of_spans(
 ) -> None:
     """Update each row's greatest code and its position (-1 for none) by the codes of its span.
 
-    ``tree`` has the codes with the greatest of each block (`juncture.kernels.overlap.build_level`). O(log n): at most
+    ``tree`` has the codes with the greatest of each block (`juncture.kernels.band.build_level`). O(log n): at most
     30 comparisons per level, and 16 to descend.
     """
     for row in range(len(first)):

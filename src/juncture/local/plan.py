@@ -1,23 +1,24 @@
-"""The in-process plan of a join: what is known of the inputs, the choice, and how to run it."""
+"""The in-process plan of a join: what is known of the inputs, the choice, and how to run it, also on many tables."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from juncture.errors import SpecError
+from juncture.errors import SchemaError, SpecError
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
+from juncture.inputs.tables import ROW_NUMBER
 from juncture.kernels.compiled import compile_seconds
 from juncture.local.computed import with_computed
 from juncture.local.explain_row import explain_row, row_report
-from juncture.local.input import Input
 from juncture.local.kinds import REPORTS, execute, match, planning_input
 from juncture.local.output.numbered import number_column
+from juncture.local.statistics import Input
 from juncture.planner.algorithm import PlanningInput
 from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
@@ -28,6 +29,7 @@ from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.progress import Report
 from juncture.runtime.sources import Source
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES
 
 _log = logging.getLogger(__name__)
 
@@ -166,9 +168,8 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
         left, right = Input(tables[0], "left"), Input(tables[1], "right")
-        schemas = left.given.schema, right.given.schema
-        resolved: Resolved = spec.resolve(*schemas)
-        as_arrow = ArrowAnswer.of(resolved, schemas, left.given.number, right.given.number)
+        schemas, numbers = (left.given.schema, right.given.schema), (left.given.number, right.given.number)
+        resolved, as_arrow = _resolved(spec, schemas, numbers)
         return cls.opened(resolved, left, right, as_arrow, stats, resources, brief=brief)
 
     @classmethod
@@ -235,3 +236,82 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
 def join_at_once(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Any:
     """Return the joined table, as `plan` and `Plan.execute` do, with a brief look at tables in memory."""
     return ReadyJoin.of(spec, (left, right), stats, resources, brief=True).join_by(algorithm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedJoin:
+    """A join of tables of two schemas, validated once and run many times.
+
+    Made by `juncture.prepare`; not to be made by hand. Several threads may use it at once.
+
+    Attributes
+    ----------
+    join
+        The spec, resolved against the two schemas.
+    """
+
+    join: Resolved
+    _schemas: tuple[pa.Schema, pa.Schema] = field(repr=False)
+    _answer: ArrowAnswer = field(repr=False)
+    _algorithm: str = field(repr=False)
+    _resources: Resources = field(repr=False)
+
+    def __call__(self, left: Any, right: Any) -> Any:
+        """Return the joined table of two tables of the schemas.
+
+        Parameters
+        ----------
+        left, right
+            Tables of this process, as for the join functions.
+
+        Returns
+        -------
+        pyarrow.Table, pandas.DataFrame or polars.DataFrame
+            The joined table, in the type of the left table.
+
+        Raises
+        ------
+        SchemaError
+            If a table has other columns or types.
+        DataError
+            As the join functions do.
+
+        Examples
+        --------
+        >>> import juncture as jn
+        >>> import pyarrow as pa
+        >>> quotes = pa.table({"ts": [1, 4], "bid": [9.5, 10.5]})
+        >>> prepared = jn.prepare(pa.schema({"ts": pa.int64()}), quotes.schema, jn.Asof(on="ts"))
+        >>> [prepared(pa.table({"ts": [ts]}), quotes)["bid"].to_pylist() for ts in (0, 3, 5)]
+        [[None], [9.5], [10.5]]
+        """
+        inputs = Input(left, "left"), Input(right, "right")
+        for side, opened, schema in zip(SIDES, inputs, self._schemas, strict=True):
+            given = opened.given.schema
+            if not given.equals(schema):
+                raise SchemaError(
+                    f"The {side} table has the columns {_columns(given)}, but the join was prepared for "
+                    f"{_columns(schema)}. Cast the table, or prepare the join for its schema.",
+                    name="JN-PREPARED-SCHEMA",
+                )
+        ready = ReadyJoin.opened(self.join, *inputs, self._answer, None, self._resources, brief=True)
+        return ready.join_by(self._algorithm)
+
+
+def prepare(spec: Any, schemas: tuple[pa.Schema, pa.Schema], *, algorithm: str, resources: Resources) -> PreparedJoin:
+    """Validate a join of tables of two schemas. Raises SchemaError."""
+    numbers = [None if schema.names else ROW_NUMBER for schema in schemas]
+    join, answer = _resolved(spec, schemas, numbers)
+    return PreparedJoin(join=join, _schemas=schemas, _answer=answer, _algorithm=algorithm, _resources=resources)
+
+
+def _columns(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"
+
+
+def _resolved(
+    spec: Any, schemas: tuple[pa.Schema, pa.Schema], numbers: Sequence[str | None]
+) -> tuple[Resolved, ArrowAnswer]:
+    """Validate a join of two schemas, and return it with what runs it. `numbers` are added to sides without columns."""
+    join: Resolved = spec.resolve(*schemas)
+    return join, ArrowAnswer.of(join, schemas, *numbers)

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain_sql import SqlDomain
+from juncture.ordered.numbers import Decimals
 
 if TYPE_CHECKING:
     from pyspark.sql import Column

@@ -15,9 +15,8 @@ from juncture.columnar.arrays import plain, validity
 from juncture.columnar.types import key_kind, plain_type
 from juncture.kernels.array_types import Ints, Mask
 from juncture.ordered.arithmetic import TooWideError
-from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain import Domain, Rough
-from juncture.ordered.numbers import Floats, Integers
+from juncture.ordered.numbers import Decimals, Floats, Integers
 from juncture.ordered.times import Dates, Durations, TimesOfDay, Timestamps
 from juncture.ordered.tuples import Tuples
 

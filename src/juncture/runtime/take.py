@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from juncture.columnar.conversion import converted
 from juncture.columnar.tie_order import order_keys
 from juncture.columnar.types import is_fixed
 from juncture.kernels import gather as kernels
-from juncture.kernels.array_types import Ints
+from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source, TableSource, numbers_in_parts
 from juncture.runtime.threads import slices
@@ -114,8 +115,10 @@ def gather(
             return [_taken(array, pointers, context) for array in arrays]
     positions, edges = _by_part(source, pointers, context)
     types = [source.schema.field(name).type for name in columns]
-    targets: list[_Scattered | _Kept] = [
-        _Scattered(kind, pointers) if is_fixed(kind) else _Kept(kind, len(pointers), len(source.part_rows))
+    targets: list[FixedColumn | _Kept] = [
+        FixedColumn(kind, len(pointers), pointers >= 0)
+        if is_fixed(kind)
+        else _Kept(kind, len(pointers), len(source.part_rows))
         for kind in types
     ]
     coded = worth_coding(source, columns)
@@ -133,13 +136,19 @@ def gather(
             else:
                 here, places = rows, wanted
             for target, array in zip(targets, batch.columns, strict=True):
-                target.put(part, array, here, places)
+                if isinstance(target, FixedColumn):
+                    target.scatter(array, here, places)
+                else:
+                    target.put(part, array, here, places)
             start += batch.num_rows
 
     for done, _ in enumerate(context.threads.map(read, parts), 1):
         if phase is not None:
             context.progress.of(phase)(done, len(parts))
-    return [target.finish(context) for target in targets]
+    return [
+        pa.chunked_array([target.finish()]) if isinstance(target, FixedColumn) else target.finish(context)
+        for target in targets
+    ]
 
 
 def _taken(array: pa.Array, pointers: Ints, context: JoinContext) -> pa.ChunkedArray:
@@ -211,27 +220,45 @@ def worth_coding(source: Source, columns: Sequence[str]) -> list[str]:
     return [name for name in columns if isinstance(source, ParquetSource) and source.is_repetitive(name)]
 
 
-class _Scattered:
-    """A fixed-width column, written in place."""
+class FixedColumn:
+    """A column of fixed width, written in place by several threads at once. `valid` is None if all values are."""
 
-    def __init__(self, data_type: pa.DataType, pointers: Ints) -> None:
-        self._type = data_type
+    def __init__(self, data_type: pa.DataType, rows: int, valid: Mask | None = None) -> None:
+        self._type, self._rows, self._valid = data_type, rows, valid
         width = data_type.bit_width // 8
         self._item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
         words = width // self._item.itemsize
-        self._values = np.empty(len(pointers) if words == 1 else (len(pointers), words), self._item)
-        self._valid = pointers >= 0
+        self._values = np.empty(rows if words == 1 else (rows, words), self._item)
+        self._lock = Lock()
 
-    def put(self, _part: int, array: pa.Array, rows: Ints, places: Positions) -> None:
-        """Copy rows of an array to their positions."""
-        self._values[places] = raw_values(array, self._item)[rows]
+    def put(self, start: int, array: pa.Array) -> None:
+        """Copy an array, which begins at some row."""
+        self._values[start : start + len(array)] = raw_values(array, self._item)
         valid = validity(array)
         if valid is not None:
-            self._valid[places] = valid[rows]
+            self._validity()[start : start + len(array)] = valid
 
-    def finish(self, _threads: JoinContext) -> pa.ChunkedArray:
+    def scatter(self, array: pa.Array, rows: npt.NDArray[np.signedinteger], places: Positions) -> None:
+        """Copy some rows of an array to their places."""
+        values = raw_values(array, self._item)
+        if self._item == np.uint64 and values.ndim == 1 and rows.dtype == np.int32:
+            kernels.scatter_words(values, rows.view(np.int32), places, self._values)
+        else:
+            self._values[places] = values[rows]
+        valid = validity(array)
+        if valid is not None:
+            self._validity()[places] = valid[rows]
+
+    def _validity(self) -> Mask:
+        """Return which values are valid, to write to."""
+        with self._lock:
+            if self._valid is None:
+                self._valid = np.ones(self._rows, np.bool_)
+            return self._valid
+
+    def finish(self) -> pa.Array:
         """Return the column."""
-        return pa.chunked_array([array_of(self._values, self._type, self._valid)])
+        return array_of(self._values, self._type, self._valid)
 
 
 class _Kept:

@@ -10,10 +10,9 @@ from itertools import islice
 
 import pyarrow as pa
 
-from juncture.ordered.decimals import Decimals
 from juncture.ordered.domain import Domain
 from juncture.ordered.kinds import domain_of
-from juncture.ordered.numbers import Floats
+from juncture.ordered.numbers import Decimals, Floats
 from juncture.predicate.decompose.shape import Ends, IntervalPair, Key, Shape
 from juncture.predicate.language.nodes import Column, Node
 from juncture.predicate.language.types import Type, arrow_type

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, concatenated, joined_batches, raw_values, rows_of
-from juncture.columnar.row_memory import RowMemory
+from juncture.columnar.row_bytes import RowMemory
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.equal_rows import find_alike, order_ties
 from juncture.kernels.hash_table import EMPTY

@@ -17,10 +17,10 @@ from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.local.keys import Keys, PartitionedKeys
 from juncture.local.output.pairs import BuildSide
-from juncture.local.output.payload import FixedColumn, Holder, Payload, read_all
+from juncture.local.output.payload import Holder, Payload, read_all
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.take import SelectedSource, worth_coding
+from juncture.runtime.take import FixedColumn, SelectedSource, worth_coding
 
 KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""

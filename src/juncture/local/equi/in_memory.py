@@ -1,12 +1,18 @@
-"""Equality joins that hold the right side, or what of it can match, in memory: found by hash tables, or by sorting."""
+"""Equality joins that hold a side, or what of it can match, in memory, and find its rows by hash tables or by sorting.
+
+The right side is held, or a left side that is the smaller one by far, while the right one streams past it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pat
 
+from juncture.columnar.arrays import array_of, concatenated
 from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
@@ -28,15 +34,20 @@ from juncture.local.output.payload import Holder, Payload, read_all, read_held
 from juncture.local.output.show import checking, columns_read, show
 from juncture.planner.memory import HELD_ROW_BYTES
 from juncture.runtime.context import JoinContext
+from juncture.runtime.progress import Progress
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.take import nulls, worth_coding
+from juncture.runtime.take import nulls, take, worth_coding
 from juncture.spec.equi import ResolvedEqui
+from juncture.spec.schema import How, OutputColumn, Side
 
 Search = Callable[[ResolvedEqui, Source, Source, JoinContext], tuple[Prober, Payload]]
 """Reads the right side, or what of it can match, and returns what finds its rows: `hashed` or `merged`."""
 
 _PARTITIONS_PER_THREAD = 4
+
+_TURNED: dict[How, How] = {"inner": "inner", "left": "right", "right": "left", "full": "full"}
+_OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 
 def stream_held(
@@ -210,12 +221,12 @@ def _read_sorted(
     values = np.empty(source.num_rows, np.int64)
     usable = np.ones(source.num_rows, np.bool_)
 
-    def take(batch: pa.RecordBatch, rows: slice) -> None:
+    def code(batch: pa.RecordBatch, rows: slice) -> None:
         values[rows], here = codes.of([batch.column(name) for name in names], new=True)
         if here is not None:
             usable[rows] = here
 
-    read_all(source, names, take, context, coded=worth_coding(source, names), phase="right", holder=holder)
+    read_all(source, names, code, context, coded=worth_coding(source, names), phase="right", holder=holder)
     rows = _order(values, usable, context)
     return HashIndex(np.zeros(1, np.int64), rows, source.num_rows), values[rows]
 
@@ -226,3 +237,97 @@ def _order(values: Ints, usable: Mask | None, context: JoinContext) -> Codes:
         return order_of([values], context)
     kept = np.flatnonzero(usable).astype(np.int32)
     return kept[order_of([values[kept]], context)]
+
+
+def can_swap(join: ResolvedEqui) -> bool:
+    """Return whether the sides of a join can be swapped.
+
+    A predicate says which side is which, and semi-joins need it not.
+    """
+    return join.how in _TURNED and join.predicate is None
+
+
+def stream_unordered(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join that `can_swap`, in the order of the right ones. The left rows are buffered."""
+    streaming = _with_streaming_keys(join)
+    if any(column.filled_from is not None for column in streaming.output if column.side == "left"):
+        numbered = NumberedJoin.of(join, left, right)
+        for batch in stream_swapped(numbered.join, numbered.left, numbered.right, context):
+            yield from numbered.finished(batch)
+    else:
+        yield from _stream(streaming, left, right, context)
+
+
+def stream_swapped(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of a join that `can_swap`, those of a left row in right order, with others between them.
+
+    The left rows are buffered.
+    """
+    filled = [place for place, column in enumerate(join.output) if column.filled_from is not None]
+    number = join.output[-1].name
+    filling = tuple(OutputColumn(f"{number} {place}", "right", str(join.output[place].filled_from)) for place in filled)
+    shown = tuple(replace(column, filled_from=None) for column in join.output)
+    for batch in _stream(replace(join, output=(*shown, *filling)), left, right, context):
+        columns = batch.columns[: len(shown)]
+        alone = columns[-1].is_null().to_numpy(zero_copy_only=False)
+        if filled and alone.any():
+            rows = np.arange(batch.num_rows)
+            index = array_of(np.where(alone, rows + batch.num_rows, rows), pa.int64())
+            for place, values in zip(filled, batch.columns[len(shown) :], strict=True):
+                # Arrow chooses by a mask among decimals of all lengths but the greatest.
+                columns[place] = take(concatenated([columns[place], values]), index)
+        yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
+
+
+def _stream(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a join whose right columns may be filled from left ones, in the order of the right rows."""
+
+    def report(phase: str, done: int, total: int) -> None:
+        context.progress.of("right" if phase == "left" else "left")(done, total)
+
+    other = replace(
+        join,
+        how=_TURNED[join.how],
+        left_schema=join.right_schema,
+        right_schema=join.left_schema,
+        left_computed=join.right_computed,
+        right_computed=join.left_computed,
+        left_by=join.right_by,
+        right_by=join.left_by,
+        output=tuple(replace(column, side=_OTHER[column.side]) for column in join.output),
+        numbered=tuple(_OTHER[side] for side in join.numbered),
+    )
+    return stream_held(other, right, left, hashed, replace(context, progress=Progress(report)))
+
+
+def _with_streaming_keys(join: ResolvedEqui) -> ResolvedEqui:
+    """Return a join that shows right keys, filled from left ones, in place of left keys that look the same.
+
+    The right rows go by in order, and the left ones would be looked up here and there.
+    """
+    pairs = dict(zip(join.left_by, join.right_by, strict=True))
+
+    def turned(column: OutputColumn) -> OutputColumn:
+        if column.side == "right" or column.source not in pairs or not _looks_the_same(join, column.source, pairs):
+            return column
+        if join.how in ("right", "full") and column.filled_from is None:
+            # A row without a left match shows a null.
+            return column
+        filled_from = column.source if join.how in ("left", "full") else None
+        return OutputColumn(column.name, "right", pairs[column.source], filled_from)
+
+    return replace(join, output=tuple(map(turned, join.output)))
+
+
+def _looks_the_same(join: ResolvedEqui, name: str, pairs: dict[str, str]) -> bool:
+    """Return whether equal values of a pair of keys are the same values, which -0.0 and 0.0, say, are not."""
+    data_type = join.left_schema.field(name).type
+    return bool(data_type == join.right_schema.field(pairs[name]).type) and (
+        pat.is_integer(data_type)
+        or pat.is_boolean(data_type)
+        or pat.is_date(data_type)
+        or pat.is_string(data_type)
+        or pat.is_large_string(data_type)
+        or pat.is_binary(data_type)
+        or pat.is_large_binary(data_type)
+    )

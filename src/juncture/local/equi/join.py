@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from juncture.local.equi.in_memory import Search, hashed, held_bytes, stream_held
+from juncture.local.equi.in_memory import Search, can_swap, hashed, held_bytes, stream_held, stream_unordered
 from juncture.local.equi.on_disk import ExternalMergeJoin, GraceJoin
-from juncture.local.equi.swapped import can_swap, stream_unordered
 from juncture.local.output.numbered import LateColumns, NumberedJoin
 from juncture.local.prune import within_keys
 from juncture.runtime.context import JoinContext

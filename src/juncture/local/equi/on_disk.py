@@ -20,14 +20,15 @@ from juncture.columnar.key_encoding import KeyHashes
 from juncture.kernels.array_types import Words
 from juncture.kernels.hash import hash_integers
 from juncture.local.equi.in_memory import (
+    can_swap,
     hashed,
     held_bytes,
     looks_for_keys_only,
     merged,
     stream_blockwise,
     stream_held,
+    stream_swapped,
 )
-from juncture.local.equi.swapped import can_swap, stream_swapped
 from juncture.local.keys import key_types, partition_rows
 from juncture.local.output.numbered import NumberedJoin
 from juncture.runtime.context import JoinContext

@@ -146,7 +146,7 @@ def folds_of(
     """
     columns: dict[str, pa.Array] = {}
     for name in folded_columns(aggregates):
-        [column] = payload.take([name], right.rows_at(np.arange(len(right), dtype=np.int32)))
+        column = payload.column(name, right.rows_at(np.arange(len(right), dtype=np.int32)))
         chunks = [plain(chunk) for chunk in column.chunks] or [plain(nulls(0, column.type))]
         columns[name] = chunks[0] if len(chunks) == 1 else concatenated(chunks)
     values: dict[tuple[str, str | None], Values] = {}

@@ -54,7 +54,7 @@ class _Chosen(Fold):
         kernels.add_greatest_of_pairs(*self._values.pairs(rows, positions), self._codes, *state)
 
     def finish(self, state: tuple[Ints, Codes], rows: Codes) -> pa.ChunkedArray:
-        return self._payload.take(["value"], state[1][rows])[0]
+        return self._payload.column("value", state[1][rows])
 
 
 def _codes(aggregate: Aggregate, values: Values, context: JoinContext) -> Ints:
@@ -248,7 +248,7 @@ class _Listed(Fold):
         # Rows that are left out have no values.
         offsets = np.concatenate([[0], np.cumsum(state[0][rows])]).astype(np.int32)
         places = np.concatenate([np.empty(0, np.int32), *state[1]])
-        [values] = self._payload.take(["value"], places)
+        values = self._payload.column("value", places)
         whole: Any = values.combine_chunks()
         whole = whole if isinstance(whole, pa.Array) else pa.concat_arrays(whole.chunks)
         return pa.ListArray.from_arrays(array_of(offsets, pa.int32()), whole, type=self._type)

@@ -188,8 +188,7 @@ def _limited(interval: MatchInterval, side: Side, rows: pa.Table) -> Windows | N
         assert found is not None
         return found[0]
 
-    spans = _between(first, last, rows.num_rows)
-    return None if spans is None else Windows(spans.first + added(ends[0]), spans.last + added(ends[1]), spans.step)
+    return _windows((first, last), (added(ends[0]), added(ends[1])), rows.num_rows)
 
 
 def _both(left: Windows | None, right: Windows | None, is_strict: Sequence[bool]) -> tuple[Windows, Windows] | None:
@@ -202,11 +201,8 @@ def _both(left: Windows | None, right: Windows | None, is_strict: Sequence[bool]
 def _from_to(ends: Ends, side: Side, rows: pa.Table) -> Windows | None:
     """Return spans between two ends of a predicate."""
     first, last = (None if end is None else evaluate(end.expression, **{side: rows}) for end in ends)
-    spans = _between(first, last, rows.num_rows)
-    if spans is None:
-        return None
     added = [0.0 if end is None else float_of(end.amount) for end in ends]
-    return Windows(spans.first + added[0], spans.last + added[1], spans.step)
+    return _windows((first, last), added, rows.num_rows)
 
 
 def _out(closed: bool) -> float:
@@ -214,18 +210,18 @@ def _out(closed: bool) -> float:
     return 0.5 if closed else -0.5
 
 
-def _between(first: pa.Array | None, last: pa.Array | None, rows: int = 0) -> Windows | None:
-    """Return the spans between two columns of values; None is unbounded."""
+def _windows(values: Sequence[pa.Array | None], added: Sequence[Floats | float], rows: int) -> Windows | None:
+    """Return the spans between two columns of values, each with a distance added to it; None is unbounded."""
     ends: list[Floats] = []
     step = 0.0
-    for values, open_end in ((first, -math.inf), (last, math.inf)):
-        if values is None:
-            ends.append(np.full(rows, open_end))
+    for column, distance, open_end in zip(values, added, (-math.inf, math.inf), strict=True):
+        if column is None:
+            ends.append(np.full(rows, open_end) + distance)
             continue
-        known = _numbers(values)
+        known = _numbers(column)
         if known is None:
             return None
-        ends.append(known[0])
+        ends.append(known[0] + distance)
         step = max(step, known[1])
     return Windows(ends[0], ends[1], step)
 

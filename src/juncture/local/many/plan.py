@@ -8,11 +8,11 @@ from typing import Any
 
 from juncture.inputs import Given
 from juncture.local.computed import with_computed
-from juncture.local.input import Input
 from juncture.local.kinds import planning_input
 from juncture.local.many.answers import Answer, about, answer, together
 from juncture.local.many.report import report_of
 from juncture.local.many.spine import Spine
+from juncture.local.statistics import Input
 from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Decision
 from juncture.planner.many import ManyPlan, TablePlan

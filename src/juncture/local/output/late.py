@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from juncture.columnar.arrays import array_of, joined_batches, plain, raw_values
 from juncture.kernels.array_types import Ints
-from juncture.local.output.numbered import number_columns, plain_type_of
+from juncture.local.output.numbered import number_columns, plain_type_of, unmatched_columns
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sort import AscendingBatches, ExternalSorter
@@ -143,12 +143,9 @@ class _Late:
         self._unmatched.finish()
 
     def _keep_unmatched(self, arrays: dict[str, pa.Array], rows: Ints, start: int) -> None:
-        """Write right rows without a match, whose values stand in for the left columns that they would equal."""
-        index, columns = array_of(rows, pa.int64()), []
-        for column, field in zip(self._join.output, self._schema, strict=False):
-            name = column.source if column.side == "right" else column.filled_from
-            values = nulls(len(rows), field.type) if name is None else take(arrays[name], index)
-            columns.append(values if values.type == field.type else values.cast(field.type))
+        """Write right rows without a match."""
+        index = array_of(rows, pa.int64())
+        columns = unmatched_columns(self._join, self._schema, len(rows), lambda name: take(arrays[name], index))
         columns += number_columns(self._join, np.full(len(rows), -1), rows + start)
         self._unmatched.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
 

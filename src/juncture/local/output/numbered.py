@@ -210,6 +210,28 @@ def number_columns(join: Resolved, left_rows: Ints, right_rows: Ints) -> list[pa
     return [number_column(left_rows if side == "left" else right_rows) for side in join.numbered]
 
 
+def unmatched_columns(
+    join: Resolved, schema: pa.Schema, rows: int, column_of: Callable[[str], pa.Array | pa.ChunkedArray]
+) -> list[pa.Array | pa.ChunkedArray]:
+    """Return what the output shows of right rows without a match, less row numbers.
+
+    Their values stand in for the left columns that they would equal. `column_of` returns a right column of these rows.
+    """
+    columns = list[pa.Array | pa.ChunkedArray]()
+    for column, field in zip(join.output, schema, strict=False):
+        name = column.source if column.side == "right" else column.filled_from
+        if name is None:
+            columns.append(nulls(rows, field.type))
+            continue
+        values = column_of(name)
+        if isinstance(values, pa.ChunkedArray):
+            chunks = [converted(chunk, field.type) for chunk in values.chunks]
+            columns.append(pa.chunked_array(chunks, field.type))
+        else:
+            columns.append(converted(values, field.type))
+    return columns
+
+
 def plain_type_of(data_type: pa.DataType) -> pa.DataType:
     """Return the type of `plain` arrays of a type."""
     return plain(nulls(0, data_type)).type

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from juncture.kernels import band, overlap
+from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
@@ -29,7 +29,7 @@ class MaxTree:
 
     def __init__(self, leaves: Ints, context: JoinContext) -> None:
         sizes, self.levels = levels_of(len(leaves))
-        self.values = np.full(int(self.levels[-1]), overlap.LEAST, np.int64)
+        self.values = np.full(int(self.levels[-1]), band.LEAST, np.int64)
         self.values[: len(leaves)] = leaves
         for level in range(1, len(sizes)):
             below, above = int(self.levels[level - 1]), int(self.levels[level])
@@ -38,7 +38,7 @@ class MaxTree:
             context.threads.run(partial(self._build, below, above), cuts)
 
     def _build(self, below: int, above: int, nodes: tuple[int, int]) -> None:
-        overlap.build_level(self.values, below, above, *nodes)
+        band.build_level(self.values, below, above, *nodes)
 
 
 def levels_of(length: int) -> tuple[list[int], Ints]:
@@ -148,7 +148,7 @@ def _counts(match_spans: MatchSpans, right: BuildSide, *, only_whether: bool = F
         return lengths
     counts = np.empty(len(match_spans.first), np.int64)
     tree = right.tree
-    overlap.count_above(
+    band.count_above(
         match_spans.first, match_spans.end, match_spans.thresholds, tree.values, tree.levels, only_whether, counts
     )
     return counts
@@ -231,7 +231,7 @@ def pairs_of(task: Task, right: BuildSide, *, keep: bool) -> tuple[Codes, Codes]
     if match_spans.thresholds is None or right.tree is None:
         written = band.fill_pairs(*span, task.first, task.end, keep, lefts, positions)
     else:
-        written = overlap.fill_above(
+        written = band.fill_above(
             *span, match_spans.thresholds, task.spans.counts, right.tree.values, right.tree.levels,
             task.first, task.end, keep, lefts, positions,
         )  # fmt: skip

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, plain, raw_values, validity
+from juncture.columnar.arrays import plain
 from juncture.columnar.types import is_fixed
-from juncture.kernels import gather
-from juncture.kernels.array_types import Ints, Mask, Rows
+from juncture.kernels.array_types import Ints, Rows
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source, TableSource
-from juncture.runtime.take import is_awkward, joined, nulls, ordered
+from juncture.runtime.take import FixedColumn, is_awkward, joined, nulls, ordered
 
 
 class Payload:
@@ -57,6 +55,10 @@ class Payload:
             pa.chunked_array(ordered(self._columns[name], rows, self._types[name], whole), self._types[name])
             for name in names
         ]
+
+    def column(self, name: str, rows: Rows) -> pa.ChunkedArray:
+        """Return a column of some rows."""
+        return self.take([name], rows)[0]
 
     def row_numbers(self, rows: Rows) -> Ints:
         """Return the numbers of some rows in their table; -1 where a row is negative."""
@@ -104,49 +106,6 @@ class Holder:
             columns[name] = joined(arrays) if arrays else plain(nulls(0, self._types[name]))
             parts.clear()
         return Payload(columns, self._types, source=self._source)
-
-
-class FixedColumn:
-    """A column of fixed width, collected by several threads at once."""
-
-    def __init__(self, data_type: pa.DataType, rows: int) -> None:
-        self._type = data_type
-        width = data_type.bit_width // 8
-        self._item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
-        words = width // self._item.itemsize
-        self._values = np.empty(rows if words == 1 else (rows, words), self._item)
-        self._missing = np.zeros(0, np.bool_)
-        self._rows = rows
-        self._lock = Lock()
-
-    def put(self, start: int, array: pa.Array) -> None:
-        """Keep an array, which begins at some row."""
-        self._values[start : start + len(array)] = raw_values(array, self._item)
-        valid = validity(array)
-        if valid is not None:
-            self._missing_values()[start : start + len(array)] = ~valid
-
-    def scatter(self, array: pa.Array, rows: Rows, places: Rows) -> None:
-        """Keep some rows of an array, each at its place."""
-        values = raw_values(array, self._item)
-        if self._item == np.uint64 and values.ndim == 1:
-            gather.scatter_words(values, rows, places, self._values)
-        else:
-            self._values[places] = values[rows]
-        valid = validity(array)
-        if valid is not None:
-            self._missing_values()[places] = ~valid[rows]
-
-    def _missing_values(self) -> Mask:
-        """Return which values are null, to write to."""
-        with self._lock:
-            if len(self._missing) == 0:
-                self._missing = np.zeros(self._rows, np.bool_)
-            return self._missing
-
-    def finish(self) -> pa.Array:
-        """Return the column."""
-        return array_of(self._values, self._type, ~self._missing if len(self._missing) else None)
 
 
 def read_held(source: Source, columns: Sequence[str], context: JoinContext) -> Payload:

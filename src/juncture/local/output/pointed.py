@@ -7,14 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.conversion import converted
 from juncture.columnar.types import is_fixed
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.asof import NOWHERE
-from juncture.local.output.numbered import number_column, number_columns
+from juncture.local.output.numbered import number_column, number_columns, unmatched_columns
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.take import SelectedSource, gather, nulls, select
+from juncture.runtime.take import SelectedSource, gather, select
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 
@@ -116,7 +115,7 @@ def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
 
 
 def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[pa.RecordBatch]:
-    """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
+    """Yield right rows without a match."""
     free = np.ones(right.num_rows, np.bool_)
     free[pointers[pointers >= 0]] = False
     rows = np.flatnonzero(free)
@@ -129,9 +128,6 @@ def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[
         for batch in alone.read(part, wanted):
             numbers = rows[start : start + batch.num_rows]
             start += batch.num_rows
-            columns = [
-                nulls(batch.num_rows, field.type) if name is None else converted(batch.column(name), field.type)
-                for name, field in zip(names, join.output_schema, strict=False)
-            ]
+            columns = unmatched_columns(join, join.output_schema, batch.num_rows, batch.column)
             columns += number_columns(join, np.full(len(numbers), -1), numbers)
             yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)

@@ -7,6 +7,7 @@ a join with any number of matches needs the memory of a few tasks, beside the ri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ from juncture.columnar.conversion import converted
 from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.local.output import pairs
-from juncture.local.output.numbered import number_column
+from juncture.local.output.numbered import number_column, unmatched_columns
 from juncture.local.output.pairs import (
     Check,
     MatchSpans,
@@ -37,7 +38,7 @@ from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.take import is_awkward, nulls, ordered
+from juncture.runtime.take import is_awkward, ordered
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -249,20 +250,12 @@ class _Stream:
         return columns
 
     def _unmatched_right(self) -> Iterator[pa.RecordBatch]:
-        """Yield right rows without a match, whose values stand in for the left columns that they would equal."""
+        """Yield right rows without a match."""
         rows = np.flatnonzero(~self._matched).astype(np.int32)
         for start in range(0, len(rows), _SLICE_ROWS):
-            taken = rows[start : start + _SLICE_ROWS]
-            columns = []
-            for column, field in zip(self._join.output, self._schema, strict=False):
-                name = column.source if column.side == "right" else column.filled_from
-                if name is None:
-                    columns.append(pa.chunked_array([nulls(len(taken), field.type)]))
-                    continue
-                [values] = self._payload.take([name], taken)
-                chunks = [converted(chunk, field.type) for chunk in values.chunks]
-                columns.append(pa.chunked_array(chunks, field.type))
-            columns += self._numbers(np.full(len(taken), band.NOWHERE, np.int64), taken)
+            some = rows[start : start + _SLICE_ROWS]
+            columns = unmatched_columns(self._join, self._schema, len(some), partial(self._payload.column, rows=some))
+            columns += self._numbers(np.full(len(some), band.NOWHERE, np.int64), some)
             yield from pa.table(columns, schema=self._schema).to_batches()
 
 
