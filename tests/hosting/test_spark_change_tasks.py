@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, SchemaError, StateError
-from juncture.hosting import stored_runs
+from juncture.hosting.stored_rows import ValueSizes
 from juncture.incremental.join import ChangeSetup
 from strategies import examples
 from support.change_hosting import ChangesHost, ChangingInTasks
@@ -33,16 +33,15 @@ EXAMPLES = {
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_any_types(kind, data, seed):
     example = data.draw(EXAMPLES[kind])
-    with pytest.MonkeyPatch.context() as patched:
-        if seed % 2:
-            patched.setattr(stored_runs, "_BLOCK_ROWS", 2)
-        try:
-            for _ in ChangingInTasks(example.spec, example.left, example.right, random.Random(seed), epochs=4).steps():
-                pass
-        except (DataError, SchemaError) as error:
-            # Rows are compared by 64 bits, and have to be equal to themselves.
-            assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "cannot be compared")))
-            raise
+    sizes = ValueSizes(block_rows=2) if seed % 2 else None
+    changing = ChangingInTasks(example.spec, example.left, example.right, random.Random(seed), epochs=4, sizes=sizes)
+    try:
+        for _ in changing.steps():
+            pass
+    except (DataError, SchemaError) as error:
+        # Rows are compared by 64 bits, and have to be equal to themselves.
+        assume(not any(each in str(error) for each in ("64 bits", "64-bit code", "cannot be compared")))
+        raise
 
 
 LEFT = pa.table({"k": pa.array([None, 0, 1, 1, None], pa.int8()), "on": [1, 2, 3, 4, 1]})

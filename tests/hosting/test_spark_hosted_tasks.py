@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
-from juncture.hosting import cells
+from juncture.hosting.stored_rows import ValueSizes
 from juncture.streams.order import SideOrder
 from juncture.streams.setup import Setup
 from strategies import examples
@@ -110,10 +110,10 @@ def setup_schemas(setup: Setup) -> tuple[pa.Schema, pa.Schema]:
 ROWS = pa.schema({"k": pa.string(), "ts": pa.int64()})
 
 
-def a_host(buckets: int = 2, spec: jn.Asof | None = None, delay: int = 2) -> Host:
+def a_host(buckets: int = 2, spec: jn.Asof | None = None, delay: int = 2, sizes: ValueSizes | None = None) -> Host:
     order = jn.Order("ts", delay=delay)
     spec = spec or jn.Asof(on="ts", by="k")
-    return Host(Setup(spec, ROWS, ROWS, (order,), (order,), True, "count"), buckets, random.Random(1))
+    return Host(Setup(spec, ROWS, ROWS, (order,), (order,), True, "count"), buckets, random.Random(1), sizes)
 
 
 def rows(*cells: tuple[str | None, int | None]) -> pa.Table:
@@ -194,9 +194,8 @@ def test_a_damaged_state():
         given_rows(host, rows(("a", 6)), rows())
 
 
-def test_state_in_parts(monkeypatch):
-    monkeypatch.setattr(cells, "_CHUNK_BYTES", 100)
-    host = a_host(1)
+def test_state_in_parts():
+    host = a_host(1, sizes=ValueSizes(part_bytes=100, block_rows=20))
     given_rows(host, rows(*(("a", time) for time in range(50))), rows(("a", 0)))
     [handle] = host.states.values()
     parts = handle.states["tables"].values

@@ -9,16 +9,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from juncture.hosting.stream_processor import JoinProcessor
-from juncture.hosting.stream_scatter import ToBuckets
+from juncture.hosting.hosted_join import HostedJoin
+from juncture.hosting.processor import JoinProcessor
+from juncture.hosting.scatter import ToBuckets
+from juncture.hosting.stored_rows import ValueSizes
+from juncture.hosting.streams import HostedStreams
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, read_packets, write_packets
-from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 
 __all__ = ["Host"]
 
 SIDES = ("left", "right")
+MARKS = ("_weight", "_change_type")
 
 
 class Value:
@@ -81,11 +84,13 @@ class Host:
         How many there are.
     chance
         Decides how rows are cut into tasks, and in which order packets come.
+    sizes
+        Sizes of values in the state store.
     """
 
-    def __init__(self, setup: Setup, buckets: int, chance: random.Random) -> None:
-        self.setup, self.buckets, self.chance = setup, buckets, chance
-        self.seen = StreamPlan(setup).seen
+    def __init__(self, setup: Setup, buckets: int, chance: random.Random, sizes: ValueSizes | None = None) -> None:
+        self.setup, self.buckets, self.chance, self.sizes = setup, buckets, chance, sizes
+        self.hosted: HostedJoin = HostedStreams(setup)
         self.states: dict[int, Handle] = {}
         self.metrics: list[dict[str, int]] = []
 
@@ -101,15 +106,15 @@ class Host:
             yield from self._joined(target, packets)
 
     def _scattered(self, side: str, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        schema = pa.schema([self.setup.schema(side).field(name) for name in self.seen[side].names])
+        rows = rows.select([*self.hosted.columns(side), *(name for name in rows.column_names if name in MARKS)])
         cut = self.chance.randint(0, rows.num_rows)
         for part in (rows.slice(0, cut), rows.slice(cut)):
-            feed = BatchFeed(schema, chunk_rows=self.chance.choice([1, 3, 1000]))
-            task = ToBuckets(feed, side, self.setup, self.buckets, memory_bytes=1 << 26)
-            yield from pickle.loads(pickle.dumps(task))(part.select(schema.names).to_batches())
+            feed = BatchFeed(rows.schema, chunk_rows=self.chance.choice([1, 3, 1000]))
+            task = ToBuckets(feed, self.hosted, side, self.buckets, memory_bytes=1 << 26)
+            yield from pickle.loads(pickle.dumps(task))(part.to_batches())
 
     def _processor(self, target: int) -> JoinProcessor:
-        processor: JoinProcessor = pickle.loads(pickle.dumps(JoinProcessor(self.setup, self.buckets)))
+        processor: JoinProcessor = pickle.loads(pickle.dumps(JoinProcessor(self.hosted, self.buckets, self.sizes)))
         processor.init(self.states.setdefault(target, Handle()))
         return processor
 
@@ -126,7 +131,7 @@ class Host:
     def close(self) -> Iterator[pa.RecordBatch]:
         """Yield what would follow if nothing more came."""
         for target in self.states:
-            join, _ = self._processor(target)._restored()
+            join, _ = self._processor(target).restored()
             yield from join.close()
 
 

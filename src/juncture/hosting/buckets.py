@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import count
 
 import numpy as np
@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from juncture.columnar.key_encoding import KeyHashes
 from juncture.kernels.array_types import Ints
+from juncture.matching.asof import AsofCondition
 from juncture.matching.condition import condition_of
+from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -21,42 +23,27 @@ class BucketKeys:
     """Assigns rows to buckets. Rows that match are in one bucket."""
 
     def __init__(self, join: Resolved, buckets: int) -> None:
-        self._join = join
         self._buckets = buckets
-        self._condition = None if join.spec.ranks_matches else condition_of(join, ())
-        types = self._types()
-        self._hashes = None
-        if types[0]:
-            keyed = self._condition or join
-            self._hashes = KeyHashes(*types, nulls_equal=keyed.nulls_equal)
-
-    def _types(self) -> Sequence[Sequence[pa.DataType]]:
-        if self._condition is not None:
-            return self._condition.key_types
-        schemas = self._join.left_schema, self._join.right_schema
-        names = self._join.left_by, self._join.right_by
-        return [[schema.field(name).type for name in by] for schema, by in zip(schemas, names, strict=True)]
+        self._condition = AsofCondition(join) if isinstance(join, ResolvedAsof) else condition_of(join, ())
+        types, nulls_equal = self._condition.key_types, self._condition.nulls_equal
+        self._hashes = KeyHashes(*types, nulls_equal=nulls_equal) if types[0] else None
 
     @property
     def is_keyed(self) -> bool:
         """Whether anything has to be equal, so that there is more than one bucket."""
         return self._hashes is not None
 
-    def of(self, batch: pa.RecordBatch, side: Side, rest: Callable[[pa.RecordBatch], Ints] | None = None) -> Ints:
-        """Return the bucket of each row. ``rest`` returns numbers that place rows that can match nothing."""
+    def of(self, batch: pa.RecordBatch, side: Side, unkeyed: Callable[[pa.RecordBatch], Ints]) -> Ints:
+        """Return the bucket of each row. ``unkeyed`` returns numbers that place rows that can match nothing."""
         if self._hashes is None:
             return np.zeros(batch.num_rows, np.int64)
-        if self._condition is not None:
-            columns = self._condition.rows(batch, side).keys
-        else:
-            by = self._join.left_by if side == "left" else self._join.right_by
-            columns = [batch.column(name) for name in by]
+        columns = self._condition.rows(batch, side).keys
         hashes, usable = self._hashes.of(columns)
         found = ((hashes >> np.uint64(32)) * np.uint64(self._buckets) >> np.uint64(32)).astype(np.int64)
         if usable is not None:
             alone = np.flatnonzero(~usable)
             if len(alone):
-                found[alone] = (alone if rest is None else rest(batch)[alone]) % self._buckets
+                found[alone] = unkeyed(batch)[alone] % self._buckets
         return found
 
 

@@ -1,4 +1,4 @@
-"""A streaming DataFrame of changes as one side of a join."""
+"""Streaming DataFrames of changes: as one side of a join, and as a result in one of the formats."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import StructType
 
-from juncture.incremental.change_batch import rows_within
+from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, ChangeFormat, rows_within
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.tasks.feed import Feed
 from juncture.spec.schema import Side
@@ -48,3 +49,27 @@ class ChangeSide:
     def columns(self, names: Sequence[str]) -> pa.Schema:
         """Return the schema of some columns of the rows."""
         return pa.schema([self.schema.field(name) for name in names])
+
+
+def formatted(frame: DataFrame, form: ChangeFormat) -> DataFrame:
+    """Return changes, whose last column is a weight, in another format.
+
+    In formats with one row per change, each row is repeated by its weight.
+    """
+    if form == "weight":
+        return frame
+    *names, _ = frame.columns
+    safe = [f"c{place}" for place in range(len(names))]
+    frame = frame.toDF(*safe, WEIGHT)
+    comes = F.col(WEIGHT) > 0
+    times = F.explode(F.array_repeat(comes, F.abs(WEIGHT).cast("int")))
+    frame = frame.select(*safe, times.alias("comes"))
+    if form == "change_type":
+        kind = F.when(F.col("comes"), "insert").otherwise("delete")
+        return frame.select(*safe, kind.alias(CHANGE_TYPE)).toDF(*names, CHANGE_TYPE)
+    row = F.struct(*(F.col(one).alias(name) for one, name in zip(safe, names, strict=True)))
+    return frame.select(
+        F.when(F.col("comes"), "c").otherwise("d").alias("op"),
+        F.when(~F.col("comes"), row).alias("before"),
+        F.when(F.col("comes"), row).alias("after"),
+    )

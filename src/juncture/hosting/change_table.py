@@ -15,10 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.errors import PlanError
-from juncture.hosting.change_frames import ChangeSide
-from juncture.hosting.change_output import formatted
-from juncture.hosting.table import plan_of_left_table
-from juncture.hosting.table import plan_with_table as plan_of_stream
+from juncture.hosting.change_frames import ChangeSide, formatted
+from juncture.hosting.table import plan_of_left_table, plan_with_table
 from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
 from juncture.incremental.state.records import weighted
 from juncture.planner.plan import Plan
@@ -48,7 +46,7 @@ class WeightedRows(OutputStage):
                 yield pa.Table.from_batches([weighted(rows, weights)])
 
 
-def plan_with_table(spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat) -> Plan:
+def plan_with_right_table(spec: Any, left: DataFrame, right: Any, *, output: ChangeFormat) -> Plan:
     """Plan a join of a stream of changes with a right table."""
     if spec.how in ("right", "full"):
         raise PlanError(
@@ -57,7 +55,7 @@ def plan_with_table(spec: Any, left: DataFrame, right: Any, *, output: ChangeFor
             name="JN-CHANGES-TABLE",
         )
     rows = _weighted(left, "left")
-    planned = plan_of_stream(spec, rows, right)
+    planned = plan_with_table(spec, rows, right)
     return _with_format(planned, "left", output)
 
 

@@ -14,7 +14,7 @@ from juncture.hosting.refusals import UNENDING, NoEquivalentError, refuse_to_cou
 from juncture.hosting.virtual_time import NAMES, VirtualTime, window_of
 from juncture.hosting.watermarks import watermarks
 from juncture.matching.condition import Condition, condition_of
-from juncture.matching.output import streaming_join
+from juncture.matching.output import stored_join
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
@@ -114,7 +114,7 @@ class _Bounded:
         schemas = {"left": join.left_schema, "right": join.right_schema}
         orders = {side: [SideOrder.of(order, side, schemas[side], names) for order in given[side]] for side in SIDES}
         read = {column for several in orders.values() for order in several for column in columns(order.node)}
-        self.condition: Condition = condition_of(streaming_join(join), read)
+        self.condition: Condition = condition_of(stored_join(join), read)
         self.time = self._time(orders)
         self.bounds: dict[Side, Bounds] = {
             "left": Bounds(self.condition, "left", [self.time.right]),

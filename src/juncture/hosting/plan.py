@@ -1,16 +1,18 @@
-"""Plans joins of streaming DataFrames."""
+"""Plans joins of streaming DataFrames, of rows or of changes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import PlanError
+from juncture.hosting.change_table import plan_with_left_table, plan_with_right_table
+from juncture.hosting.hosted import plan_changes, plan_streams
 from juncture.hosting.native import plan_of_streams
 from juncture.hosting.refusals import NoEquivalentError
-from juncture.hosting.stream_hosted import plan_hosted
 from juncture.hosting.table import plan_with_table
 from juncture.hosting.watermarks import orders_given
+from juncture.incremental.change_batch import ChangeFormat
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
 from juncture.spec.schema import Side
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def plan(
+def plan_stream_join(
     spec: Any,
     left: Any,
     right: Any,
@@ -30,7 +32,7 @@ def plan(
 ) -> Plan:
     """Plan a join with at least one streaming DataFrame."""
     if is_stream(left) and is_stream(right):
-        check_sessions(left.sparkSession, right.sparkSession)
+        _check_sessions(left.sparkSession, right.sparkSession)
         orders: dict[Side, Sequence[Order]] = {
             "left": orders_given(left_order, "left", left.schema),
             "right": orders_given(right_order, "right", right.schema),
@@ -38,7 +40,7 @@ def plan(
         try:
             return plan_of_streams(spec, left, right, orders=orders)
         except NoEquivalentError as error:
-            return plan_hosted(spec, left, right, orders=orders, reason=str(error))
+            return plan_streams(spec, left, right, orders=orders, reason=str(error))
     for name, value in (("left_order", left_order), ("right_order", right_order)):
         if value is not None:
             raise PlanError(
@@ -48,7 +50,24 @@ def plan(
     return plan_with_table(spec, left, right)
 
 
-def check_sessions(left: SparkSession, right: SparkSession) -> None:
+def plan_change_join(
+    spec: Any,
+    left: Any,
+    right: Any,
+    *,
+    output: ChangeFormat,
+    unmatched_deletes: Literal["error", "count"],
+) -> Plan:
+    """Plan a join with at least one streaming DataFrame of changes."""
+    if is_stream(left) and is_stream(right):
+        _check_sessions(left.sparkSession, right.sparkSession)
+        return plan_changes(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)
+    if is_stream(right):
+        return plan_with_left_table(spec, left, right, output=output)
+    return plan_with_right_table(spec, left, right, output=output)
+
+
+def _check_sessions(left: SparkSession, right: SparkSession) -> None:
     """Raise an error for streams of two sessions. Sessions of classic Spark share a process, so they may differ."""
     if type(left) is not type(right):
         raise PlanError(

@@ -21,7 +21,7 @@ from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, 
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
 from juncture.local.asof.join import find
-from juncture.matching.key_ranges import served
+from juncture.matching.asof import left_ranges
 from juncture.matching.output import Output
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 from juncture.runtime.context import join_context
@@ -65,7 +65,7 @@ class AsofOperator(AnswerOperator):
         """Yield the stored left rows between the neighbours of right rows."""
         first = right.first
         keys, codes = right.keys[first:], np.ascontiguousarray(right.codes[0, first:])
-        least, most = served(self._join, codes)
+        least, most = left_ranges(self._join, codes)
         for low, high in self._between(keys, codes):
             yield from self._arrangements["left"].between(keys, np.maximum(low, least), np.minimum(high, most))
 

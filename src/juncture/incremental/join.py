@@ -29,7 +29,7 @@ from juncture.incremental.state.records import Position
 from juncture.incremental.state.run import RunConcatenator
 from juncture.kernels.array_types import Ints
 from juncture.local.plan import plan as plan_local
-from juncture.matching.output import Output, streaming_join, to_streaming
+from juncture.matching.output import Output, project, stored_join
 from juncture.planner.statistics import Resources
 from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
@@ -113,7 +113,7 @@ class ChangeJoin:
         self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
         self.schema = written_schema(self.answer_schema, setup.output)
         self._resources = resources
-        self._join = streaming_join(given)
+        self._join = stored_join(given)
         self._output = Output(self._join, self.answer_schema)
         self._kept = kept_join(self._join, self._output)
         self._identity = identity_of(self._join.output_schema, "answer's")
@@ -362,7 +362,7 @@ class ChangeJoin:
         schema = self._kept.arrangements[side].schema
         for batch, weights in [] if given is None else read_changes(given, self.setup.schema(side), side):
             if batch.num_rows:
-                yield to_streaming(batch, schema), weights
+                yield project(batch, schema), weights
 
     def _delta(self, side: Side, changes: Sequence[Weighted]) -> Delta:
         """Return changes of a side as those of distinct rows."""
@@ -499,9 +499,10 @@ def store_in(folder: Path, setup: ChangeSetup, policy: MemoryPolicy) -> Callable
 
 def described(setup: ChangeSetup) -> dict[str, Any]:
     """Return the definition of a join as plain data."""
-    schemas = {f"{side}_schema": _shown(setup.schema(side)) for side in SIDES}
+    schemas = {f"{side}_schema": schema_text(setup.schema(side)) for side in SIDES}
     return {"spec": json.loads(json.dumps(setup.spec.to_dict())), **schemas}
 
 
-def _shown(schema: pa.Schema) -> str:
+def schema_text(schema: pa.Schema) -> str:
+    """Return the columns of a schema with their types."""
     return ", ".join(f"{field.name}: {field.type}{'' if field.nullable else ' not null'}" for field in schema)

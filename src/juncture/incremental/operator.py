@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
-from juncture.errors import DataError, PlanError, SchemaError
+from juncture.errors import DataError, SchemaError
 from juncture.incremental.aggregates import AggregateOperator
 from juncture.incremental.answer import Changes
 from juncture.incremental.asof import AsofOperator, interval_codes
@@ -21,9 +21,9 @@ from juncture.incremental.pairs import PairOperator, counted
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
-from juncture.matching.condition import Rows, condition_of
-from juncture.matching.output import Output, held_schema
-from juncture.ordered.arithmetic import TooWideError
+from juncture.matching.asof import AsofCondition, check_asof
+from juncture.matching.condition import ComparedRows, condition_of
+from juncture.matching.output import Output, stored_schema
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
@@ -51,7 +51,7 @@ class KeptJoin:
     operator: Operator
     arrangements: Mapping[Side, Arrangement]
     keys: HashedKeys
-    _compared: Callable[[pa.RecordBatch, Side], Rows]
+    _compared: Callable[[pa.RecordBatch, Side], ComparedRows]
 
     def delta(self, side: Side, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as changes."""
@@ -107,23 +107,8 @@ def kept_join(join: Resolved, output: Output) -> KeptJoin:
 
 
 def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
-    for argument, value in (("available_at", join.spec.available_at), ("where", join.spec.where)):
-        if value is not None:
-            raise PlanError(
-                f"{argument}={value!r} is not supported for changing tables, because one change could affect any "
-                "number of matches. Join the tables in batch, or filter them first.",
-                name="JN-ASOF-UNSUPPORTED",
-            )
-    ties = join.spec.ties
-    if join.goes_by_table_order and join.how not in ("semi", "anti"):
-        raise PlanError(
-            f"ties={ties!r} needs an order of the right rows, but changing tables have none. Pass order_by= with the "
-            "columns that define the order, or remove ties=.",
-            name="JN-TIES-ORDER",
-        )
-    schemas = {side: held_schema(join, side) for side in SIDES}
-    by = {"left": join.left_by, "right": join.right_by}
-    on = {"left": join.left_on, "right": join.right_on}
+    check_asof(join, "changing tables")
+    schemas = {side: stored_schema(join, side) for side in SIDES}
     lines = join.spec.matches if join.how in ("right", "full") else 0
     arrangements: dict[Side, Arrangement] = {
         "left": Arrangement(schemas["left"], identity_of(schemas["left"], "left"), 2),
@@ -131,19 +116,13 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
         "right": Arrangement(schemas["right"], identity_of(schemas["right"], "right"), 2, lines, unique=lines > 0),
     }
 
-    def compared(batch: pa.RecordBatch, side: Side) -> Rows:
-        try:
-            codes, valid = join.domain.encode(batch.column(on[side]))
-        except TooWideError:
-            raise DataError(
-                f"Column {on[side]!r} of the {side} table has a value that does not fit a 64-bit code. Cast the "
-                "column to a type with fewer digits or a coarser unit.",
-                name="JN-VALUE-RANGE",
-            ) from None
-        return Rows([batch.column(name) for name in by[side]], interval_codes(codes), valid)
+    condition = AsofCondition(join)
 
-    types = [[schemas[side].field(name).type for name in by[side]] for side in SIDES]
-    keys = HashedKeys((types[0], types[1]), arrangements, nulls_equal=join.nulls_equal)
+    def compared(batch: pa.RecordBatch, side: Side) -> ComparedRows:
+        rows = condition.rows(batch, side)
+        return replace(rows, codes=interval_codes(rows.codes[0]))
+
+    keys = HashedKeys(condition.key_types, arrangements, nulls_equal=condition.nulls_equal)
     return KeptJoin(AsofOperator(join, arrangements, output), arrangements, keys, compared)
 
 
@@ -151,7 +130,7 @@ def _by_condition(join: Resolved, output: Output) -> KeptJoin:
     condition = condition_of(join, ())
     arrangements: dict[Side, Arrangement] = {}
     for side in SIDES:
-        schema = held_schema(join, side)
+        schema = stored_schema(join, side)
         lines = int(not join.aggregates and counted(join.how, side))
         arrangements[side] = Arrangement(schema, identity_of(schema, side), condition.matching, lines)
     operator: Operator = (

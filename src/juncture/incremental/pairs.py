@@ -17,13 +17,9 @@ from juncture.incremental.answer import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.matching.condition import Condition
+from juncture.matching.condition import Condition, unmatched_are_results
 from juncture.matching.output import Output
-from juncture.predicate.evaluate.evaluate import matches
-from juncture.predicate.language.nodes import Node, columns
 from juncture.spec.schema import Side
-
-_GIVEN_ALONE = {"left": ("left", "full", "anti"), "right": ("right", "full")}
 
 
 class PairOperator:
@@ -87,7 +83,7 @@ class PairOperator:
             return rows, positions
         own_rows, other_rows = rows_of(delta.batch, array_of(rows, pa.int32())), run.taken(positions)
         left, right = (own_rows, other_rows) if side == "left" else (other_rows, own_rows)
-        match_mask = None if check is None else passing(check, left, right)
+        match_mask = self._condition.match_mask(left, right)
         if match_mask is not None:
             index = array_of(np.flatnonzero(match_mask), pa.int64())
             rows, positions = rows[match_mask], positions[match_mask]
@@ -128,18 +124,9 @@ class PairOperator:
         """Return which rows are results by themselves; None if no row is."""
         if side == "left" and self._how == "semi":
             return has_match
-        return ~has_match if self._how in _GIVEN_ALONE[side] else None
+        return ~has_match if unmatched_are_results(self._how, side) else None
 
 
 def counted(how: str, side: Side) -> bool:
     """Return whether rows of a side have match counts."""
-    return how in _GIVEN_ALONE[side] or (side == "left" and how == "semi")
-
-
-def passing(check: Node, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
-    """Return which pairs of rows satisfy a condition; None if all do."""
-    if not columns(check):
-        # A constant does not have the number of rows.
-        left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
-    match_mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
-    return None if match_mask.all() else match_mask
+    return unmatched_are_results(how, side) or (side == "left" and how == "semi")

@@ -155,6 +155,6 @@ def plan_changes(
     check_streams(left, right, spec)
     check_choice("output", output, ("weight", "change_type", "debezium"))
     check_choice("unmatched_deletes", unmatched_deletes, ("error", "count"))
-    from juncture.hosting import change_plan as on_spark
+    from juncture.hosting.plan import plan_change_join
 
-    return on_spark.plan(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)
+    return plan_change_join(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)

@@ -147,9 +147,9 @@ def plan_stream(
     >>> print(plan.explain())  # doctest: +SKIP
     """
     check_streams(left, right, spec)
-    from juncture.hosting import plan as on_spark
+    from juncture.hosting.plan import plan_stream_join
 
-    return on_spark.plan(spec, left, right, left_order=left_order, right_order=right_order)
+    return plan_stream_join(spec, left, right, left_order=left_order, right_order=right_order)
 
 
 def stream_listener(report: Callable[[StreamProgress], object] = print) -> StreamingQueryListener:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import both, raw_values
+from juncture.columnar.arrays import array_of, both, raw_values
 from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Mask
 from juncture.local.inequality.conditions import CodedValue, points_of
@@ -47,7 +47,7 @@ OneValue = Callable[[pa.Array], int]
 
 
 @dataclass(frozen=True)
-class Rows:
+class ComparedRows:
     """The part of the rows of one side that the join compares.
 
     Attributes
@@ -104,7 +104,7 @@ class Condition:
     relations
         Necessary conditions of a match, in the order of the code lines.
     left, right
-        Return the `Rows` of a batch.
+        Return the `ComparedRows` of a batch.
     check
         The residual predicate of pairs; None for none.
     predicate
@@ -122,24 +122,39 @@ class Condition:
     key_types: tuple[list[pa.DataType], list[pa.DataType]]
     nulls_equal: bool
     relations: tuple[Relation, ...]
-    left: Callable[[pa.RecordBatch], Rows]
-    right: Callable[[pa.RecordBatch], Rows]
+    left: Callable[[pa.RecordBatch], ComparedRows]
+    right: Callable[[pa.RecordBatch], ComparedRows]
     check: Node | None
     predicate: Node | None
     matching: int
     filters: tuple[Node | None, Node | None] = (None, None)
     is_band: bool = False
 
-    def rows(self, batch: pa.RecordBatch, side: Side) -> Rows:
+    def rows(self, batch: pa.RecordBatch, side: Side) -> ComparedRows:
         """Return the part of rows that the join compares."""
         try:
             return self.left(batch) if side == "left" else self.right(batch)
         except TooWideError:
             raise DataError(
-                f"A value of the {side} stream does not fit a 64-bit code. Cast the column to a type with fewer "
-                "digits or a coarser unit.",
+                f"A value of the {side} side does not fit a 64-bit code. Cast the column to a type with fewer digits "
+                "or a coarser unit.",
                 name="JN-VALUE-RANGE",
             ) from None
+
+    def match_mask(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
+        """Return a mask of the pairs that pass the residual predicate; None if all do."""
+        if self.check is None or not left.num_rows:
+            return None
+        if not columns(self.check):
+            # A constant does not have the number of rows.
+            left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
+        mask: Mask = matches(self.check, left, right).to_numpy(zero_copy_only=False)
+        return None if mask.all() else mask
+
+
+def unmatched_are_results(how: str, side: Side) -> bool:
+    """Return whether unmatched rows of a side are results."""
+    return how in (("left", "full", "anti") if side == "left" else ("right", "full"))
 
 
 def condition_of(join: Resolved, ordered: Collection[Column]) -> Condition:
@@ -285,17 +300,19 @@ class _Parts:
             for limit in coded.value.limits
         ]
 
-    def rows(self, side: Side) -> Callable[[pa.RecordBatch], Rows]:
-        """Return a function that returns the `Rows` of a batch, by the fastest way that its values allow."""
-        seen, plain = self.left if side == "left" else self.right, self._plain(side)
+    def rows(self, side: Side) -> Callable[[pa.RecordBatch], ComparedRows]:
+        """Return a function that returns the `ComparedRows` of a batch, by the fastest way that its values allow."""
+        compared, plain = self.left if side == "left" else self.right, self._plain(side)
         if plain is None:
-            return seen
+            return compared
 
-        def easily_seen(batch: pa.RecordBatch) -> Rows:
+        def from_plain_lines(batch: pa.RecordBatch) -> ComparedRows:
             codes = plain.codes(batch)
-            return seen(batch) if codes is None else Rows(self._keys(batch, side), codes.table, None, codes.rising)
+            if codes is None:
+                return compared(batch)
+            return ComparedRows(self._keys(batch, side), codes.table, None, codes.rising)
 
-        return easily_seen
+        return from_plain_lines
 
     def _plain(self, side: Side) -> PlainLines | None:
         """Return the codes of a side where each is a column and a constant; None otherwise."""
@@ -306,8 +323,8 @@ class _Parts:
             return None
         return plain_lines(self._single, side, self._of(side)[0], dict(guards[node]) if node else {})
 
-    def left(self, batch: pa.RecordBatch) -> Rows:
-        """Return the `Rows` of a left batch."""
+    def left(self, batch: pa.RecordBatch) -> ComparedRows:
+        """Return the `ComparedRows` of a left batch."""
         valid = self._passed(batch, "left")
         codes = np.empty((len(self._single), batch.num_rows), np.int64)
         for place, coded in enumerate(self._single):
@@ -319,10 +336,10 @@ class _Parts:
                 np.invert(least, out=codes[place])
         for coded in self.values:
             valid = both(valid, coded.right_way_round(batch))
-        return Rows(self._keys(batch, "left"), codes, valid)
+        return ComparedRows(self._keys(batch, "left"), codes, valid)
 
-    def right(self, batch: pa.RecordBatch) -> Rows:
-        """Return the `Rows` of a right batch."""
+    def right(self, batch: pa.RecordBatch) -> ComparedRows:
+        """Return the `ComparedRows` of a right batch."""
         valid = self._passed(batch, "right")
         codes = np.empty((len(self._single), batch.num_rows), np.int64)
         place = 0
@@ -332,7 +349,7 @@ class _Parts:
             for limit in coded.value.limits:
                 codes[place] = ~values if limit.upper else values
                 place += 1
-        return Rows(self._keys(batch, "right"), codes, valid)
+        return ComparedRows(self._keys(batch, "right"), codes, valid)
 
 
 def _value(equality: EqualValues, side: Side) -> Node:

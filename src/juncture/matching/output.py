@@ -16,7 +16,7 @@ from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
 
-def streaming_join(join: Resolved) -> Resolved:
+def stored_join(join: Resolved) -> Resolved:
     """Return a join in the types of stored rows: working types, without dictionaries or other encodings."""
     join = working_join(join)
     schemas = [
@@ -26,14 +26,14 @@ def streaming_join(join: Resolved) -> Resolved:
     return replace(join, left_schema=schemas[0], right_schema=schemas[1])
 
 
-def held_schema(join: Resolved, side: Side) -> pa.Schema:
+def stored_schema(join: Resolved, side: Side) -> pa.Schema:
     """Return the stored columns of a side: at least one, to keep the number of rows."""
     schema = join.schema(side)
     needed = {*join.needed(side), *(join.tie_columns if join.spec.ranks_matches and side == "right" else ())}
     return pa.schema([field for field in schema if field.name in needed] or list(schema)[:1])
 
 
-def to_streaming(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def project(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Return the columns of a batch that a schema names, in its types."""
     if batch.schema.equals(schema):
         return batch

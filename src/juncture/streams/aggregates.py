@@ -15,7 +15,7 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.local.inequality.join import execute
 from juncture.matching.condition import Condition
 from juncture.matching.keys import JoinKeys
-from juncture.matching.output import held_schema
+from juncture.matching.output import stored_schema
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -87,7 +87,7 @@ class AggregateJoin:
         """Yield left rows with aggregates over the stored right rows that they match."""
         join: Any = self._condition.join
         held = [batch for batch, _ in self.stores["right"].living()]
-        right = pa.Table.from_batches(held) if held else held_schema(join, "right").empty_table()
+        right = pa.Table.from_batches(held) if held else stored_schema(join, "right").empty_table()
         sources = TableSource(pa.Table.from_batches([left])), TableSource(right)
         with join_context(threads=1) as context:
             yield from execute(join, *sources, context)

@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.errors import DataError, PlanError
+from juncture.errors import DataError
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.next_row import mark_wanted
-from juncture.matching.condition import column_of
-from juncture.matching.key_ranges import KeyRanges, improving, ranges_of, served
+from juncture.matching.asof import AsofCondition, KeyRanges, check_asof, improving_ranges, left_ranges, tolerance_ranges
+from juncture.matching.condition import column_of, unmatched_are_results
 from juncture.matching.keys import JoinKeys
 from juncture.matching.output import Output
-from juncture.ordered.arithmetic import MAX_CODE, TooWideError
+from juncture.ordered.arithmetic import MAX_CODE
 from juncture.predicate.language import build
 from juncture.predicate.language.nodes import Node
 from juncture.spec.asof import ResolvedAsof
@@ -34,34 +34,11 @@ from juncture.streams.state.sorted_rows import SortedRows
 Number = TypeVar("Number", np.int32, np.int64)
 
 
-def _check(join: ResolvedAsof) -> None:
-    """Raise an error for features that streams do not support."""
-    if join.available_at is not None:
-        raise PlanError(
-            f"available_at={join.spec.available_at!r} is not supported on streams, because rows would be kept until "
-            "all of them are available. Join in batch, or by the time at which rows arrive.",
-            name="JN-ASOF-UNSUPPORTED",
-        )
-    if join.where is not None:
-        raise PlanError(
-            f"where={join.spec.where!r} is not supported on streams, because any number of right rows would have to "
-            "be kept. Join in batch, or filter the streams first.",
-            name="JN-ASOF-UNSUPPORTED",
-        )
-    if join.goes_by_table_order and join.how not in ("semi", "anti"):
-        ties = join.spec.ties
-        raise PlanError(
-            f"ties={ties!r} needs an order of the right rows, but streams have none. Pass order_by= with the columns "
-            "that define the order, or remove ties=.",
-            name="JN-TIES-ORDER",
-        )
-
-
 class AsofBounds:
     """Which rows of both sides of an as-of join are kept, and for how long."""
 
     def __init__(self, join: ResolvedAsof, orders: Mapping[Side, Sequence[SideOrder]]) -> None:
-        _check(join)
+        check_asof(join, "streams")
         self.join = join
         self.future: dict[Side, FutureValues] = {
             "left": FutureValues(column_of(join, "left", join.left_on), orders["left"], join.domain),
@@ -125,14 +102,8 @@ class AsofJoin:
         self._left, self._right = SortedRows(), SortedRows()
         self.stores: dict[Side, SortedRows] = {"left": self._left, "right": self._right}
         self._search = AsofSearch(self._join, self._left, self._right)
-        types = [
-            [schema.field(name).type for name in by]
-            for schema, by in (
-                (self._join.left_schema, self._join.left_by),
-                (self._join.right_schema, self._join.right_by),
-            )
-        ]
-        self._keys = JoinKeys((types[0], types[1]), self.stores, nulls_equal=self._join.nulls_equal)
+        self._condition = AsofCondition(self._join)
+        self._keys = JoinKeys(self._condition.key_types, self.stores, nulls_equal=self._condition.nulls_equal)
 
     # New rows
 
@@ -144,24 +115,14 @@ class AsofJoin:
     def take(self, side: Side, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Store rows of a side, and yield rows that can match nothing."""
         possible = self._store(side, batch, np.zeros(batch.num_rows, np.bool_))
-        kept = self._how in (("left", "full", "anti") if side == "left" else ("right", "full"))
-        if kept and possible is not None:
+        if possible is not None and unmatched_are_results(self._how, side):
             yield self._output.alone(rows_of(batch, array_of(np.flatnonzero(~possible), pa.int64())), side)
 
     def _store(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> Mask | None:
         """Store the rows of a side that have a key; return a mask of them, or None if all have one."""
-        names = self._join.left_by if side == "left" else self._join.right_by
-        on = self._join.left_on if side == "left" else self._join.right_on
-        try:
-            codes, valid = self._join.domain.encode(batch.column(on))
-        except TooWideError:
-            raise DataError(
-                f"Column {on!r} of the {side} stream has a value that does not fit a 64-bit code. Cast the column to "
-                "a type with fewer digits or a coarser unit.",
-                name="JN-VALUE-RANGE",
-            ) from None
-        keys = self._keys.of([batch.column(name) for name in names], valid, batch.num_rows)
-        found = arrange(keys, codes.reshape(1, -1), self._keys.count)
+        compared = self._condition.rows(batch, side)
+        keys = self._keys.of(compared.keys, compared.valid, batch.num_rows)
+        found = arrange(keys, compared.codes, self._keys.count)
         self.stores[side].add(batch, found.rows, found.keys, found.codes[0], matched)
         return None if len(found.rows) == batch.num_rows else keys != EMPTY
 
@@ -208,7 +169,7 @@ class AsofJoin:
         rows = Waiting(self._left.row_keys, self._left.row_codes, self._left.slots).at(positions)
         column = None if self._join.tolerance is None else self._join.tolerance.column
         tolerances = None if column is None else self._left.taken(rows.slots, [column]).column(column)
-        ranges = ranges_of(self._join, rows.codes, tolerances)
+        ranges = tolerance_ranges(self._join, rows.codes, tolerances)
         try:
             found = self._search.matches(rows, ranges, are_final=self._are_final)
             final = self._final(rows.codes, found, future, ranges)
@@ -235,7 +196,7 @@ class AsofJoin:
         last = found[:, spec.matches - 1] if full else np.full(len(codes), -1)
         has_all = last >= 0
         best = held[np.where(has_all, last, 0)] if len(held) else np.zeros(len(codes), np.int64)
-        low, high = improving(self._join, codes, best, has_all, ranges)
+        low, high = improving_ranges(self._join, codes, best, has_all, ranges)
         final: Mask = (low > high) | (future[0] > high) | (future[1] < low)
         if ranges.possible is not None:
             final |= ~ranges.possible
@@ -281,7 +242,7 @@ class AsofJoin:
         keys, codes = self._right.row_keys, self._right.row_codes
         waiting = self._left.row_keys, self._left.row_codes
         first, last = self._bounds.future["left"].range(self._frontiers["left"])
-        low, high = served(self._join, codes)
+        low, high = left_ranges(self._join, codes)
         limits = self._join.spec.matches, not self._join.spec.allow_exact_matches
         wanted = np.zeros(len(keys), np.bool_)
         for direction in self._join.directions:

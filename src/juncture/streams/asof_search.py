@@ -11,8 +11,8 @@ from juncture.columnar.tie_order import order_keys
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.next_row import find_next
 from juncture.local.asof.join import find
-from juncture.matching.key_ranges import KeyRanges
-from juncture.matching.output import held_schema
+from juncture.matching.asof import KeyRanges
+from juncture.matching.output import stored_schema
 from juncture.ordered.arithmetic import moved
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
@@ -115,7 +115,7 @@ class AsofSearch:
         wanted = np.zeros(int(max(rows.keys.max(), self._right.row_keys.max(initial=0))) + 1, np.bool_)
         wanted[rows.keys] = True
         positions = np.flatnonzero(wanted[self._right.row_keys])
-        right = held_schema(self._join, "right").empty_table()
+        right = stored_schema(self._join, "right").empty_table()
         if len(positions):
             right = pa.Table.from_batches([self._right.taken(self._right.slots[positions])])
         join = self._join

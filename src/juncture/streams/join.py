@@ -12,7 +12,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, SpecError
 from juncture.kernels.array_types import Mask
-from juncture.matching.output import to_streaming
+from juncture.matching.output import project
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import checkpoint
@@ -108,7 +108,7 @@ class StreamJoin:
         return kept + self._plan.output.finished(ready)
 
     def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
-        batch = given if self._plan.is_seen_as_given[side] else to_streaming(given, self._plan.seen[side])
+        batch = given if self._plan.is_seen_as_given[side] else project(given, self._plan.seen[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
@@ -116,7 +116,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._without_late(side, given, batch, late)
-            held = batch if self._plan.is_held_as_seen[side] else to_streaming(batch, self._plan.held[side])
+            held = batch if self._plan.is_held_as_seen[side] else project(batch, self._plan.held[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)

@@ -11,11 +11,9 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_at, rows_of
 from juncture.kernels.array_types import Codes, Mask
-from juncture.matching.condition import Condition
+from juncture.matching.condition import Condition, unmatched_are_results
 from juncture.matching.keys import JoinKeys
 from juncture.matching.output import Output
-from juncture.predicate.evaluate.evaluate import matches
-from juncture.predicate.language.nodes import columns
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams.bounds import Bounds
 from juncture.streams.frontier import Frontier
@@ -43,8 +41,7 @@ class PairJoin:
         self._in_order: dict[Side, RowStore[OrderedSegment]] = {}
         if self._order is not None:
             self._in_order = {side: RowStore(self._order) for side in SIDES}
-        keeps = {"left": ("left", "full", "anti"), "right": ("right", "full")}
-        self._keeps: dict[Side, bool] = {"left": self._how in keeps["left"], "right": self._how in keeps["right"]}
+        self._keeps = {side: unmatched_are_results(self._how, side) for side in SIDES}
 
     @property
     def stores(self) -> Mapping[Side, RowStore[Any]]:
@@ -103,7 +100,7 @@ class PairJoin:
         if self._condition.check is not None or self._how not in ("semi", "anti"):
             own, others = rows_at(batch, rows[found]), segment.taken(positions)
             left, right = (own, others) if side == "left" else (others, own)
-            match_mask = self._match_mask(left, right)
+            match_mask = self._condition.match_mask(left, right)
             if match_mask is not None:
                 found, positions = found[match_mask], positions[match_mask]
                 index = array_of(np.flatnonzero(match_mask), pa.int64())
@@ -118,17 +115,6 @@ class PairJoin:
                 yield self._output.alone(segment.taken(fresh), "left")
                 self.stores["left"].remove(segment, fresh)
         segment.matched[positions] = True
-
-    def _match_mask(self, left: pa.RecordBatch, right: pa.RecordBatch) -> Mask | None:
-        """Return a mask of the pairs that pass the residual predicate; None if all do."""
-        check = self._condition.check
-        if check is None or not left.num_rows:
-            return None
-        if not columns(check):
-            # A constant does not have the number of rows.
-            left = pa.table({"row": array_of(np.arange(left.num_rows), pa.int64())})
-        mask: Mask = matches(check, left, right).to_numpy(zero_copy_only=False)
-        return None if mask.all() else mask
 
     def _store(self, side: Side, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> Iterator[pa.RecordBatch]:
         """Store rows that can still match, and yield the others where ``how`` keeps them."""

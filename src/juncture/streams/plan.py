@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.matching.condition import Condition, condition_of
-from juncture.matching.output import Output, held_schema, streaming_join
+from juncture.matching.output import Output, stored_join, stored_schema
 from juncture.predicate.language.nodes import columns
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved, refuse_computed
@@ -50,7 +50,7 @@ class StreamPlan:
         resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
         refuse_computed(resolved, "a stream")
         _check_aggregates(resolved)
-        self.join = streaming_join(resolved)
+        self.join = stored_join(resolved)
         self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
         self.output = Output(self.join, self.schema)
         names = setup.spec.names
@@ -58,7 +58,7 @@ class StreamPlan:
         self.orders: dict[Side, list[SideOrder]] = {
             side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES
         }
-        self.held = {side: held_schema(self.join, side) for side in SIDES}
+        self.held = {side: stored_schema(self.join, side) for side in SIDES}
         self.seen = {side: self._looked_at(side, schemas[side]) for side in SIDES}
         self.is_seen_as_given = {side: self.seen[side].equals(setup.schema(side)) for side in SIDES}
         self.is_held_as_seen = {side: self.held[side].equals(self.seen[side]) for side in SIDES}

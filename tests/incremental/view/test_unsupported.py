@@ -130,7 +130,7 @@ def test_values_that_a_join_cannot_compare():
     sources = {"a": pa.schema({"e": pa.decimal128(38, 2)}), "c": SCHEMAS["c"]}
     sql = "SELECT s.s, c.z FROM (SELECT sum(e) AS s FROM a) s ASOF JOIN c ON s.s >= c.z"
     view = jn.view(None, sql, sources=sources)
-    with pytest.raises(DataError, match=r"'sum\(e\)' of the left table has a value that does not fit a 64-bit code"):
+    with pytest.raises(DataError, match=r"'sum\(e\)' of the left side has a value that does not fit a 64-bit code"):
         view.apply(a=pa.table({"e": [Decimal("9" * 36)]}, schema=sources["a"]))
 
 

@@ -21,7 +21,7 @@ from juncture.incremental.state.arrangement import Delta, Journal, Place
 from juncture.incremental.state.tables import StateTable
 from juncture.incremental.view.expressions import Expression, evaluate
 from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
-from juncture.matching.output import Output, streaming_join, to_streaming
+from juncture.matching.output import Output, project, stored_join
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side
 
@@ -51,7 +51,7 @@ class KeptJoinOperator(ViewOperator):
         self._texts = texts
         with self._readable_errors():
             resolved = spec.resolve(schemas["left"], schemas["right"])
-            join = streaming_join(resolved)
+            join = stored_join(resolved)
         self._shown = shown
         self._output = Output(join, resolved.given_back(schemas["left"], schemas["right"]))
         self._runtime: KeptJoin = kept_join(join, self._output)
@@ -95,7 +95,7 @@ class KeptJoinOperator(ViewOperator):
         arrangement = self._runtime.arrangements[side]
         if not flow:
             return self._runtime.nothing(side), []
-        batches = [to_streaming(self._worked_out(side, batch), arrangement.schema) for batch, _ in flow]
+        batches = [project(self._worked_out(side, batch), arrangement.schema) for batch, _ in flow]
         weights = np.concatenate([weights for _, weights in flow])
         delta, places, missing = arrangement.locate(
             self._runtime.delta(side, *arrangement.identity.consolidated(batches, weights))

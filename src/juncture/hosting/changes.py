@@ -1,0 +1,157 @@
+"""Joins of two streams of changes in the stateful operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.hosting.hosted_join import State, StoredBatch
+from juncture.incremental.change_batch import read_changes
+from juncture.incremental.join import ChangeJoin, ChangeSetup, described
+from juncture.incremental.operator import identity_of
+from juncture.incremental.population import Weighted
+from juncture.incremental.state.records import Position, unweighted, weighted
+from juncture.incremental.state.run import Run
+from juncture.kernels.array_types import Ints
+from juncture.matching.output import project, stored_join, stored_schema
+from juncture.planner.statistics import Resources
+from juncture.spark.tasks.packets import Packet
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES, Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OBSERVED = "juncture_changes_{join}"
+"""Name of the metrics of a join in ``observedMetrics``."""
+
+
+@dataclass(frozen=True)
+class HostedChanges:
+    """A join of two streams of changes in the stateful operator."""
+
+    setup: ChangeSetup
+    resources: Resources
+    version = "changes 2"
+    state_type = np.int64
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """New changes, stored rows and unmatched deletes of each side, and changes of the result."""
+        counts = [f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "unmatched_deletes")]
+        return dict.fromkeys([*counts, "output_rows"], "long")
+
+    @property
+    def join(self) -> Resolved:
+        """The join in the types of stored rows."""
+        return stored_join(self.setup.spec.resolve(self.setup.left_schema, self.setup.right_schema))
+
+    def described(self) -> dict[str, Any]:
+        """Return the definition as plain data."""
+        return described(self.setup)
+
+    def columns(self, side: Side) -> Sequence[str]:
+        """Return the columns of a side that tasks read."""
+        names: list[str] = stored_schema(self.join, side).names
+        return names
+
+    def sender(self, side: Side) -> ChangeSender:
+        """Return a sender for one task."""
+        schema = pa.schema([self.setup.schema(side).field(name) for name in self.columns(side)])
+        return ChangeSender(self.join, side, schema)
+
+    def bucket(self, progress: Mapping[str, Any] | None) -> ChangeBucket:
+        """Return a bucket without rows, with the progress of an earlier one."""
+        return ChangeBucket.of(self.setup, self.resources, progress)
+
+    def observed(self, results: DataFrame) -> DataFrame:
+        """Return results unchanged, with metrics that Spark reports."""
+        return results.observe(OBSERVED.format(join=token_hex(4)), *(F.sum(name).alias(name) for name in self.metrics))
+
+
+class ChangeSender:
+    """Prepares the changes of one side in one task. Equal rows go to one bucket, whichever task reads them."""
+
+    def __init__(self, join: Resolved, side: Side, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._side = side
+        self._stored = stored_schema(join, side)
+        self._identity = identity_of(self._stored, side)
+        # Unmatched left and right rows may be equal rows of the result, so they go to one bucket.
+        self._in_one_bucket = join.how == "full"
+
+    def rows(self, table: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield rows with their key columns, and as they are sent."""
+        for changes, weights in read_changes(table, self._schema, self._side):
+            batch = project(changes, self._stored)
+            yield batch, weighted(batch, weights)
+
+    def unkeyed(self, batch: pa.RecordBatch) -> Ints:
+        """Return numbers that place rows that can match nothing."""
+        return np.zeros(batch.num_rows, np.int64) if self._in_one_bucket else self._identity.hashes(batch)
+
+    def frontier(self) -> None:
+        """Return nothing: changes have no order."""
+
+
+class ChangeBucket(ChangeJoin):
+    """A join of changes whose rows are in a state store between micro-batches."""
+
+    @classmethod
+    def of(cls, setup: ChangeSetup, resources: Resources, progress: Mapping[str, Any] | None) -> ChangeBucket:
+        """Return a join without rows, with the progress of an earlier one."""
+        join = cls(setup, resources)
+        if progress is not None:
+            join._position = Position(progress["epoch"], None, progress["missing"])
+        return join
+
+    def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
+        """Apply the changes of a micro-batch in this bucket, and return those of the result."""
+        changes: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
+        for packet in packets:
+            side: Side = "left" if packet.side == "left" else "right"
+            changes[side] += [unweighted(batch) for batch in packet.rows.to_batches()]
+        self._new_rows = {side: sum(batch.num_rows for batch, _ in changes[side]) for side in SIDES}
+        self._missing_before = dict(self._position.missing)
+        return self._epoch(changes, None)
+
+    def metrics(self) -> dict[str, float | None]:
+        """Return the metrics of the last step."""
+        metrics: dict[str, float | None] = {}
+        for side in SIDES:
+            unmatched = self._position.missing[side] - self._missing_before[side]
+            metrics |= {f"{side}_rows": self._new_rows[side], f"{side}_unmatched_deletes": unmatched}
+            metrics[f"{side}_state_rows"] = self._kept.arrangements[side].rows
+        return metrics
+
+    def progress(self) -> dict[str, Any]:
+        """Return the progress as plain data, without rows."""
+        return {"epoch": self._position.epoch, "missing": dict(self._position.missing)}
+
+    def load(self, side: Side, batch: pa.RecordBatch, state: State) -> StoredBatch:
+        """Store rows from the state store. The lines of the state are weights and match counts."""
+        arrangement = self._kept.arrangements[side]
+        batch, hashes = unweighted(batch)
+        rows = self._kept.delta(side, batch, np.arange(batch.num_rows), hashes)
+        # The row numbers are passed as weights, so they return the order of the delta.
+        order = rows.weights
+        weights, counts = state[0][order].astype(np.int64), np.take(state[1:], order, axis=1).astype(np.int64)
+        run = Run(rows.batch, rows.keys, rows.codes, weights, rows.hashes, counts, arrangement.matching)
+        arrangement.memory = [*arrangement.memory, run]
+        return StoredBatch(run, state, order)
+
+    def batches(self, side: Side) -> Iterator[StoredBatch]:
+        """Yield the stored rows of a side."""
+        for run in self._kept.arrangements[side].memory:
+            yield StoredBatch(run, np.concatenate([run.weights[None], run.counts]), np.arange(len(run)))
+
+    def rows(self, stored: StoredBatch, positions: Ints) -> pa.RecordBatch:
+        """Return some rows of a batch with their hashes."""
+        assert isinstance(stored.source, Run)
+        return weighted(stored.source.taken(positions), stored.source.hashes[positions])

@@ -1,0 +1,235 @@
+"""Joins of two streams in the stateful operator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
+
+from juncture.columnar.arrays import array_of, rows_of
+from juncture.hosting.hosted_join import State, StoredBatch
+from juncture.hosting.progress import observed
+from juncture.hosting.virtual_time import delay_of
+from juncture.incremental.join import schema_text
+from juncture.kernels.array_types import Ints, Mask
+from juncture.matching.output import project
+from juncture.spark.tasks.packets import Content, Packet
+from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES, Side
+from juncture.streams.batches import combined
+from juncture.streams.frontier import Frontier
+from juncture.streams.join import StreamJoin
+from juncture.streams.plan import StreamPlan
+from juncture.streams.progress import OBSERVED, Scale
+from juncture.streams.setup import Setup
+from juncture.streams.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+FRONTIER_COLUMN = "greatest"
+"""The column of a frontier packet: the greatest code of each order in a task."""
+
+Frontiers = Sequence[Sequence[int | None]]
+"""The greatest codes of each task."""
+
+
+@dataclass(frozen=True)
+class HostedStreams:
+    """A join of two streams in the stateful operator."""
+
+    setup: Setup
+    version = "streams 3"
+    state_type = np.bool_
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """New, stored and late rows of each side, the stored bytes, and the position of each side."""
+        counts = [f"{side}_{name}" for side in SIDES for name in ("rows", "state_rows", "state_bytes", "late_rows")]
+        return dict.fromkeys(["output_rows", *counts], "long") | {f"{side}_passed": "double" for side in SIDES}
+
+    @property
+    def plan(self) -> StreamPlan:
+        """The plan of the join, cached in each process."""
+        return _plan_of(json.dumps(self.setup.to_dict()))
+
+    @property
+    def join(self) -> Resolved:
+        """The join in the types of stored rows."""
+        return self.plan.join
+
+    def described(self) -> dict[str, Any]:
+        """Return the definition as plain data."""
+        schemas = {f"{side}_schema": schema_text(self.setup.schema(side)) for side in SIDES}
+        described: dict[str, Any] = json.loads(json.dumps(self.setup.to_dict() | schemas))
+        return described
+
+    def columns(self, side: Side) -> Sequence[str]:
+        """Return the columns of a side that tasks read."""
+        names: list[str] = self.plan.seen[side].names
+        return names
+
+    def sender(self, side: Side) -> StreamSender:
+        """Return a sender for one task."""
+        return StreamSender(self.plan, side)
+
+    def bucket(self, progress: Mapping[str, Any] | None) -> StreamBucket:
+        """Return a bucket without rows, with the progress of an earlier one."""
+        plan = self.plan
+        return StreamBucket(plan) if progress is None else StreamBucket.of(plan, Snapshot({}, progress, {}))
+
+    def observed(self, results: DataFrame) -> DataFrame:
+        """Return results unchanged, with metrics that Spark reports."""
+        token = token_hex(4)
+        for side in SIDES:
+            order = self.plan.orders[side][0]
+            kind, delay = order.node.type, float(delay_of(order))
+            sign = -1.0 if order.order.descending else 1.0
+            metrics = {name: F.sum(f"{side}_{name}") for name in ("rows", "state_rows", "state_bytes", "late_rows")}
+            metrics["last"] = F.max(f"{side}_passed") + F.lit(delay)
+            results = observed(results, token, side, metrics, Scale(kind.kind, kind.zoned, sign, delay))
+        return results.observe(OBSERVED.format(join=token, side="out"), F.sum("output_rows").alias("rows"))
+
+
+@lru_cache(maxsize=8)
+def _plan_of(setup: str) -> StreamPlan:
+    return StreamPlan(Setup.from_dict(json.loads(setup)))
+
+
+class StreamSender:
+    """Prepares the rows of one side in one task.
+
+    Each task sends its greatest codes to every bucket, because buckets without rows may have final results too.
+    """
+
+    def __init__(self, plan: StreamPlan, side: Side) -> None:
+        self._schema = plan.seen[side]
+        self._orders = plan.orders[side]
+        self._greatest: list[int | None] = [None] * len(self._orders)
+        self._is_empty = True
+
+    def rows(self, table: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+        """Yield rows with their key columns, and as they are sent."""
+        self._is_empty = False
+        batch = project(table.to_batches()[0], self._schema)
+        for place, order in enumerate(self._orders):
+            codes, valid = order.codes(batch)
+            codes = codes if valid is None else codes[valid]
+            if len(codes):
+                known, greatest = self._greatest[place], int(codes.max())
+                self._greatest[place] = greatest if known is None else max(known, greatest)
+        yield batch, batch
+
+    def unkeyed(self, batch: pa.RecordBatch) -> Ints:
+        """Return numbers that place rows that can match nothing."""
+        return np.arange(batch.num_rows)
+
+    def frontier(self) -> pa.Table | None:
+        """Return the greatest codes; None without rows."""
+        return None if self._is_empty else pa.table({FRONTIER_COLUMN: pa.array(self._greatest, pa.int64())})
+
+
+class StreamBucket(StreamJoin):
+    """A join of two streams that takes whole micro-batches.
+
+    The rows of a micro-batch have no order, and a bucket has only some of them. So they are late relative to the
+    frontier of all buckets before the micro-batch, and no row of the micro-batch makes another one late.
+    """
+
+    def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
+        """Apply the packets of a micro-batch: rows of this bucket, and the greatest codes of all rows."""
+        self._check_open()
+        rows: dict[Side, list[pa.RecordBatch]] = {side: [] for side in SIDES}
+        greatest: dict[Side, list[Sequence[int | None]]] = {side: [] for side in SIDES}
+        for packet in packets:
+            side: Side = "left" if packet.side == "left" else "right"
+            if packet.content is Content.FRONTIER:
+                greatest[side].append(packet.rows[FRONTIER_COLUMN].to_pylist())
+            else:
+                rows[side] += packet.rows.to_batches()
+        self._new_rows = {side: sum(map(len, rows[side])) for side in SIDES}
+        self._late_before = dict(self._late_rows)
+        for side in SIDES:
+            for batch in combined(rows[side]):
+                self._take(side, batch)
+        for side in SIDES:
+            self._move(side, greatest[side])
+        for side in SIDES:
+            self._ready += self._expire(side)
+        return self._results()
+
+    def metrics(self) -> dict[str, float | None]:
+        """Return the metrics of the last step."""
+        metrics: dict[str, float | None] = {}
+        for side in SIDES:
+            state = self._side_state(side)
+            late_rows = state.late_rows - self._late_before[side]
+            metrics |= {f"{side}_rows": self._new_rows[side], f"{side}_state_rows": state.rows}
+            metrics |= {f"{side}_state_bytes": state.bytes, f"{side}_late_rows": late_rows}
+            metrics[f"{side}_passed"] = self._passed(side)
+        return metrics
+
+    def _passed(self, side: Side) -> float | None:
+        """Return the least future position of a side in its first order, in seconds or as a growing number."""
+        frontier = self._frontiers[side]
+        least = frontier.least[0] if frontier.orders else None
+        return None if least is None else frontier.orders[0].measured(least)
+
+    def progress(self) -> dict[str, Any]:
+        """Return the progress as plain data: a snapshot without rows."""
+        return self._progress()
+
+    def load(self, side: Side, batch: pa.RecordBatch, state: State) -> StoredBatch:
+        """Store rows from the state store. The second line of the state marks rows that have had a match."""
+        self._operator.load(side, batch, state[1].astype(np.bool_))
+        return StoredBatch(batch, state, np.arange(batch.num_rows))
+
+    def batches(self, side: Side) -> Iterator[StoredBatch]:
+        """Yield the stored rows of a side. Loaded rows are in the batches that were passed to `load`, if unchanged."""
+        for held in self._operator.stores[side].batches():
+            yield StoredBatch(held.batch, np.stack([held.alive, held.matched]), np.arange(held.batch.num_rows))
+
+    def rows(self, stored: StoredBatch, positions: Ints) -> pa.RecordBatch:
+        """Return some rows of a batch."""
+        assert isinstance(stored.source, pa.RecordBatch)
+        return rows_of(stored.source, array_of(positions, pa.int64()))
+
+    def _take(self, side: Side, batch: pa.RecordBatch) -> None:
+        late, placed = _judged(self._frontiers[side], batch)
+        self._check_placed(side, batch, placed)
+        if late is not None:
+            batch = self._without_late(side, batch, batch, late)
+        held = batch.select(self._plan.held[side].names)
+        if held.num_rows:
+            self._ready += self._operator.take(side, held)
+
+    def _move(self, side: Side, greatest: Frontiers) -> None:
+        """Advance the frontier of a side."""
+        frontier = self._frontiers[side]
+        for codes in greatest:
+            frontier.advance(
+                [
+                    None if code is None else order.behind_one(code)
+                    for order, code in zip(frontier.orders, codes, strict=True)
+                ]
+            )
+
+
+def _judged(frontier: Frontier, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
+    """Return a mask of late rows (None for none), and for each order a mask of rows with a value (None for all)."""
+    late = np.zeros(batch.num_rows, np.bool_)
+    placed: list[Mask | None] = []
+    for order, least in zip(frontier.orders, frontier.least, strict=True):
+        codes, valid = order.codes(batch)
+        placed.append(valid)
+        if least is not None:
+            behind = codes < least
+            late |= behind if valid is None else behind & valid
+    return (late if late.any() else None), placed
