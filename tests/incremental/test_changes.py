@@ -143,7 +143,7 @@ def test_a_failed_epoch_takes_nothing():
 REFUSED = [
     ({"id": [1]}, SchemaError, "Column 'name' .*is missing from the left changes"),
     ({"id": ["1"], "name": ["a"]}, SchemaError, "'id' of the left changes has type string.*int64"),
-    ({"id": [1], "name": ["a"], "age": [3]}, SchemaError, "columns that are not in the left schema: 'age'"),
+    ({"id": [1], "name": ["a"], "age": [3]}, SchemaError, "are not in the left schema: 'age'"),
     ({"id": [1], "name": ["a"], "_weight": [1.0]}, SchemaError, "'_weight' of the left changes has type double"),
     ({"id": [1], "name": ["a"], "_weight": pa.array([None], pa.int64())}, DataError, "is null in row 0"),
     ({"id": [1], "name": ["a"], "_weight": pa.array([2**64 - 1], pa.uint64())}, DataError, "does not fit 64 bits"),

@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
+from juncture.errors import DataError, SchemaError, SpecError
 from juncture.kernels.array_types import Ints, Mask
+from juncture.matching.input import in_schema
 
 ChangeFormat = Literal["weight", "change_type", "debezium"]
 
@@ -108,33 +109,15 @@ def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
         )
 
 
+_MARKS_REMEDY = (
+    f" Expected the columns of the schema, optionally with {WEIGHT!r} or {CHANGE_TYPE!r}, or the columns 'op', "
+    "'before' and 'after' instead."
+)
+
+
 def _checked(batch: pa.RecordBatch, schema: pa.Schema, side: str) -> pa.RecordBatch:
     """Return the columns of the side, in its order."""
-    if batch.schema.equals(schema):
-        return batch
-    types = {field.name: field.type for field in batch.schema}
-    for field in schema:
-        if field.name not in types:
-            raise SchemaError(
-                f"Column {field.name!r} ({field.type}) is missing from the {side} changes. "
-                f"{did_you_mean(field.name, types)}",
-                name="JN-COLUMN-MISSING",
-            )
-        if types[field.name] != field.type:
-            raise SchemaError(
-                f"Column {field.name!r} of the {side} changes has type {types[field.name]}, but the {side} schema has "
-                f"{field.type}. Cast the column to {field.type}.",
-                name="JN-SCHEMA-DIFFERENT",
-            )
-    more = [name for name in batch.schema.names if name not in schema.names]
-    if more:
-        raise SchemaError(
-            f"The {side} changes have columns that are not in the {side} schema: {', '.join(map(repr, more))}. Drop "
-            f"these columns. Expected the columns of the schema, optionally with {WEIGHT!r} or {CHANGE_TYPE!r}, or "
-            "the columns 'op', 'before' and 'after' instead.",
-            name="JN-SCHEMA-DIFFERENT",
-        )
-    return batch.select(schema.names)
+    return in_schema(batch, schema, side, f"the {side} changes", _MARKS_REMEDY)
 
 
 def _with_weights(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]:

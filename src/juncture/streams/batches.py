@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches, memory_pool
-from juncture.errors import DataError, SchemaError, SpecError, did_you_mean
+from juncture.errors import SpecError
+from juncture.matching.input import in_schema
 from juncture.spec.schema import Side
 
 
@@ -27,41 +28,7 @@ def batches_of(table: Any, side: Side, schema: pa.Schema) -> list[pa.RecordBatch
             "Arrow PyCapsule interface.",
             name="JN-ARGUMENT-TYPE",
         )
-    return [batch if batch.schema.equals(schema) else _to_schema(batch, schema, side) for batch in batches]
-
-
-def _to_schema(batch: pa.RecordBatch, wanted: pa.Schema, side: Side) -> pa.RecordBatch:
-    """Return a batch with the columns of the schema, in its order."""
-    types = {field.name: field.type for field in batch.schema}
-    for field in wanted:
-        if field.name not in types:
-            raise SchemaError(
-                f"Column {field.name!r} ({field.type}) is missing from a {side} batch. "
-                f"{did_you_mean(field.name, types)}",
-                name="JN-COLUMN-MISSING",
-            )
-        if types[field.name] != field.type:
-            raise SchemaError(
-                f"Column {field.name!r} of a {side} batch has type {types[field.name]}, but the {side} schema has "
-                f"{field.type}. Cast the column to {field.type}.",
-                name="JN-SCHEMA-DIFFERENT",
-            )
-    if len(batch.schema) != len(wanted):
-        names = batch.schema.names
-        more = [name for name in names if name not in wanted.names]
-        raise SchemaError(
-            f"A {side} batch has columns that are not in the {side} schema: {', '.join(map(repr, more or names))}. "
-            "Drop them.",
-            name="JN-SCHEMA-DIFFERENT",
-        )
-    for field in wanted:
-        if not field.nullable and batch.column(field.name).null_count:
-            raise DataError(
-                f"Column {field.name!r} of a {side} batch has nulls, but the {side} schema declares it as not null. "
-                "Drop such rows, or declare the field as nullable.",
-                name="JN-NULL-VALUE",
-            )
-    return pa.RecordBatch.from_arrays([batch.column(name) for name in wanted.names], schema=wanted)
+    return [in_schema(batch, schema, side, f"a {side} batch") for batch in batches]
 
 
 def gathered(batches: list[pa.RecordBatch], side: Side, schema: pa.Schema) -> list[pa.RecordBatch]:

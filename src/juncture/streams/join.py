@@ -21,7 +21,6 @@ from juncture.streams.frontier import Frontier
 from juncture.streams.plan import StreamPlan
 from juncture.streams.setup import Setup
 from juncture.streams.snapshot import Snapshot
-from juncture.streams.state.marks import with_marks, without_marks
 from juncture.streams.summary import LateRows, SideState, State
 from juncture.streams.turns import Turns
 
@@ -329,12 +328,12 @@ class StreamJoin:
             if f"{side}_late" in tables:
                 self._late[side] = tables[f"{side}_late"].to_batches()
             if f"{side}_state" in tables:
-                for batch, matched in without_marks(tables[f"{side}_state"]):
+                for batch, matched in _without_marks(tables[f"{side}_state"]):
                     self._operator.load(side, batch, matched)
             self._operator.stores[side].evicted = progress[side]["evicted_rows"]
 
     def _held_rows(self, side: Side) -> pa.Table:
-        return with_marks(self._operator.stores[side].living(), self._plan.held[side])
+        return _with_marks(self._operator.stores[side].living(), self._plan.held[side])
 
     def _late_table(self, side: Side) -> pa.Table:
         return pa.Table.from_batches(self._late[side], self.setup.schema(side))
@@ -371,3 +370,20 @@ class StreamJoin:
         with checkpoint.reading(folder):
             plan = StreamPlan(Setup.from_dict(snapshot.setup)) if expected is None else expected._plan
             return cls.of(plan, snapshot)
+
+
+_MATCHED = " matched"
+"""The column of saved tables that marks rows that have had a match."""
+
+
+def _with_marks(batches: Iterable[tuple[pa.RecordBatch, Mask]], schema: pa.Schema) -> pa.Table:
+    """Return rows as one table, with a column of marks."""
+    field = pa.field(_MATCHED, pa.bool_())
+    marked = [batch.append_column(field, pa.array(np.asarray(mask, np.bool_))) for batch, mask in batches]
+    return pa.Table.from_batches(marked, schema.append(field))
+
+
+def _without_marks(table: pa.Table) -> Iterator[tuple[pa.RecordBatch, Mask]]:
+    """Yield the rows and marks that `_with_marks` was given."""
+    for batch in table.to_batches():
+        yield batch.select(batch.schema.names[:-1]), batch.column(_MATCHED).to_numpy(zero_copy_only=False)
