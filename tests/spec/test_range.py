@@ -339,3 +339,11 @@ def test_windows_that_make_no_sense(arguments, said):
     with pytest.raises(SpecError) as error:
         Range(**({"on": "ts", "agg": {"*": "count"}} | arguments)).resolve(schema, schema)
     assert said in str(error.value)
+
+
+def test_columns_and_windows_of_any_name_as_plain_data():
+    spec = Range(on="ts", windows={"expr": ("-1h", 0), "decimal": (None, 0)}, agg={"expr": "mean", "decimal": "max"})
+    assert Range.from_dict(spec.to_dict()) == spec
+    one = Range(on="ts", lower=0, upper=1, agg={"expr": "mean"})
+    assert Range.from_dict(one.to_dict()) == one
+    assert Range.from_dict({"on": "ts", "lower": 0, "agg": {"expr": "mean"}}).agg == {"expr": ("mean",)}

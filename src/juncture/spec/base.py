@@ -20,7 +20,8 @@ from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
 
-_DISTANCES = ("tolerance", "lower", "upper")
+_ENDS = {"windows": ("lower", "upper"), "left_interval": ("start", "end"), "right_interval": ("start", "end")}
+"""The names of ends in plain data, where they are a mapping, since TOML has no null for a missing one."""
 
 
 class Spec(ABC):
@@ -115,10 +116,8 @@ class Spec(ABC):
                 raise SpecError(
                     f"{cls.__name__} has no argument {name!r}. {did_you_mean(name, known)}", name="JN-ARGUMENT-UNKNOWN"
                 )
-            if name in _DISTANCES and isinstance(value, Mapping):
-                arguments[name] = Decimal(value["decimal"])
-            else:
-                arguments[name] = _with_expressions(value)
+            # The columns of `agg` may have any name.
+            arguments[name] = value if name == "agg" else _restored(value)
         return cls(**arguments)
 
 
@@ -199,11 +198,14 @@ def check_answer(spec: Any) -> None:
     aggregate_how(spec.how, spec.agg)
 
 
-def _with_expressions(value: Any) -> Any:
-    """Return plain data with expressions restored."""
-    if isinstance(value, Mapping) and value.keys() == {"expr"}:
-        return Expr(value["expr"])
-    return [_with_expressions(item) for item in value] if isinstance(value, list | tuple) else value
+def _restored(value: Any) -> Any:
+    """Return plain data with expressions and decimals restored."""
+    if isinstance(value, Mapping):
+        for name, kind in (("expr", Expr), ("decimal", Decimal)):
+            if value.keys() == {name} and isinstance(value[name], str):
+                return kind(value[name])
+        return {name: _restored(item) for name, item in value.items()}
+    return [_restored(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _plain(argument: str, value: Any) -> Any:
@@ -213,14 +215,11 @@ def _plain(argument: str, value: Any) -> Any:
         return format_duration(duration_ns(value, argument=argument))
     if isinstance(value, Decimal):
         return {"decimal": str(value)}
+    if isinstance(value, tuple) and (argument == "windows" or None in value):
+        named = zip(_ENDS[argument], value, strict=True)
+        return {end: _plain(argument, item) for end, item in named if item is not None}
     if isinstance(value, tuple):
         return [_plain(argument, item) for item in value]
-    if isinstance(value, Mapping) and argument == "windows":
-        # TOML has no null.
-        ends = {name: zip(("lower", "upper"), pair, strict=True) for name, pair in value.items()}
-        return {
-            name: {side: _plain(argument, end) for side, end in pair if end is not None} for name, pair in ends.items()
-        }
     if isinstance(value, Mapping):
         return {key: _plain(argument, item) for key, item in value.items()}
     return value

@@ -128,13 +128,5 @@ def _frozen(name: str, ends: Any) -> Ends:
             'or one of them if the other is open, such as {"upper": 0}.',
             name="JN-WINDOWS-FORM",
         )
-    lower, upper = (_distance(f"windows[{name!r}]", end) for end in pair)
+    lower, upper = (freeze_distance(f"windows[{name!r}]", end) for end in pair)
     return lower, upper
-
-
-def _distance(argument: str, end: Any) -> Distance | None:
-    """Return an end of a window in one form. Decimals are encoded as in `Spec.to_dict`."""
-    if isinstance(end, Mapping) and end.keys() == {"decimal"}:
-        end = Decimal(end["decimal"])
-    frozen: Distance | None = freeze_distance(argument, end)
-    return frozen

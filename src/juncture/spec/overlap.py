@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self, TypeAlias, get_args
+from typing import ClassVar, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -147,34 +147,6 @@ class Overlap(AggregatingSpec):
         """Return the left and the right columns and expressions whose values are compared by their order."""
         return list(self.left_interval), list(self.right_interval)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the spec as plain data: its kind, and the arguments that differ from their defaults.
-
-        An interval that is unbounded on one side is a mapping with the other end, since TOML has no null.
-        """
-        values = super().to_dict()
-        for argument in ("left_interval", "right_interval"):
-            if None in values[argument]:
-                named = zip(("start", "end"), values[argument], strict=True)
-                values[argument] = {end: name for end, name in named if name is not None}
-        return values
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the spec that `to_dict` described. Raises as described in `Spec.from_dict`."""
-        arguments = dict(values)
-        for argument in ("left_interval", "right_interval"):
-            interval = arguments.get(argument)
-            if isinstance(interval, Mapping):
-                if not interval.keys() <= {"start", "end"}:
-                    raise SpecError(
-                        f'{argument}={interval!r} has keys other than "start" and "end". Expected for example '
-                        f'{argument}={{"start": "begin"}}.',
-                        name="JN-ARGUMENT-VALUE",
-                    )
-                arguments[argument] = (interval.get("start"), interval.get("end"))
-        return super().from_dict(arguments)
-
     def resolve(self, left: pa.Schema, right: pa.Schema) -> ResolvedOverlap:
         """Return the join of tables with these Arrow schemas. Raises as described in `Spec.resolve`."""
         columns = ComparedColumns(left, right)
@@ -234,7 +206,15 @@ def _called(interval: KeyInterval, names: Iterator[str]) -> Interval:
 
 
 def _interval(argument: str, value: object) -> KeyInterval:
-    """Validate the two columns of an interval, and return them as a tuple."""
+    """Validate the two columns of an interval, and return them as a tuple. A mapping may name one end only."""
+    if isinstance(value, Mapping):
+        if not value.keys() <= {"start", "end"}:
+            raise SpecError(
+                f'{argument}={value!r} has keys other than "start" and "end". Expected for example '
+                f'{argument}={{"start": "begin"}}.',
+                name="JN-ARGUMENT-VALUE",
+            )
+        value = value.get("start"), value.get("end")
     if isinstance(value, str) or not isinstance(value, Sequence) or len(value) != 2:
         expected = f'the start and the end, such as {argument}=("start", "end")'
         raise wrong_type(argument, value, "a pair of columns", expected, name="JN-INTERVAL-PAIR")
