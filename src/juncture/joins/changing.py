@@ -131,21 +131,13 @@ def plan_changes(
 ) -> Plan:
     """Plan a join of streaming DataFrames of changes without running it.
 
-    Parameters
-    ----------
-    left, right, spec, output, unmatched_deletes
-        As for DataFrames in `juncture.changes`.
+    The arguments and errors are those of `juncture.changes` for DataFrames.
 
     Returns
     -------
     Plan
         ``explain()`` describes which operator runs and which columns mark changes. ``execute()`` returns the streaming
         DataFrame.
-
-    Raises
-    ------
-    SpecError, SchemaError, PlanError
-        As for `juncture.changes`.
 
     Examples
     --------

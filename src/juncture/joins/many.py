@@ -82,21 +82,13 @@ def plan_many(
 ) -> ManyPlan:
     """Plan joins of several tables to one spine without running them.
 
-    Parameters
-    ----------
-    spine, tables, spark, memory
-        As for `join_many`.
+    The arguments and errors are those of `join_many`.
 
     Returns
     -------
     ManyPlan
         ``explain()`` describes what runs for each table and what the tables share. ``execute()`` runs the joins.
         ``match_report()`` counts the matches of each table, and matches that became available too late.
-
-    Raises
-    ------
-    SpecError, SchemaError, PlanError
-        As for `join_many`.
 
     Notes
     -----

@@ -124,21 +124,13 @@ def plan_stream(
 ) -> Plan:
     """Plan a join of streaming DataFrames without running it.
 
-    Parameters
-    ----------
-    left, right, spec, left_order, right_order
-        As for DataFrames in `juncture.stream`.
+    The arguments and errors are those of `juncture.stream` for DataFrames.
 
     Returns
     -------
     Plan
         ``explain()`` describes which operator runs and why, and how long rows of each side are kept. ``execute()``
         returns the streaming DataFrame.
-
-    Raises
-    ------
-    SpecError, SchemaError, PlanError
-        As for `juncture.stream`.
 
     Examples
     --------

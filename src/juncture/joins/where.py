@@ -53,15 +53,13 @@ def join_where(
     suffix
         Appended to the name of a right column or an aggregate if the left table has that name.
     **execution
-        How the join runs: ``algorithm``, ``spark``, ``lazy``, ``memory``, ``maintain_order`` and ``stats``, as in
-        `juncture.Execution`.
+        How the join runs, as in `juncture.Execution`.
 
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame, polars.LazyFrame, DuckDB relation or pyspark.sql.DataFrame
-        The left columns, then the right columns without ``by``, or the aggregates. In-process, the result has the type
-        of the left table (pyarrow for paths and record batches) and its order, with the matches of a row in right
-        order. The index of a pandas left table is kept, the right one is dropped. On Spark, the rows have no order.
+        The left columns, then the right columns without ``by``, or the aggregates. Type and order are as for
+        `join_asof`, with the matches of a row in right order.
 
     Raises
     ------

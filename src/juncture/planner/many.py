@@ -124,18 +124,7 @@ class ManyPlan:
         return self._count_matches()
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
-        """Say in words and numbers what will run for each table, why, and what they share.
-
-        Parameters
-        ----------
-        format
-            ``"text"`` to be read, ``"json"`` to be used by programs, or ``"html"`` for one page.
-
-        Raises
-        ------
-        SpecError
-            If the format is another.
-        """
+        """Say what will run for each table, why, and what they share, in a format of `juncture.Plan.explain`."""
         check_choice("format", format, ("text", "json", "html"))
         if format == "json":
             return json.dumps(self._facts(), indent=2, default=str)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +21,8 @@ from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 
 _log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,11 +221,9 @@ class Plan(Decision):
         >>> jn.plan(trades, quotes, jn.Asof(on="ts")).match().to_pydict()
         {'left_row': [0, 1, 2], 'right_row': [None, 0, 0]}
         """
-        if self._match is None:
-            raise self._spark_error("match()")
-        self._refuse_windows("match()")
+        match = self._in_process(self._match, "match()")
         self._announce()
-        return self._match(progress)
+        return match(progress)
 
     def match_report(self, *, progress: Report | None = None) -> MatchReport:
         """Count what becomes of the left rows of an as-of join: matched, or why not, and how far the matches are.
@@ -296,10 +296,7 @@ class Plan(Decision):
         >>> report["reason"].to_pylist()
         ['no_candidate', None, 'beyond_tolerance']
         """
-        if self._row_report is None:
-            raise self._spark_error("row_report()")
-        self._refuse_windows("row_report()")
-        return self._row_report(progress)
+        return self._in_process(self._row_report, "row_report()")(progress)
 
     def explain_row(self, row: int) -> RowExplanation:
         """Explain why a left row of an in-process join has the matches that it has, or none.
@@ -333,26 +330,23 @@ class Plan(Decision):
           right row 1 (ts=4): 5 away: farther than the tolerance of 3
           right row 0 (ts=1): 8 away: farther than the tolerance of 3
         """
-        if self._explain_row is None:
-            raise self._spark_error("explain_row()")
-        self._refuse_windows("explain_row()")
-        return self._explain_row(row)
+        return self._in_process(self._explain_row, "explain_row()")(row)
 
-    def _refuse_windows(self, method: str) -> None:
+    def _in_process(self, call: Callable[[Any], Value] | None, method: str) -> Callable[[Any], Value]:
+        """Return what a method calls; raise PlanError on Spark, and for several windows."""
+        if call is None:
+            raise PlanError(
+                f"{method} needs an in-process join, but this join runs on Spark, where rows have no numbers. Add a "
+                "column that identifies each row to both tables, and use execute(), or join Arrow tables, for example "
+                "a sample.",
+                name="JN-PLAN-ENGINE",
+            )
         if any(each.window is not None for each in self.join.aggregates):
             raise PlanError(
                 f"{method} needs one set of matches per row, but windows= defines several. Plan one join per window.",
                 name="JN-MATCH-WINDOWS",
             )
-
-    @staticmethod
-    def _spark_error(method: str) -> PlanError:
-        return PlanError(
-            f"{method} needs an in-process join, but this join runs on Spark, where rows have no numbers. Add a "
-            "column that identifies each row to both tables, and use execute(), or join Arrow tables, for example a "
-            "sample.",
-            name="JN-PLAN-ENGINE",
-        )
+        return call
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"
@@ -399,18 +393,7 @@ class Analysis:
     result: Any = None
 
     def explain(self, format: Literal["text", "json", "html"] = "text") -> str:  # noqa: A002 - as in Plan.explain
-        """Say what `Plan.explain` says, and what happened.
-
-        Parameters
-        ----------
-        format
-            As for `Plan.explain`; JSON has one key more, ``measured``, and the page a timeline.
-
-        Raises
-        ------
-        SpecError, PlanError
-            As `Plan.explain` does.
-        """
+        """Say what `Plan.explain` says, and what happened: in JSON as ``measured``, on the page with a timeline."""
         return _explained(self.plan, format, self.measured)
 
     def __repr__(self) -> str:

@@ -13,16 +13,6 @@ from juncture.errors import SpecError
 class Expr:
     """An expression over the columns of one table, created with `juncture.expr`.
 
-    Parameters
-    ----------
-    text
-        The expression in SQL (Spark's dialect).
-
-    Raises
-    ------
-    SpecError
-        If the text is empty or not a string.
-
     Examples
     --------
     >>> import juncture as jn
