@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.kernels import window_matches as kernels
+from juncture.kernels import symmetric as kernels
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from juncture.columnar.types import plain_type
-from juncture.ordered.decimals_sql import SqlDecimals
 from juncture.ordered.domain import Domain
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.numbers import Decimals, Floats, Integers
-from juncture.ordered.numbers_sql import SqlFloats, SqlIntegers
+from juncture.ordered.numbers_sql import SqlDecimals, SqlFloats, SqlIntegers
 from juncture.ordered.times import Dates, Durations, Timestamps
 from juncture.ordered.times_sql import SqlDates, SqlDurations, SqlTimestamps
 

@@ -18,8 +18,8 @@ from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.run import DiskCopy, Run, row_order
 from juncture.incremental.state.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.kernels.equal_rows import blocks_before, mark_rows
 from juncture.kernels.next_row import nth_neighbours
-from juncture.kernels.stored_rows import blocks_before, mark_rows
 
 Table = npt.NDArray[np.int64]
 

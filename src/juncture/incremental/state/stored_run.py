@@ -16,7 +16,7 @@ from juncture.columnar.arrays import joined_pieces
 from juncture.incremental.state.blocks import NUMBERS, BlockRows, Index, pack_state, unpack_block, unpack_state
 from juncture.incremental.state.policy import ROW_BYTES
 from juncture.kernels.array_types import Ints, Mask, Words
-from juncture.kernels.stored_rows import mark_blocks
+from juncture.kernels.equal_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
 
 Table = npt.NDArray[np.int64]

@@ -28,7 +28,6 @@ from juncture.runtime.take import gather, select
 from juncture.runtime.working_types import given_back, working, working_source
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import Asof
-from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import Equi
 from juncture.spec.many import ResolvedTable, named
 from juncture.spec.resolved import Resolved
@@ -96,8 +95,9 @@ def answer(
     context = context.within(MemoryBudget(context.memory.total_bytes))
     whole = table.keeping
     whole = replace(whole, aggregates=(*whole.aggregates, *more))
+    join: Any
     join, left, right = working(whole, left, right)
-    if isinstance(join, ResolvedInequality) and join.aggregates:
+    if join.aggregates:
         matched, columns = aggregated(
             join, spine, left, right, algorithm, context, marks_matches=marks_matches or table.drops_unmatched
         )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import raw_values, validity
 from juncture.columnar.key_encoding import Form, Integers, form_of
-from juncture.kernels import window_matches as kernels
+from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.kernels.row_order import sort_rows
 from juncture.matching.candidates import Keys, Table, in_blocks, lines_of
