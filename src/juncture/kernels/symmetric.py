@@ -12,9 +12,9 @@ Held rows at 3, 5, 8 match a row at 5 if they are not less, so its code is ~5::
 
     find_matches  rows [0, 0], positions [1, 2]
 
-If rows have two codes, one of which increases from row to row while the other decreases, the rows that match by code
-are consecutive: a *window*, which is near that of the row before. Keys need no order then, and are compared within the
-window. Held rows at 1, 3, 5 match rows at most 1 apart. Their codes are [1, 3, 5] and [~1, ~3, ~5], those of a row at 4
+If one of two codes increases from row to row while the other decreases, the rows that match by code are consecutive: a
+*window*, which is near that of the row before. Keys need no order then, and are compared within the window. Held rows
+at 1, 3, 5 match rows at most 1 apart. Their codes are [1, 3, 5] and [~1, ~3, ~5], those of a row at 4
 are ~3 and 5, and its window has the positions 1 and 2.
 """
 
