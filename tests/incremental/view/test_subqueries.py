@@ -76,3 +76,14 @@ def test_a_scalar_of_several_rows_fails_the_epoch(sql):
     with pytest.raises(DataError, match=r"[Mm]ore than one row"):
         view.apply(b=rows.slice(1))
     assert view.result().to_pylist() == [{"x": 1, "y": 5}]
+
+
+def test_scalars_that_change_together_do_not_multiply_changes():
+    scalars = ", ".join(f"(SELECT sum(x) FROM a WHERE k <> {number}) AS s{number}" for number in range(12))
+    view = jn.view(None, f"SELECT {scalars} FROM c", sources=SCHEMAS)
+    row = pa.table({"k": [99], "x": [1], "t": [None], "d": [None], "f": [None]}, schema=SCHEMAS["a"])
+    view.populate(a=row, c=pa.table({"k": [1], "z": [1]}, schema=SCHEMAS["c"]))
+    view.apply(a=row)
+    assert [list(each.values()) for each in view.result().to_pylist()] == [[2] * 12]
+    # Each path emits an old and a new row for each scalar.
+    assert view._flow.most_rows <= 2 * 13

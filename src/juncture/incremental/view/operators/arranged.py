@@ -189,6 +189,24 @@ class ArrangedOperator(ViewOperator):
         self._note()
         return [(self.delta.batch, self.delta.weights)]
 
+    def deletes(self, runs: Sequence[Run]) -> dict[int, tuple[Ints, Ints]] | None:
+        """Return where this epoch deletes rows: sorted positions and changes of weights by run.
+
+        Return None if a deleted row is in none of the runs, because blocks on disk were fetched again.
+        """
+        by_run: dict[int, list[Place]] = {}
+        for place in self._places:
+            by_run.setdefault(id(place.run), []).append(place)
+        if not self.keeps or not by_run.keys() <= {id(run) for run in runs}:
+            return None
+        result = {}
+        for run, places in by_run.items():
+            positions, inverse = np.unique(np.concatenate([each.positions for each in places]), return_inverse=True)
+            changes = np.zeros(len(positions), np.int64)
+            np.add.at(changes, inverse, np.concatenate([each.weights for each in places]))
+            result[run] = positions, changes
+        return result
+
     def _note(self) -> None:
         """Record the keys of inserted rows."""
         if self.notes_keys:

@@ -255,13 +255,32 @@ def matches_of(codes: Codes, arranged: ArrangedOperator, *, is_changed: bool) ->
     no_codes = np.zeros((0, len(codes)), np.int64)
     if arranged.arrangement.pages is not None:
         arranged.arrangement.pages.fetch_matches(codes, no_codes)
-    runs = [(run, run.weights) for run in arranged.arrangement.runs]
-    if is_changed and len(arranged.delta):
-        runs.append((_as_run(arranged.delta), arranged.delta.weights))
-    for run, weights in runs:
+    runs = list(arranged.arrangement.runs)
+    # Rows that this epoch deletes must not match, because joins of many inputs would multiply pairs that cancel out.
+    deletes = arranged.deletes(runs) if is_changed else None
+    for run in runs:
+        for rows, positions in run.find(codes, no_codes):
+            weights = run.weights[positions]
+            if deletes and id(run) in deletes:
+                weights = weights + _changes_at(*deletes[id(run)], positions)
+                living = np.flatnonzero(weights)
+                rows, positions, weights = rows[living], positions[living], weights[living]
+            if len(rows):
+                yield order[rows], run.batch, positions, weights
+    delta = arranged.delta
+    if deletes is not None:
+        delta = delta.some(np.flatnonzero(delta.weights > 0))
+    if is_changed and len(delta):
+        run = _as_run(delta)
         for rows, positions in run.find(codes, no_codes):
             if len(rows):
-                yield order[rows], run.batch, positions, weights[positions]
+                yield order[rows], run.batch, positions, delta.weights[positions]
+
+
+def _changes_at(places: Ints, changes: Ints, positions: Positions) -> Ints:
+    """Return the changes at some positions, given the sorted places of all changes; zero elsewhere."""
+    at = np.minimum(np.searchsorted(places, positions), len(places) - 1)
+    return np.where(places[at] == positions, changes[at], 0)
 
 
 def _as_run(delta: Delta) -> Run:
