@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     from juncture.pipeline.pipeline import Pipeline
     from juncture.pipeline.problems import PipelineError
     from juncture.pipeline.run import RunReport
-    from juncture.planner.many import ManyPlan
-    from juncture.planner.many_report import ManyReport, TableReport
+    from juncture.planner.many import ManyPlan, ManyReport, TableReport
     from juncture.planner.plan import Analysis, Plan
     from juncture.planner.report import MatchReport, RowExplanation
     from juncture.planner.statistics import SideStats, Stats
@@ -156,7 +155,7 @@ _HOME = {
     "Follower": "juncture.incremental.follow",
     "JunctureError": "juncture.errors",
     "ManyPlan": "juncture.planner.many",
-    "ManyReport": "juncture.planner.many_report",
+    "ManyReport": "juncture.planner.many",
     "MatchReport": "juncture.planner.report",
     "Order": "juncture.streams.order",
     "Overlap": "juncture.spec.overlap",
@@ -176,7 +175,7 @@ _HOME = {
     "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
-    "TableReport": "juncture.planner.many_report",
+    "TableReport": "juncture.planner.many",
     "View": "juncture.incremental.view.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",

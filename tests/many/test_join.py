@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import juncture as jn
-from juncture.planner.many_report import TableReport
+from juncture.planner.many import TableReport
 from many.strategies import chained, random_case
 
 SPINE = pa.table({"ts": [5, 9, None, 2], "user": ["ann", "bob", "ann", None]})

@@ -8,7 +8,7 @@ from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import contains, interval, null, point, union
 from juncture.predicate.language.nodes import Arithmetic, Node, walk
 from juncture.predicate.language.parse import parse
-from juncture.predicate.language.rounding import next_float
+from juncture.predicate.language.types import next_float
 from predicate.naive import evaluate
 from predicate.strategies import expressions, predicates, rows
 

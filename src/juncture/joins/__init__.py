@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from juncture.joins.asof import join_asof
-from juncture.joins.changing import changes, plan_changes
+from juncture.joins.changing import changes, plan_changes, view
 from juncture.joins.equi import join
 from juncture.joins.execution import Execution
 from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
@@ -13,7 +13,6 @@ from juncture.joins.planning import plan, prepare
 from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import plan_stream, stream, stream_listener
-from juncture.joins.viewing import view
 from juncture.joins.where import join_where
 
 __all__ = [

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from juncture.errors import PlanError
 from juncture.planner.decision import Decision
-from juncture.planner.explain.facts import plan_facts
 from juncture.planner.explain.html import plan_page
-from juncture.planner.explain.text import in_a_line, in_short, plan_text
+from juncture.planner.explain.text import in_a_line, in_short, plan_facts, plan_text
 from juncture.planner.report import MatchReport, Measured, RowExplanation
 from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice

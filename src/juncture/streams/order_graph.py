@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.types import DAY_S
 from juncture.ordered.arithmetic import MAX_CODE
-from juncture.predicate.evaluate.vectors import to_column
+from juncture.predicate.evaluate.operations import to_column
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Bound, Interval, interval
 from juncture.predicate.language import build

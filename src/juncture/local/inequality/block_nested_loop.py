@@ -14,7 +14,7 @@ from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Codes
 from juncture.local.output.pairs import BuildSide, Check, MatchSpans
 from juncture.local.output.payload import Payload
-from juncture.predicate.evaluate.vectors import from_column
+from juncture.predicate.evaluate.operations import from_column
 from juncture.predicate.intervals.graph import Graph
 from juncture.predicate.intervals.interval import Interval, everything, interval, null
 from juncture.predicate.language.nodes import Column, Node

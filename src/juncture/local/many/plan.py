@@ -15,8 +15,7 @@ from juncture.local.many.spine import Spine
 from juncture.local.statistics import Input
 from juncture.planner.choose import choose, serving
 from juncture.planner.decision import Decision
-from juncture.planner.many import ManyPlan, TablePlan
-from juncture.planner.many_report import ManyReport
+from juncture.planner.many import ManyPlan, ManyReport, TablePlan
 from juncture.planner.statistics import Resources, Stats
 from juncture.planner.tables import TABLES, table_algorithms
 from juncture.runtime.context import JoinContext, join_context

@@ -17,7 +17,7 @@ from juncture.local.many.spine import Spine
 from juncture.local.reasons import counts_of, reasons_of
 from juncture.ordered.kinds import domain_of
 from juncture.planner.explain.meaning import explanations_of
-from juncture.planner.many_report import TableReport
+from juncture.planner.many import TableReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source

@@ -7,9 +7,8 @@ from html import escape
 
 from juncture.planner.decision import Decision
 from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
-from juncture.planner.explain.facts import ranked_options
 from juncture.planner.explain.meaning import conditions_of, meaning_of
-from juncture.planner.explain.text import KNOWN, about, happened, known_of, plan_words, title, verdict
+from juncture.planner.explain.text import KNOWN, about, happened, known_of, plan_words, ranked_options, title, verdict
 from juncture.planner.report import Measured
 from juncture.spec.schema import Side
 

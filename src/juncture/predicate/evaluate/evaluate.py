@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from juncture.errors import SpecError
 from juncture.predicate.evaluate import functions, operations
-from juncture.predicate.evaluate.vectors import Vector, constant, from_column, to_column
+from juncture.predicate.evaluate.operations import Vector, constant, from_column, to_column
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node, Options, children, walk
 from juncture.predicate.language.types import arrow_type

@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.types import DAY_S
-from juncture.predicate.evaluate.vectors import Vector, row_by_row
+from juncture.predicate.evaluate.operations import Vector, row_by_row
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Function
-from juncture.predicate.language.rounding import half_up
-from juncture.predicate.language.types import TIME_STEPS, Type, vector_type
+from juncture.predicate.language.types import TIME_STEPS, Type, half_up, vector_type
 
 Array = npt.NDArray[Any]
 

@@ -28,8 +28,18 @@ from juncture.predicate.intervals.interval import (
     within,
 )
 from juncture.predicate.intervals.spans import Span
-from juncture.predicate.language.rounding import exact, float_above, float_below, half_up, next_float
-from juncture.predicate.language.types import MAX_DIGITS, ArithmeticOperator, Real, Type, scale_between
+from juncture.predicate.language.types import (
+    MAX_DIGITS,
+    ArithmeticOperator,
+    Real,
+    Type,
+    exact,
+    float_above,
+    float_below,
+    half_up,
+    next_float,
+    scale_between,
+)
 
 _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
 """The range of integers and decimals, which as floats are neither infinite nor NaN."""

@@ -26,8 +26,7 @@ from juncture.predicate.intervals.interval import (
 from juncture.predicate.intervals.spans import Span
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Literal
-from juncture.predicate.language.rounding import half_up
-from juncture.predicate.language.types import TIME_STEPS, Real, Value
+from juncture.predicate.language.types import TIME_STEPS, Real, Value, half_up
 
 Operands = tuple[Interval, ...]
 

@@ -11,8 +11,17 @@ from typing import Any
 
 from juncture.predicate.intervals.spans import EMPTY, EVERYTHING, Span, Top, hull, is_unlimited, meet
 from juncture.predicate.language.literals import date_text, duration_text, timestamp_text
-from juncture.predicate.language.rounding import exact, float_above, float_below, floor_to
-from juncture.predicate.language.types import BOOLEAN, TIME_STEPS, Real, Type, as_decimal
+from juncture.predicate.language.types import (
+    BOOLEAN,
+    TIME_STEPS,
+    Real,
+    Type,
+    as_decimal,
+    exact,
+    float_above,
+    float_below,
+    floor_to,
+)
 
 Bound = int | Fraction | float | str | bytes | None
 """An end of a range. None is unlimited."""

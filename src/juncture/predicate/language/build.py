@@ -26,7 +26,6 @@ from juncture.predicate.language.conversions import (
     whole_days,
 )
 from juncture.predicate.language.nodes import Arithmetic, Compare, CompareOperator, Literal, Node, Options
-from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,
@@ -42,6 +41,7 @@ from juncture.predicate.language.types import (
     from_steps,
     in_steps,
     integer_decimal,
+    near_float,
 )
 
 Constants = Mapping[Type, Sequence[Value]]

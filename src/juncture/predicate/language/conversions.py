@@ -12,7 +12,6 @@ from juncture.columnar.types import DAY_S
 from juncture.errors import SchemaError
 from juncture.predicate.language.literals import read_date, read_timestamp
 from juncture.predicate.language.nodes import Cast, Literal, Node
-from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.types import (
     BIGINT,
     BOOLEAN,
@@ -23,6 +22,7 @@ from juncture.predicate.language.types import (
     ArithmeticOperator,
     Type,
     integer_decimal,
+    near_float,
 )
 
 TextReader = Callable[[str, Type], Literal]

@@ -18,7 +18,6 @@ from juncture.errors import JunctureError, SchemaError, SpecError, closest
 from juncture.predicate.language import build, conversions, functions
 from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
 from juncture.predicate.language.nodes import Column, Literal, Node, Side
-from juncture.predicate.language.rounding import near_float
 from juncture.predicate.language.syntax import read_sql
 from juncture.predicate.language.syntax_tree import Tree, pointer
 from juncture.predicate.language.types import (
@@ -33,6 +32,7 @@ from juncture.predicate.language.types import (
     Type,
     Value,
     from_arrow,
+    near_float,
 )
 
 _ORDERS = ("<", "<=", ">", ">=")

@@ -1,4 +1,4 @@
-"""The types of values in predicates, and the result types of operations, as in Spark.
+"""The types of values in predicates, the result types of operations, as in Spark, and rounding to values of a type.
 
 Every type except floats, strings and binary counts whole *steps*: an integer is its own step, a decimal counts units of
 its last digit, a date counts days, timestamps and durations count their unit. Arithmetic on steps is exact.
@@ -6,6 +6,7 @@ its last digit, a date counts days, timestamps and durations count their unit. A
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal, localcontext
@@ -13,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
@@ -313,3 +315,56 @@ def _arithmetic_hint(operator: str, left: Type, right: Type) -> str:
     if kinds & {"string", "binary", "boolean"}:
         return "Expected numbers, dates, timestamps or durations: cast the operand first."
     return "Cast one of the operands to the type of the other first."
+
+
+def exact(value: int | Fraction | float) -> Real:
+    """Return a number as an exact one; infinities stay floats."""
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() else Fraction(value)
+    return int(value) if isinstance(value, bool) else value
+
+
+def near_float(value: Real, bits: int) -> float:
+    """Return a float of a width adjacent to an exact number; infinite beyond the greatest."""
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    if bits == 64 or not math.isfinite(number):
+        return number
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
+def float_below(value: Real, bits: int) -> float:
+    """Return a float of a width adjacent to an exact number and not above it."""
+    near = near_float(value, bits)
+    return near if exact(near) <= value else next_float(near, -1, bits)
+
+
+def float_above(value: Real, bits: int) -> float:
+    """Return a float of a width adjacent to an exact number and not below it."""
+    near = near_float(value, bits)
+    return near if exact(near) >= value else next_float(near, 1, bits)
+
+
+def next_float(value: float, direction: int, bits: int) -> float:
+    """Return the neighbor of a float, upward or downward."""
+    toward = math.inf if direction > 0 else -math.inf
+    if bits == 64:
+        return math.nextafter(value, toward)
+    with np.errstate(over="ignore"):
+        return float(np.nextafter(np.float32(value), np.float32(toward)))
+
+
+def floor_to(value: Real, step: Real) -> Real:
+    """Return the greatest multiple of a step that is not above a number."""
+    if step == 1:
+        return math.floor(value)
+    return math.floor(Fraction(value) / step) * step
+
+
+def half_up(value: Real, step: Real) -> Real:
+    """Return the multiple of a step nearest to a number; of two, the one farther from zero, as in Spark."""
+    half = Fraction(step) / 2
+    return floor_to(value + half, step) if value >= 0 else -floor_to(half - value, step)

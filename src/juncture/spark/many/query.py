@@ -21,7 +21,7 @@ from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose, refusal
 from juncture.planner.decision import Choice
 from juncture.planner.explain.meaning import explanations_of
-from juncture.planner.many_report import ManyReport, TableReport
+from juncture.planner.many import ManyReport, TableReport
 from juncture.planner.report import REASONS
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.planner.tables import sharing, table_algorithms
