@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.schemas import check_columns, hint
+from juncture.columnar.schemas import check_columns
 from juncture.columnar.types import plain_type
 from juncture.errors import SchemaError, SpecError, wrong_type
 from juncture.ordered.domain import Distance, Domain
@@ -258,11 +258,8 @@ class Interpolation:
         """Validate the interpolation against two schemas."""
         on, right_on = map(str, self.before.on_pair())
         check_columns(right, self.columns, argument="columns", side="right")
-        for name, schema, side in ((on, left, "left"), (right_on, right, "right")):
-            if name not in schema.names:
-                raise SchemaError(
-                    f"on={name!r} is not a column of the {side} table. {hint(name, schema)}", name="JN-COLUMN-MISSING"
-                )
+        check_columns(left, [on], argument="on", side="left")
+        check_columns(right, [right_on], argument="on", side="right")
         named = list[tuple[str, str]]()
         for name in self.columns:
             data_type = plain_type(right.field(name).type)
