@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import PlanError
-from juncture.hosting.change_table import plan_with_left_table, plan_with_right_table
 from juncture.hosting.hosted import plan_changes, plan_streams
 from juncture.hosting.native import plan_of_streams
 from juncture.hosting.refusals import NoEquivalentError
-from juncture.hosting.table import plan_with_table
+from juncture.hosting.table import plan_changes_with_table, plan_table_with_changes, plan_with_table
 from juncture.hosting.watermarks import orders_given
 from juncture.incremental.change_batch import ChangeFormat
 from juncture.inputs import is_stream
@@ -63,8 +62,8 @@ def plan_change_join(
         _check_sessions(left.sparkSession, right.sparkSession)
         return plan_changes(spec, left, right, output=output, unmatched_deletes=unmatched_deletes)
     if is_stream(right):
-        return plan_with_left_table(spec, left, right, output=output)
-    return plan_with_right_table(spec, left, right, output=output)
+        return plan_table_with_changes(spec, left, right, output=output)
+    return plan_changes_with_table(spec, left, right, output=output)
 
 
 def _check_sessions(left: SparkSession, right: SparkSession) -> None:
