@@ -198,7 +198,7 @@ class Resolved:
             from juncture.predicate.language.nodes import columns
 
             read = (column.name for column in columns(condition) if column.side == side)
-        return tuple(dict.fromkeys(name for name in (*self.position(side), *names, *read) if name is not None))
+        return tuple(dict.fromkeys([name for name in (*self.position(side), *names, *read) if name is not None]))
 
     def needed(self, side: Side) -> tuple[str, ...]:
         """Return the columns of a side that decide which rows match, or that the output shows."""
