@@ -13,8 +13,7 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.inputs import Files
 from juncture.runtime.zone_maps import extent_of
-from juncture.spark.input.pushdown import reachable
-from juncture.spark.input.sides import FileSide, FrameSide
+from juncture.spark.input.sides import FileSide, FrameSide, reachable
 from support.engines import to_spark
 from support.tables import difference
 

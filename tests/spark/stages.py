@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -57,8 +58,8 @@ def collect(batches: Iterable[pa.RecordBatch], join: Resolved) -> pa.Table:
 
 def run(stages: ShuffledJoin, left: pa.Table, right: pa.Table, tasks: int) -> pa.Table:
     """Return the result of all stages of a shuffled join, each task in turn."""
-    sent = scattered(stages.left, left, tasks)
-    sent += scattered(stages.right, right.select(needed_right(stages.join).names), tasks)
+    sent = scattered(partial(stages.scatter, "left"), left, tasks)
+    sent += scattered(partial(stages.scatter, "right"), right.select(needed_right(stages.join).names), tasks)
     partitions = arrived(sent, stages.cuts.partitions)
     results = _each(stages.joined, partitions) if stages.joined is not None else []
     if stages.marked is not None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from juncture.spark.tasks.narrow import narrowed, widened, widened_bytes
+from juncture.spark.tasks.packets import narrowed, widened, widened_bytes
 
 SIGNED = [pa.int16(), pa.int32(), pa.int64(), pa.date32(), pa.time32("ms"), pa.time64("ns"), pa.duration("s")]
 TYPES = [*SIGNED, pa.uint16(), pa.uint32(), pa.uint64(), pa.timestamp("us"), pa.timestamp("ns", "Asia/Tokyo")]

@@ -71,9 +71,9 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     needed = needed_right(join)
 
     def arriving() -> Iterator[pa.RecordBatch]:
-        yield from stages.left(BatchFeed(schema, chunk_rows=BATCH_ROWS))(batches(1, left_rows))
+        yield from stages.scatter("left", BatchFeed(schema, chunk_rows=BATCH_ROWS))(batches(1, left_rows))
         right = (batch.select(needed.names) for batch in batches(2, right_rows))
-        yield from stages.right(BatchFeed(needed, chunk_rows=BATCH_ROWS))(right)
+        yield from stages.scatter("right", BatchFeed(needed, chunk_rows=BATCH_ROWS))(right)
 
     return sum(batch.num_rows for batch in stages.joined(arriving()))
 

@@ -88,7 +88,7 @@ def grid(
         )
     spec = Grid(on=on, every=every, by=by, start=start, end=end)
     if choose_engine(data, data, spark) == "spark":
-        from juncture.spark.many import spines as on_spark
+        from juncture.spark.many import plan as on_spark
 
         return on_spark.grid(spec, data, spark)
     from juncture.local.many import spines as in_process
@@ -166,7 +166,7 @@ def interpolate(
     )
     if choose_engine(left, right, spark) == "spark":
         check_limits("spark", memory)
-        from juncture.spark.many import spines as on_spark
+        from juncture.spark.many import plan as on_spark
 
         return on_spark.interpolate(spec, left, right, spark)
     from juncture.local.many import spines as in_process

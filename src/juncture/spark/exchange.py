@@ -31,6 +31,7 @@ from juncture.spark.tasks.scatter import Scatter, encoded
 from juncture.spark.tasks.stage import OutputStage, PacketStage, TaskOutput
 from juncture.spec.aggregate import CHOSEN
 from juncture.spec.resolved import Resolved
+from juncture.spec.schema import SIDES, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -253,23 +254,20 @@ class ShuffledJoin:
     resolved: OutputStage | None = None
     scatter_right: Callable[..., Scatter] = Scatter
 
-    def left(self, feed: Feed) -> Scatter:
-        """Return the stage that sends left rows to their partitions."""
-        keeps = self.join.how in ("left", "full", "anti")
-        place, budget = self.placements[0], self.memory_bytes
-        return Scatter(feed, "left", self.join.left_by, place, self.cuts, keeps, memory_bytes=budget)
-
-    def right(self, feed: Feed) -> Scatter:
-        """Return the stage that sends right rows to their partitions."""
-        keeps = self.join.how in ("right", "full")
-        place, budget = self.placements[1], self.memory_bytes
-        return self.scatter_right(feed, "right", self.join.right_by, place, self.cuts, keeps, memory_bytes=budget)
+    def scatter(self, side: Side, feed: Feed) -> Scatter:
+        """Return the stage that sends the rows of a side to their partitions."""
+        keeps = self.join.how in (("left", "full", "anti") if side == "left" else ("right", "full"))
+        make, by = (Scatter, self.join.left_by) if side == "left" else (self.scatter_right, self.join.right_by)
+        placement = self.placements[SIDES.index(side)]
+        return make(feed, side, by, placement, self.cuts, keeps, memory_bytes=self.memory_bytes)
 
     def tasks(self, left: SparkSide, right: SparkSide) -> list[LastTasks]:
         """Return the tasks of the result, given both inputs."""
         left_frame, left_feed = left.rows(left.schema.names, self.join.left_by)
         right_frame, right_feed = right.rows(needed_right(self.join).names, self.join.right_by)
-        sent = packets(left_frame, self.left(left_feed)).union(packets(right_frame, self.right(right_feed)))
+        sent = packets(left_frame, self.scatter("left", left_feed)).union(
+            packets(right_frame, self.scatter("right", right_feed))
+        )
         count = self.cuts.partitions
         arrived = shuffled(sent, count)
         tasks = [] if self.joined is None else [LastTasks(arrived, self.joined, count)]

@@ -6,6 +6,7 @@ it is buffered if only the caller states its size or the algorithm was named.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -18,6 +19,7 @@ import pyarrow.types as pat
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.statistics import GIVEN, KeySample, SideStats, Stats, against, combined, sampled_from
 from juncture.spark.exchange import packets
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
@@ -36,6 +38,11 @@ FOOTERS = "Parquet footers"
 _SAMPLE_ROWS_PER_PARTITION = 200
 _TIMES_MOST = 4
 """Limit of a sample, as a multiple of its size, in case the caller's row count is far too low."""
+
+_HOT_SAMPLED_LEAST = 50
+"""Least number of sampled rows that makes a group hot."""
+_HOT_MOST = 16
+_PARTS_MOST = 32
 
 _VARIABLE_BYTES = 20
 """Assumed bytes of a string or a nested value: Spark's own default."""
@@ -68,10 +75,7 @@ class Statistics:
         unknown = [name for name in self.sides if self.of(name).rows is None]
         if not unknown:
             return
-        totals = self.totals({name: name in detailed for name in unknown}).toArrow()
-        for name in unknown:
-            self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
-            self.learn_totals(name, totals)
+        self._measure({name: name in detailed for name in unknown})
         self.jobs.append(f"counted {'both sides' if len(unknown) == 2 else f'the {unknown[0]} side'}")
 
     def check(self, name: Side) -> bool:
@@ -86,11 +90,16 @@ class Statistics:
             return False
         if not is_given and side.frame.isLocal():
             return False
-        totals = self.totals({name: True}).toArrow()
-        self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
-        self.learn_totals(name, totals)
+        self._measure({name: True})
         self.jobs.append(f"counted the {name} side{', whose size only the caller states' if is_given else ''}")
         return True
+
+    def _measure(self, in_detail: Mapping[Side, bool]) -> None:
+        """Count some sides in one job, and measure sizes where `in_detail`."""
+        totals = self.totals(in_detail).toArrow()
+        for name in in_detail:
+            self.learn(name, "count", rows=totals[f"{name}_rows"][0].as_py())
+            self.learn_totals(name, totals)
 
     def totals(self, in_detail: Mapping[Side, bool]) -> DataFrame:
         """Return one row with the figures of some sides, from one scan of both."""
@@ -191,6 +200,17 @@ class Statistics:
         else:
             fraction = min(1.0, wanted / max(self.of(name).rows or 1, 1))
         return packets(frame, Pick(feed, name, fraction))
+
+
+def hot_groups(cost: Floats, sampled: Ints, fair: float, *, least: float = 0.0) -> list[tuple[int, int]]:
+    """Return the groups that would keep one task running after all others have ended, and how many parts each needs.
+
+    `cost` and `sampled` have the cost and the sampled rows of each group, `fair` is a task's fair share of the cost,
+    and groups that cost no more than `least` do not matter.
+    """
+    hot = np.flatnonzero((cost > max(fair, least)) & (sampled >= _HOT_SAMPLED_LEAST))
+    hot = hot[np.argsort(-cost[hot], kind="stable")][:_HOT_MOST]
+    return [(int(i), int(min(_PARTS_MOST, 2 * math.ceil(cost[i] / fair)))) for i in hot]
 
 
 def sample_rows(partitions: int) -> int:

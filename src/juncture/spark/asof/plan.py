@@ -26,8 +26,7 @@ from juncture.spark.exchange import (
     shuffled,
     task_output,
 )
-from juncture.spark.input.pushdown import reachable
-from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, as_frames
+from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, as_frames, reachable
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.statistics import FOOTERS, Statistics, balanced_by
 from juncture.spark.tasks.cuts import Sample, balanced_cuts, even_cuts

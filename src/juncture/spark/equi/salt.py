@@ -12,7 +12,6 @@ Source of the idea: the answers to skew in Spark's tuning guide, and to hot keys
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -27,17 +26,14 @@ from juncture.kernels.array_types import Floats
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
 from juncture.spark.sql import SPARK_HOW, Pairs, key_hash
-from juncture.spark.statistics import SAMPLE_ROWS, Statistics
+from juncture.spark.statistics import SAMPLE_ROWS, Statistics, hot_groups
 from juncture.spec.schema import SIDES, How, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-_SAMPLED_LEAST = 50
-"""Least number of sampled rows that makes a key hot."""
-_KEYS_MOST = 16
-_PARTS_MOST = 32
+_SAMPLE_ROWS_PER_CORE = 200
 
 
 @dataclass(frozen=True)
@@ -121,15 +117,9 @@ def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources)
     left_counts, right_counts = left.rows_of(keys), right.rows_of(keys)
     cost = _cost_s(left_counts, right_counts, resources.constants)
     fair = cost.sum() / (2 * resources.cores)
-    hot = np.flatnonzero((cost > max(fair, resources.constants.stage_s)) & (counts >= _SAMPLED_LEAST))
-    hot = hot[np.argsort(-cost[hot], kind="stable")][:_KEYS_MOST]
     return tuple(
-        HotKey(
-            key=int(keys[i]),
-            divided="left" if left_counts[i] >= right_counts[i] else "right",
-            parts=min(_PARTS_MOST, 2 * math.ceil(cost[i] / fair)),
-        )
-        for i in hot
+        HotKey(int(keys[i]), "left" if left_counts[i] >= right_counts[i] else "right", parts)
+        for i, parts in hot_groups(cost, counts, fair, least=resources.constants.stage_s)
     )
 
 
@@ -246,9 +236,6 @@ class _Salted:
 
 def _other(side: Side) -> Side:
     return "right" if side == "left" else "left"
-
-
-_SAMPLE_ROWS_PER_CORE = 200
 
 
 class EquiStatistics(Statistics):

@@ -15,12 +15,10 @@ import numpy as np
 from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
+from juncture.spark.statistics import hot_groups
 
 _REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
-_HOT_ROWS_MIN = 50
-_HOT_BINS_MAX = 16
-_SALTS_MAX = 32
 _NEAR_LEVELS = 3
 """Levels at most this far apart are merged."""
 _LEVEL_MAX = 63
@@ -306,14 +304,7 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources
     copy_ns = _copy_ns(resources.constants)
     cost = rows * seen * resources.constants.bin_pair_ns + (rows + seen) * copy_ns
     fair = (cost.sum() + (left.rows + right.rows) * copy_ns) / (2 * resources.cores)
-    hot = np.flatnonzero((cost > fair) & (counts >= _HOT_ROWS_MIN))
-    hot = hot[np.argsort(-cost[hot], kind="stable")][:_HOT_BINS_MAX]
     return tuple(
-        HotBin(
-            key=int(groups[0][i]),
-            level=int(groups[1][i]),
-            number=int(groups[2][i]),
-            parts=int(min(_SALTS_MAX, 2 * math.ceil(cost[i] / fair))),
-        )
-        for i in hot
+        HotBin(int(groups[0][i]), int(groups[1][i]), int(groups[2][i]), parts)
+        for i, parts in hot_groups(cost, counts, fair)
     )

@@ -26,8 +26,7 @@ from juncture.spark.exchange import BuiltJoin, ShuffledJoin, packet_schemas, par
 from juncture.spark.inequality.bin_join import join_bins
 from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
 from juncture.spark.inequality.condition import inequality_pairs
-from juncture.spark.input.pushdown import reachable_files
-from juncture.spark.input.sides import as_frames
+from juncture.spark.input.sides import as_frames, reachable_files
 from juncture.spark.planning import Planning, PlanRequest
 from juncture.spark.sql import Pairs, RangeColumns, join_nested, key_hash
 from juncture.spark.statistics import SAMPLE_ROWS, Statistics, balanced_by

@@ -24,6 +24,7 @@ from juncture.local.asof.report import FIGURES, figures_of
 from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.sources import TableSource
+from juncture.runtime.take import gather
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.cuts import Cuts, KeyRanges
 from juncture.spark.tasks.engine import JOIN_SHARE
@@ -306,7 +307,7 @@ class ProbeLeft(PacketStage):
         probing = replace(self.join, spec=spec, how=spec.how).over(left.schema, right.schema)
         found, rows = engine.match(probing, left, right, joining)
         schema = candidates(self.feed.schema, self.join)
-        kept = engine.take(right, schema.names[:-1], rows, context)
+        kept = pa.table(gather(right, schema.names[:-1], rows, context), names=schema.names[:-1])
         yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))
 
     @property

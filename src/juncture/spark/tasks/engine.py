@@ -13,7 +13,6 @@ from juncture.local.asof.join import match as asof_match
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
-from juncture.runtime.take import gather
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -40,11 +39,6 @@ def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -
     algorithm = kinds.fitting(join, left, right, context)
     for batch in kinds.execute(join, left, right, algorithm, context):
         yield pa.Table.from_batches([batch])
-
-
-def take(source: Source, columns: list[str], rows: Ints, context: JoinContext) -> pa.Table:
-    """Return columns of some rows, in any order and with repetitions."""
-    return pa.table(gather(source, columns, rows, context), names=columns)
 
 
 def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) -> Iterator[pa.Table]:

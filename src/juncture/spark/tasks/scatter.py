@@ -18,8 +18,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MEMORY_BYTES
 from juncture.spark.tasks.cuts import Cuts, KeyRanges
 from juncture.spark.tasks.feed import Feed
-from juncture.spark.tasks.narrow import narrowed
-from juncture.spark.tasks.packets import Content, Packet
+from juncture.spark.tasks.packets import Content, Packet, narrowed
 from juncture.spark.tasks.placement import Placement, one_chunk
 from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.schema import Side

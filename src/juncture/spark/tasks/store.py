@@ -12,8 +12,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import SpillFile
 from juncture.spark.tasks.engine import JOIN_SHARE, RECEIVED_SHARE
-from juncture.spark.tasks.narrow import widened, widened_bytes
-from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets
+from juncture.spark.tasks.packets import Content, Packet, decoded, read_packets, widened, widened_bytes
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
