@@ -12,7 +12,7 @@ import pytest
 import juncture as jn
 from juncture import testing as reference
 from juncture.inputs import Files
-from juncture.runtime.zone_maps import extent_of
+from juncture.runtime.scan import extent_of
 from juncture.spark.input.sides import FileSide, FrameSide, reachable
 from support.engines import to_spark
 from support.tables import difference
@@ -115,6 +115,6 @@ def test_right_rows_that_are_kept_are_read(spark, files, how):
 
 
 def test_ends_of_files(spark, files, tmp_path):
-    assert FileSide.of(spark, Files.of(files[1]), 2).ends("on").to_pylist() == [0, 99]
+    assert FileSide.of(spark, Files.of(files[1]), 2).footers.ends("on").to_pylist() == [0, 99]
     pq.write_table(pa.table({"on": [1]}), tmp_path / "a.parquet", write_statistics=False)
-    assert FileSide.of(spark, Files.of(tmp_path / "a.parquet"), 2).ends("on") is None
+    assert FileSide.of(spark, Files.of(tmp_path / "a.parquet"), 2).footers.ends("on") is None

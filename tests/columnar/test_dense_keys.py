@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from juncture.columnar.key_table import DenseKeys, KeyCodes
 from juncture.kernels.hash_table import EMPTY
-from juncture.runtime.zone_maps import ends_of
+from juncture.runtime.scan import ends_of
 
 TYPES = [
     (pa.int64(), pa.int64()),

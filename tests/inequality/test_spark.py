@@ -11,8 +11,7 @@ import pytest
 import juncture as jn
 from juncture.errors import PlanError
 from juncture.spark.inequality import plan as near_plan
-from juncture.spark.inequality.bin_join import join_bins
-from juncture.spark.inequality.bins import Bins, HotBin
+from juncture.spark.inequality.bins import Bins, HotBin, join_bins
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import FrameSide
 from support.engines import to_spark

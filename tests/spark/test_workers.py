@@ -11,7 +11,7 @@ import pytest
 import juncture as jn
 from juncture import testing as reference
 from juncture.errors import PlanError
-from juncture.spark.workers import Worker, check_session, no_answer
+from juncture.spark.session.session import Worker, check_session, no_answer
 from support.engines import is_connect, to_spark
 from support.tables import difference, read_table
 

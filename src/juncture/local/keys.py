@@ -18,9 +18,9 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.predicate.language.types import arrow_type
 from juncture.runtime.context import JoinContext
+from juncture.runtime.scan import ends_of_column
 from juncture.runtime.sources import Source
 from juncture.runtime.take import take
-from juncture.runtime.zone_maps import ends_of_column
 from juncture.spec.condition import EqualValues
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side

@@ -26,12 +26,12 @@ from juncture.local.output.show import taken
 from juncture.planner.statistics import KeySample, SideStats, combined, sampled_from
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
+from juncture.runtime.scan import ends_of, ends_of_column, extent_of
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
 from juncture.runtime.spill import SpooledSource
 from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
-from juncture.runtime.zone_maps import ends_of, ends_of_column, extent_of
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side

@@ -17,8 +17,7 @@ from juncture.planner.plan import Plan
 from juncture.planner.report import Measured
 from juncture.planner.statistics import Stats
 from juncture.runtime.progress import Report
-from juncture.spark.asof.plan import AsofPlanning
-from juncture.spark.asof.report import match_report
+from juncture.spark.asof.plan import AsofPlanning, match_report
 from juncture.spark.equi.plan import EquiPlanning
 from juncture.spark.exchange import BuiltJoin, given_back
 from juncture.spark.inequality.plan import InequalityPlanning

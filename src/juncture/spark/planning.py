@@ -23,10 +23,9 @@ from juncture.spark.exchange import (
     task_output,
 )
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide
-from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED
+from juncture.spark.session.session import BATCH_BYTES, BATCH_BYTES_UNLIMITED, check_workers
 from juncture.spark.statistics import Statistics
 from juncture.spark.tasks.join import JoinBroadcast
-from juncture.spark.workers import check_workers
 from juncture.spec.schema import SIDES, Side
 
 _WORTH_A_WORD_S = 1.0

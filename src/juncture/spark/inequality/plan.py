@@ -23,8 +23,7 @@ from juncture.ordered.duration import NANOSECONDS
 from juncture.planner.algorithm import Algorithm, JoinFeatures
 from juncture.planner.statistics import Resources
 from juncture.spark.exchange import BuiltJoin, ShuffledJoin, packet_schemas, partition_count, task_output
-from juncture.spark.inequality.bin_join import join_bins
-from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs
+from juncture.spark.inequality.bins import Bins, SampledSide, choose_bins, equal_key_pairs, estimated_pairs, join_bins
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import as_frames, reachable_files
 from juncture.spark.planning import Planning, PlanRequest

@@ -69,7 +69,9 @@ def files_behind(frame: DataFrame, cores: int) -> FileSide | None:
     )
     try:
         side = FileSide.of(session, Files(files), cores)
-        return side if side.is_read_alike(frame.schema) else None
+        # Spark must read the same values as Arrow.
+        is_alike = side.spark_schema.simpleString() == frame.schema.simpleString()
+        return side if is_alike and not side.footers.has_old_calendar else None
     except JunctureError:
         # Spark may be able to read files that cannot be opened here, and otherwise reports the error.
         return None

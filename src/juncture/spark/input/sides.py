@@ -32,8 +32,8 @@ from juncture.inputs.files import Files
 from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds_sql import sql_domain
 from juncture.runtime.paths import FoundFile, Value, kind_at, uri_of
+from juncture.runtime.scan import Extent, extent_of, parts_within
 from juncture.runtime.sources import ParquetSource
-from juncture.runtime.zone_maps import Extent, extent_of, parts_within
 from juncture.spark.schema import arrow_schema, check_intervals, spark_schema
 from juncture.spark.tasks.feed import BatchFeed, Feed, FileFeed, Unit, plain_types
 from juncture.spark.tasks.scatter import encoded
@@ -253,14 +253,6 @@ class FileSide:
         """The schema in Spark's types; raises `SchemaError` for types that Spark lacks."""
         return spark_schema(self.schema)
 
-    def is_read_alike(self, schema: st.StructType) -> bool:
-        """Return whether Spark, with its schema of the files, reads the same values as Arrow."""
-        return self.spark_schema.simpleString() == schema.simpleString() and not self.footers.has_old_calendar
-
-    def ends(self, column: str) -> pa.Array | None:
-        """Return the least and the greatest value of a column, if the footers contain them."""
-        return self.footers.ends(column)
-
     @property
     def given_schema(self) -> pa.Schema:
         """The schema of the rows in the files."""
@@ -386,7 +378,7 @@ def reachable_files(join: ResolvedRange, left: SparkSide, right: SparkSide) -> t
     """
     if not (isinstance(left, FileSide) and isinstance(right, FileSide)) or join.how in ("right", "full"):
         return right, ""
-    ends = left.ends(join.left_on)
+    ends = left.footers.ends(join.left_on)
     extent = None if ends is None else extent_of(ends, join.domain)
     return (right, "") if extent is None else _files_within(right, join, *join.reach(*extent))
 

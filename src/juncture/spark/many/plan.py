@@ -26,11 +26,11 @@ from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, in_jvm
 from juncture.spark.many.query import ManyQuery, Placed, Steps, field_of, report_of, steps_of
 from juncture.spark.plan import plan as plan_one
 from juncture.spark.schema import check_times, check_types, spark_schema
+from juncture.spark.session.session import check_workers
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.sql import computed_sides
 from juncture.spark.statistics import Statistics
 from juncture.spark.tasks.many import ExpandGrid, InterpolateRows
-from juncture.spark.workers import check_workers
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_orders

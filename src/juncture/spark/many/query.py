@@ -25,7 +25,7 @@ from juncture.planner.many import ManyReport, TableReport
 from juncture.planner.report import REASONS
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.planner.tables import sharing, table_algorithms
-from juncture.spark.asof.report import distances_of, grouped_figures
+from juncture.spark.asof.plan import distances_of, grouped_figures
 from juncture.spark.exchange import broadcast_side, finish, packets, partition_count, shuffled, task_output
 from juncture.spark.input.sides import FileSide, SparkSide
 from juncture.spark.schema import spark_schema

@@ -24,9 +24,9 @@ JOIN_SHARE = 1 / 2
 """Share of a task's memory for the join. The remainder is for rows being read and returned."""
 
 
-def match(join: ResolvedAsof, left: pa.Table, right: pa.Table | Source, context: JoinContext) -> tuple[Ints, Ints]:
+def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> tuple[Ints, Ints]:
     """Return the row numbers of the matches of an as-of join, by left row, best first."""
-    matches = asof_match(join, TableSource(left), _source(right), context)
+    matches = asof_match(join, left, right, context)
     return matches.left_rows, matches.right_rows
 
 
@@ -47,7 +47,3 @@ def unmatched(join: Resolved, side: Side, rows: pa.Table, context: JoinContext) 
     shown = replace(join, how=side, left_schema=schemas["left"], right_schema=schemas["right"])
     tables = {name: schema.empty_table() for name, schema in schemas.items()} | {side: rows}
     yield from execute(shown, TableSource(tables["left"]), TableSource(tables["right"]), context)
-
-
-def _source(table: pa.Table | Source) -> Source:
-    return TableSource(table) if isinstance(table, pa.Table) else table
