@@ -13,14 +13,14 @@ from juncture.spark.exchange import ShuffledJoin, needed_right
 from juncture.spark.tasks import scatter
 from juncture.spark.tasks.feed import BatchFeed, Feed
 from juncture.spark.tasks.packets import PACKET_SCHEMA
-from juncture.spark.tasks.stage import Stage, TaskOutput
+from juncture.spark.tasks.stage import Stage
 from juncture.spec.resolved import Resolved
 
 __all__ = ["arrived", "collect", "output_of", "run", "scattered"]
 
 
-def output_of(join: Resolved) -> TaskOutput:
-    return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)]))
+def output_of(join: Resolved) -> pa.Schema:
+    return pa.schema([(f"c{i}", field.type) for i, field in enumerate(join.output_schema)])
 
 
 def scattered(stage: Callable[[Feed], Stage], table: pa.Table, tasks: int) -> list[pa.RecordBatch]:
@@ -48,7 +48,7 @@ def arrived(batches: Iterable[pa.RecordBatch], partitions: int) -> list[list[pa.
 
 def collect(batches: Iterable[pa.RecordBatch], join: Resolved) -> pa.Table:
     """Return the result of the last tasks, or raise the error that is among it."""
-    schema = output_of(join).schema.append(pa.field("error", pa.string()))
+    schema = output_of(join).append(pa.field("error", pa.string()))
     table = pa.Table.from_batches(batches, schema)
     for message in table["error"].drop_null().to_pylist():
         kind, _, text = message.partition(": ")

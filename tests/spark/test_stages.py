@@ -21,7 +21,7 @@ from juncture.spark.tasks.feed import BatchFeed, Feed, send
 from juncture.spark.tasks.join import JoinBroadcast, ResolveUnmatched
 from juncture.spark.tasks.packets import Content, Packet, read_packets, write_packets
 from juncture.spark.tasks.scatter import Pick
-from juncture.spark.tasks.stage import OutputStage, PacketStage, TaskOutput
+from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spark.tasks.store import PartitionRows
 from juncture.spec.range import Range
 from juncture.testing.output import with_computed
@@ -52,7 +52,7 @@ class GiveOut(OutputStage):
         yield pa.table({"n": [context.memory.total_bytes, context.threads.count]})
 
 
-GIVE_OUT = GiveOut(memory_bytes=12_345, output=TaskOutput(pa.schema([("c0", pa.int64())])))
+GIVE_OUT = GiveOut(memory_bytes=12_345, output=pa.schema([("c0", pa.int64())]))
 
 
 def rows_of(batches: Iterable[pa.RecordBatch]) -> list[tuple[object, object]]:

@@ -22,7 +22,6 @@ from juncture.spark.inequality.plan import inequality_placements, inequality_sta
 from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.placement import Coding
-from juncture.spark.tasks.stage import TaskOutput
 
 TEXT_BYTES = 4_000
 BATCH_ROWS = 250
@@ -61,7 +60,7 @@ def run(kind: str, memory_bytes: int, left_rows: int, right_rows: int) -> int:
     """Return how many rows a task makes of so many of both sides."""
     spec, schema = SPECS[kind], next(batches(0, BATCH_ROWS)).schema
     join = spec.resolve(schema, schema)
-    output = TaskOutput(pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)]))
+    output = pa.schema([(f"c{place}", field.type) for place, field in enumerate(join.output_schema)])
     if kind == "asof":
         stages = asof_stages(join, Coding.of(join), NO_CUTS, output, Resources(cores=1, memory_bytes=memory_bytes))
     else:

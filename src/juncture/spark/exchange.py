@@ -28,7 +28,7 @@ from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, send
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content
 from juncture.spark.tasks.placement import Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
-from juncture.spark.tasks.stage import OutputStage, PacketStage, TaskOutput
+from juncture.spark.tasks.stage import OutputStage, PacketStage
 from juncture.spec.aggregate import CHOSEN
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
@@ -135,7 +135,7 @@ class LastTasks:
         # A filter would not do: Spark evaluates it before it divides the rows of a local table.
         received = collected(self.frame.mapInArrow(partial(_of_partition, partition), self.frame.schema))
         with join_context(threads=1, memory_bytes=self.stage.memory_bytes) as context:
-            for batch in self.stage.output.batches(self.stage.tables(received.to_batches(), context)):
+            for batch in self.stage.written(received.to_batches(), context):
                 yield pa.Table.from_batches([batch]).drop_columns(["error"])
 
 
@@ -189,10 +189,10 @@ def result_schema(join: Resolved, left: SparkSide, right: SparkSide) -> st.Struc
     return st.StructType(fields)
 
 
-def task_output(schema: st.StructType) -> TaskOutput:
+def task_output(schema: st.StructType) -> pa.Schema:
     """Return the output schema of the last tasks, whose columns are numbered."""
     wire = arrow_schema(schema, "left")
-    return TaskOutput(pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)]))
+    return pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)])
 
 
 def given_back(

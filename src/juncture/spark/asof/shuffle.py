@@ -34,7 +34,6 @@ from juncture.spark.tasks.cuts import Cuts
 from juncture.spark.tasks.feed import BroadcastTable, Feed
 from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
 from juncture.spark.tasks.placement import Coding, Placement
-from juncture.spark.tasks.stage import TaskOutput
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.condition import Limit, MatchInterval
 
@@ -55,7 +54,7 @@ def asof_placements(join: ResolvedAsof, coding: Coding) -> tuple[Placement, Plac
 
 
 def asof_stages(
-    join: ResolvedAsof, coding: Coding, cuts: Cuts, output: TaskOutput, resources: Resources
+    join: ResolvedAsof, coding: Coding, cuts: Cuts, output: pa.Schema, resources: Resources
 ) -> ShuffledJoin:
     """Return the stages of the join's tasks, given the placement of rows and the result's schema."""
     in_packets, placements = join.for_tasks().over(*packet_schemas(join)), asof_placements(join, coding)
@@ -86,7 +85,7 @@ def asof_stages(
 
 
 def probe_stages(
-    join: ResolvedAsof, left: BroadcastTable, output: TaskOutput, resources: Resources
+    join: ResolvedAsof, left: BroadcastTable, output: pa.Schema, resources: Resources
 ) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
     """Return functions that make the two stages of ``broadcast_left``.
 

@@ -33,7 +33,6 @@ from juncture.spark.tasks.cuts import Cuts, KeyRanges, balanced_cuts, even_cuts
 from juncture.spark.tasks.inequality import BoundaryAggregate, JoinPairs, MarkMatches
 from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
 from juncture.spark.tasks.placement import Placement
-from juncture.spark.tasks.stage import TaskOutput
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
@@ -49,7 +48,7 @@ def inequality_stages(
     join: ResolvedInequality,
     placements: tuple[Placement, Placement],
     cuts: Cuts,
-    output: TaskOutput,
+    output: pa.Schema,
     resources: Resources,
 ) -> ShuffledJoin:
     """Return the stages of the join's tasks."""

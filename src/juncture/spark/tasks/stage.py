@@ -37,40 +37,6 @@ def settle() -> None:
 _BATCH_ROWS = 1 << 16
 
 
-@dataclass(frozen=True)
-class TaskOutput:
-    """Converts tables to the batches that Spark expects, with an additional last column for an error.
-
-    An exception in a task would reach the user as a traceback of Spark's worker. Expected errors are therefore rows,
-    which the query turns into an error of one sentence. `schema` excludes the error column.
-    """
-
-    schema: pa.Schema
-
-    def batches(self, tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
-        """Yield rows."""
-        for table in tables:
-            yield from self._wired(table).to_batches(max_chunksize=_BATCH_ROWS)
-
-    def failure(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
-        """Yield an error as one row, with its class and message on one line."""
-        text = f"{type(error).__module__}.{type(error).__name__}: {' '.join(str(error).split())}"
-        yield pa.record_batch(
-            [*(pa.nulls(1, field.type) for field in self.schema), pa.array([text])], schema=self._wire
-        )
-
-    @property
-    def _wire(self) -> pa.Schema:
-        return self.schema.append(pa.field("error", pa.string()))
-
-    def _wired(self, table: pa.Table) -> pa.Table:
-        columns = [
-            column if column.type == field.type else column.cast(field.type)
-            for column, field in zip(table.columns, self.schema, strict=True)
-        ]
-        return pa.table([*columns, pa.nulls(table.num_rows, pa.string())], schema=self._wire)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Stage(ABC):
     """A function of a partition, for ``mapInArrow``, within `memory_bytes`."""
@@ -82,16 +48,16 @@ class Stage(ABC):
         settle()
         try:
             with join_context(threads=1, memory_bytes=self.memory_bytes) as context:
-                yield from self._written(batches, context)
+                yield from self.written(batches, context)
         except JunctureError as error:
-            yield from self._failed(error)
+            yield from self.failed(error)
 
     @abstractmethod
-    def _written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
+    def written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
         """Yield the output as batches."""
 
     @abstractmethod
-    def _failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
+    def failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
         """Yield an error as a batch."""
 
 
@@ -102,25 +68,45 @@ class PacketStage(Stage):
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
         """Yield packets from Spark's batches."""
 
-    def _written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
+    def written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
+        """Yield packets as batches."""
         return write_packets(self.packets(batches, context))
 
-    def _failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
+    def failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
+        """Yield an error as a packet."""
         return write_packets([error_packet(error)])
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputStage(Stage):
-    """A stage that returns rows of the result."""
+    """A stage that returns rows of the result, of the types in `output`, with an additional last column for an error.
 
-    output: TaskOutput
+    An exception in a task would reach the user as a traceback of Spark's worker. Expected errors are therefore rows,
+    which the query turns into an error of one sentence.
+    """
+
+    output: pa.Schema
 
     @abstractmethod
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield rows of the result from Spark's batches."""
 
-    def _written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
-        return self.output.batches(self.tables(batches, context))
+    def written(self, batches: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Spark expects them."""
+        for table in self.tables(batches, context):
+            columns = [
+                column if column.type == field.type else column.cast(field.type)
+                for column, field in zip(table.columns, self.output, strict=True)
+            ]
+            whole = pa.table([*columns, pa.nulls(table.num_rows, pa.string())], schema=self._wire)
+            yield from whole.to_batches(max_chunksize=_BATCH_ROWS)
 
-    def _failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
-        return self.output.failure(error)
+    def failed(self, error: JunctureError) -> Iterator[pa.RecordBatch]:
+        """Yield an error as one row, with its class and message on one line."""
+        text = f"{type(error).__module__}.{type(error).__name__}: {' '.join(str(error).split())}"
+        nothing = (pa.nulls(1, field.type) for field in self.output)
+        yield pa.record_batch([*nothing, pa.array([text])], schema=self._wire)
+
+    @property
+    def _wire(self) -> pa.Schema:
+        return self.output.append(pa.field("error", pa.string()))
