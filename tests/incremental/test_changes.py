@@ -163,6 +163,14 @@ def test_changes_that_say_nothing(columns, error, message):
     assert join.epoch == 1
 
 
+def test_nulls_in_a_column_that_is_declared_as_not_null():
+    schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    join = jn.changes(schema, schema, jn.Equi(on="id"))
+    with pytest.raises(DataError, match="Column 'id' of the left changes has nulls, but the left schema declares it"):
+        join.apply(left=pa.table({"id": pa.array([1, None], pa.int64())}))
+    assert join.epoch == 0
+
+
 def test_arguments_that_make_no_sense():
     for arguments, message in (
         ({"output": "weights"}, "output='weights' is unknown"),
