@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import random
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from juncture.errors import StateError
 
-__all__ = ["STAGES", "Failing", "Faults", "counted", "summed"]
+__all__ = ["ON_PURPOSE", "STAGES", "Failing", "Faults", "KilledError", "RandomFaults", "counted", "summed"]
+
+ON_PURPOSE = "on purpose"
+"""How the messages of injected errors begin."""
+
+_FAULTY_CALLS = 12
+"""About as many calls of stages as an epoch makes."""
 
 STAGES = frozenset(
     {
@@ -76,16 +87,74 @@ class Faults:
                 # Interrupts come to the main thread, and what merges runs may read at any time.
                 return call(*arguments, **named)
             self.reached.append(name)
-            if self.plan and self.plan[0] == (name, "before"):
-                self.plan.pop(0)
-                raise StateError(f"on purpose, before {name}")
+            self.meet(name, "before")
             result = call(*arguments, **named)
-            if self.plan and self.plan[0] == (name, "after"):
-                self.plan.pop(0)
-                raise KeyboardInterrupt(f"on purpose, after {name}")
+            self.meet(name, "after")
             return result
 
         return called
+
+    def meet(self, name: str, when: str) -> None:
+        """Raise the error of a stage if the plan says so."""
+        if self.plan and self.plan[0] == (name, when):
+            self.plan.pop(0)
+            raise (
+                StateError(f"{ON_PURPOSE}, before {name}")
+                if when == "before"
+                else KeyboardInterrupt(f"{ON_PURPOSE}, after {name}")
+            )
+
+
+class KilledError(BaseException):
+    """Stands for the end of the process: only a copy of the folder as it was then may be used afterwards."""
+
+
+class RandomFaults(Faults):
+    """Faults at random calls: errors and interrupts, and as many kills."""
+
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__()
+        self._chance = chance
+        self._calls: int | None = None
+        self.folder = Path()
+        self.survivor: Path | None = None
+
+    def arm(self, folder: Path) -> None:
+        """Have one of the next calls fail, or none. ``folder`` has the state, and a number for a name."""
+        self.folder = folder
+        self._calls = self._chance.randint(1, 2 * _FAULTY_CALLS) if self._chance.random() < 0.5 else None
+
+    def disarm(self) -> None:
+        self._calls = None
+
+    def meet(self, name: str, when: str) -> None:
+        if self._calls is None:
+            return
+        self._calls -= 1
+        if self._calls:
+            return
+        self._calls = None
+        if self._chance.random() < 0.5:
+            self.survivor = self.folder.with_name(str(int(self.folder.name) + 1))
+            copy_folder(self.folder, self.survivor)
+            raise KilledError(f"{ON_PURPOSE}, {when} {name}")
+        error = self._chance.choice([StateError, KeyboardInterrupt])
+        raise error(f"{ON_PURPOSE}, {when} {name}")
+
+
+def copy_folder(folder: Path, copy: Path) -> None:
+    """Copy the files of a folder as they are at one moment, although RocksDB may be writing in the background."""
+    while True:
+        shutil.rmtree(copy, ignore_errors=True)
+        before = _sizes(folder)
+        with suppress(shutil.Error, FileNotFoundError):
+            shutil.copytree(folder, copy)
+            if _sizes(folder) == before:
+                return
+
+
+def _sizes(folder: Path) -> dict[str, int]:
+    return {entry.name: entry.stat().st_size for entry in os.scandir(folder)}
 
 
 class Failing:
