@@ -76,7 +76,7 @@ def operators_of(plan: PlanNode, static: Collection[str]) -> BuiltView:
     built = builder.built
     root = builder.operator(plan)
     built.answer = builder.arranged(plan, root, (), "the answer")
-    built.answer.keeps = True
+    built.answer.keeps = built.answer.emits_distinct = True
     for source, scan in built.scans.items():
         # Reuse an arrangement of the source by any key.
         arranged = [each for (node, _), each in builder.arrangements.items() if node == scan and each.keeps]

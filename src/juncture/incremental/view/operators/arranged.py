@@ -131,7 +131,8 @@ class ArrangedOperator(ViewOperator):
     """The rows of an input arranged by a key.
 
     ``arrangement`` has the rows before the epoch, and ``delta`` its changes. ``keeps`` is False if rows are never
-    looked up and so not stored. ``notes_keys`` records the keys for `may_have`.
+    looked up and so not stored. ``notes_keys`` records the keys for `may_have`. With ``emits_distinct``, each changed
+    row is returned once.
     """
 
     def __init__(self, label: str, source: ViewOperator, keys: Sequence[Expression], domain: KeyDomain) -> None:
@@ -140,6 +141,7 @@ class ArrangedOperator(ViewOperator):
         self.arrangement = Arrangement(self.schema, self.identity, 0)
         self.keeps = False
         self.notes_keys = False
+        self.emits_distinct = False
         self._recorded_keys: Mask = np.zeros(0, np.bool_)
         self.keys = keys
         self.domain = domain
@@ -153,9 +155,15 @@ class ArrangedOperator(ViewOperator):
     def located(self, flow: Flow) -> tuple[Delta, Ints]:
         """Return distinct changes without unmatched deletes, for the next step, and the unmatched deletes per row."""
         batch, weights = as_one(flow, self.schema)
-        delta, places, missing = self.arrangement.locate(self.delta_of(*self.identity.consolidated([batch], weights)))
+        delta, places, missing = self.arrangement.locate(self._changes_of(batch, weights))
         self._located = delta, places
         return delta, missing
+
+    def _changes_of(self, batch: pa.RecordBatch, weights: Ints) -> Delta:
+        """Return changes that do not cancel each other as a delta. Equal inserted rows may stay separate."""
+        if not self.emits_distinct and (weights > 0).all():
+            return self.delta_of(batch, weights, self.identity.hashes(batch))
+        return self.delta_of(*self.identity.consolidated([batch], weights))
 
     def keys_of(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """Return the key columns of rows."""
@@ -181,7 +189,7 @@ class ArrangedOperator(ViewOperator):
         if not self.keeps:
             self.delta = self.delta_of(batch, weights, np.zeros(len(weights), np.int64))
             return [(self.delta.batch, self.delta.weights)]
-        self.delta = self.delta_of(*self.identity.consolidated([batch], weights))
+        self.delta = self._changes_of(batch, weights)
         if not len(self.delta):
             return []
         self.delta, self._places, missing = self.arrangement.locate(self.delta)
