@@ -103,6 +103,10 @@ def random_query(chance: Random, scopes: dict[str, Scope]) -> Query:
         return tuple(term(chance, scope, chance.choice(KINDS), chance.randint(1, depth)) for _ in range(count))
 
     where = condition(chance, scope) if chance.random() < 0.3 else None
+    if chance.random() < 0.15 and scopes["b"].get("int"):
+        where = subquery_of(chance, scopes)
+    if shape == "expressions" and chance.random() < 0.1:
+        return Query(shape, scope, windows_of(chance, scope), where=where)
     if shape == "expressions":
         return Query(shape, scope, some(EXPRESSIONS, 3), source_of(chance), where=where)
     if shape == "groups":
@@ -128,6 +132,46 @@ def random_query(chance: Random, scopes: dict[str, Scope]) -> Query:
     )
     tail = f"ORDER BY {by}, id LIMIT {chance.randint(0, 4)}{chance.choice(['', ' OFFSET 1'])}"
     return Query(shape, scope, some(2, 2), where=where, tail=tail)
+
+
+SUBQUERIES = [
+    "({} IN (SELECT {} FROM b))",
+    "({} NOT IN (SELECT {} FROM b))",
+    "({} NOT IN (SELECT {} FROM b WHERE {} IS NOT NULL))",
+    "(EXISTS (SELECT 1 FROM b WHERE {} = {}))",
+    "(NOT EXISTS (SELECT 1 FROM b WHERE {} = {} AND b.id <> a.id))",
+    "({} > (SELECT max({}) FROM b WHERE b.id = a.id))",
+    "({} <> ALL (SELECT {} FROM b WHERE b.id >= a.id))",
+    "(coalesce({} IN (SELECT {} FROM b WHERE b.id = a.id), TRUE))",
+]
+
+
+def subquery_of(chance: Random, scopes: dict[str, Scope]) -> Term:
+    """Return a condition with a subquery over the table ``b``."""
+    outer, inner = (Term("int", chance.choice(scopes[name]["int"])) for name in ("a", "b"))
+    form = chance.choice(SUBQUERIES)
+    return Term("bool", form, (outer, inner, inner)[: form.count("{}")])
+
+
+WINDOWS = [
+    "row_number() OVER (PARTITION BY {} ORDER BY id)",
+    "rank() OVER (ORDER BY {})",
+    "dense_rank() OVER (PARTITION BY {} ORDER BY {})",
+    "count({}) OVER (PARTITION BY {})",
+    "max({}) OVER (PARTITION BY {} ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+    "min({}) OVER (ORDER BY {})",
+    "lag({}) OVER (ORDER BY id)",
+    "first_value({}) OVER (PARTITION BY {} ORDER BY id DESC)",
+]
+
+
+def windows_of(chance: Random, scope: Scope) -> tuple[Term, ...]:
+    """Return window functions of columns."""
+    names = [name for kind in KINDS if kind != "float" for name in scope.get(kind, [])]
+    forms = [chance.choice(WINDOWS) for _ in range(chance.randint(1, 3))]
+    return tuple(
+        Term("any", form, tuple(Term("any", chance.choice(names)) for _ in range(form.count("{}")))) for form in forms
+    )
 
 
 def source_of(chance: Random) -> str:

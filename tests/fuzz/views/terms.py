@@ -292,7 +292,7 @@ def simpler(whole: Term, scope: Scope) -> Iterator[Term]:
     if not whole.parts:
         return
     yield from (part for part in whole.parts if part.kind == whole.kind)
-    leaves = [*scope.get(whole.kind, []), *CONSTANTS[whole.kind][:2]]
+    leaves = [*scope.get(whole.kind, []), *CONSTANTS.get(whole.kind, [])[:2]]
     yield from (Term(whole.kind, each) for each in leaves)
     for place, part in enumerate(whole.parts):
         for other in simpler(part, scope):

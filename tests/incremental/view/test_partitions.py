@@ -35,6 +35,9 @@ QUERIES = {
     "two partitions": """
         SELECT x, sum(x) OVER (PARTITION BY k) AS s, max(x) OVER (PARTITION BY t) AS m FROM a WHERE x > 0""",
     "partition by an expression": "SELECT x, sum(k) OVER (PARTITION BY x % 2, lower(t)) AS s FROM a",
+    "partitions of any type": """
+        SELECT count(*) OVER (PARTITION BY d) AS d, count(*) OVER (PARTITION BY f) AS f,
+               count(*) OVER (PARTITION BY t, x > 2, DATE '2024-01-01' + k) AS t FROM a""",
     "qualify": f"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY {ALL}) <= 2",
     "a condition on partitions": """
         SELECT * FROM (SELECT k, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a) WHERE k = 1""",

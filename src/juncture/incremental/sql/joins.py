@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -115,8 +116,10 @@ def _default(data_type: pa.DataType) -> Constant | None:
     """Return any value of a type; None for types without a simple one."""
     if pat.is_boolean(data_type):
         return Constant(data_type, False)
-    if pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type):
-        return Constant(data_type, pa.scalar(0).cast(data_type).as_py())
+    if pat.is_integer(data_type) or pat.is_floating(data_type):
+        return Constant(data_type, 0)
+    if pat.is_decimal(data_type):
+        return Constant(data_type, Decimal(0))
     if pat.is_string(data_type) or pat.is_binary(data_type):
         return Constant(data_type, "" if pat.is_string(data_type) else b"")
     if pat.is_date32(data_type) or pat.is_timestamp(data_type) or pat.is_time(data_type):
