@@ -102,8 +102,7 @@ class Pages:
     def settle(self) -> None:
         """Record what an epoch has changed in fetched rows, and release them."""
         for run in self.fetched:
-            assert run.disk_copy is not None
-            run.disk_copy.update(run.weights, run.counts)
+            run.update_disk_copy()
         self.drop()
 
     def drop(self) -> None:

@@ -50,20 +50,6 @@ class DiskCopy:
     places: npt.NDArray[np.int32]
     changed: Mask
 
-    def update(self, weights: Ints, counts: Table) -> bool:
-        """Write the changed weights and counts; return False if a changed row has no place on disk."""
-        rows = np.flatnonzero(self.changed)
-        places = self.places[rows].astype(np.int64)
-        if not len(rows):
-            return True
-        if (places < 0).any():
-            return False
-        order = np.argsort(places)
-        rows, places = rows[order], places[order]
-        self.run.change(places, np.concatenate([weights[rows][None], np.take(counts, rows, axis=1)]))
-        self.changed[rows] = False
-        return True
-
 
 class Run:
     """Rows by key, first code and hash; rows that can match nothing come first.
@@ -119,6 +105,23 @@ class Run:
         """Note that weights or counts of some rows change, so that their copy on disk is updated."""
         if self.disk_copy is not None:
             self.disk_copy.changed[positions] = True
+
+    def update_disk_copy(self) -> bool:
+        """Record changed weights and counts in the copy on disk; return False if there is none with all rows."""
+        if self.disk_copy is None:
+            return False
+        copy = self.disk_copy
+        rows = np.flatnonzero(copy.changed)
+        places = copy.places[rows].astype(np.int64)
+        if (places < 0).any():
+            return False
+        if len(rows):
+            order = np.argsort(places)
+            rows, places = rows[order], places[order]
+            state = np.concatenate([self.weights[rows][None], np.take(self.counts, rows, axis=1)])
+            copy.run.change(places, state)
+            copy.changed[rows] = False
+        return True
 
     def alike(self, keys: Codes, codes: Table, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
         """Return pairs of remaining rows, and positions with the same key, first code and hash.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from juncture.incremental.state.arrangement import Arrangement
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.merging import Merge, mergeable
 from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
-from juncture.incremental.state.run import DiskCopy, Run
+from juncture.incremental.state.run import DiskCopy, Run, merged
 from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
 from juncture.kernels.array_types import Codes, Mask, Words
 
@@ -31,6 +32,12 @@ if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
 
 _log = logging.getLogger(__name__)
+
+_ROWS_PER_CHANGE = 8
+"""A checkpoint is made when the tables have this many rows for each change of the log, or fewer."""
+
+_REPLAYED_ROWS_MOST = 1 << 12
+"""A query that is closed with a longer log makes a checkpoint, so that it is opened fast."""
 
 _SMALL_ROWS = 1 << 14
 """Up to this number of rows, a table is loaded when a query is opened."""
@@ -181,13 +188,21 @@ class StateTables:
         """Commit all rows, so that opening the query need not replay the changes until now."""
         runs = self._write()
         notes = {name: table.notes() for name, table in self._tables.items()}
-        self._store.checkpoint(position, runs, notes=notes)
+        # Runs that were merged in memory are written again, so checkpoints become rarer as tables grow.
+        rows = sum(table.arrangement.rows for table in self._tables.values())
+        self._store.checkpoint(position, runs, notes=notes, rewritten_rows=rows // _ROWS_PER_CHANGE)
         for run in self._runs():
             run.saved()
         self._begin_merge()
 
-    def close(self) -> None:
-        """Stop the merge in the background."""
+    def close(self, position: Position | None) -> None:
+        """Stop the merge in the background, and commit the rows of a position if opening would replay many changes."""
+        if position is not None and self._store.logged_rows > _REPLAYED_ROWS_MOST:
+            try:
+                self.checkpoint(position)
+            except StateError as error:
+                # All epochs are in the log.
+                _log.warning("No checkpoint was made: %s", error)
         if self._merge is not None:
             self._merge[1].stop()
             self._merge = None
@@ -262,12 +277,18 @@ class StateTables:
         """Write the rows that are only in memory, and return the runs on disk of each table."""
         runs: dict[str, list[StoredRun]] = {}
         for name, table in self._tables.items():
-            runs[name] = list(table.stored)
-            for run in table.arrangement.memory:
-                if run.disk_copy is None or not run.disk_copy.update(run.weights, run.counts):
-                    self._write_run(table, run)
-                if run.disk_copy is not None:
-                    runs[name].append(run.disk_copy.run)
+            arrangement = table.arrangement
+            copied = [run for run in arrangement.memory if run.update_disk_copy()]
+            fresh = [run for run in arrangement.memory if run not in copied]
+            if len(fresh) > 1:
+                with suppress(pa.ArrowException):
+                    # Unless the rows do not fit one array of a column's type, they become one run.
+                    fresh = [merged(fresh, arrangement.matching)]
+            for run in fresh:
+                self._write_run(table, run)
+            arrangement.memory = [*copied, *fresh]
+            copies = [run.disk_copy.run for run in arrangement.memory if run.disk_copy is not None]
+            runs[name] = [*table.stored, *copies]
         return runs
 
     def _write_run(self, table: StateTable, run: Run) -> None:

@@ -326,7 +326,7 @@ class View:
         """Reset the operators to no rows."""
         self._flow = Dataflow(self._plan, self._static)
         if self._store is not None and self._tables is not None:
-            self._tables.close()
+            self._tables.close(None)
             self._store.keep_only([])
             self._tables = self._tables_in(self._store)
         self._check_whole()
@@ -468,7 +468,7 @@ class View:
             return
         self._closed = True
         if self._tables is not None:
-            self._tables.close()
+            self._tables.close(self._position if self._is_whole and self._epoch else None)
         if self._store is not None:
             self._store.close()
 
