@@ -206,3 +206,53 @@ def test_groups_that_are_shared():
         # Two of Emma and one of Persuasion: what nobody asks for is no group.
         assert lines[0].split("price: count(*)")[1].split()[0] == "3"
         assert view.result().to_pylist() == [{"book": "Emma", "n": 2}]
+
+
+def test_epochs_that_fail_only_together_are_applied_one_by_one(tmp_path):
+    """A value of one epoch meets a row that an earlier epoch deleted, if both are applied at once."""
+    schema = pa.schema({"k": pa.int64(), "text": pa.string()})
+    sql = "SELECT a.k, CAST(a.text || b.text AS INTEGER) AS n FROM a JOIN b ON a.k = b.k"
+
+    def row(text, weight=1, k=1):
+        return pa.table({"k": [k], "text": [text], "_weight": [weight]})
+
+    with opened(tmp_path / "state", sql, {"a": schema, "b": schema}) as view:
+        view.populate(a=row("1", k=4), b=row("1"))
+        view.apply(a=row("4", k=2), b=row("2", k=2))
+        view.apply(a=row("1", -1, k=4), b=row("1", -1))
+        view.apply(a=row("no number"), b=row("no number", k=4))
+        view.apply(a=row("5", k=3), b=row("6", k=3))
+        expected = view.result().sort_by("k")
+    with opened(tmp_path / "state", sql, {"a": schema, "b": schema}) as view:
+        assert view.epoch == 5
+        assert view.result().sort_by("k") == expected
+        assert expected["n"].to_pylist() == [42, 56]
+        view.apply(a=row("no number", -1))
+        view.apply(b=row("7"))
+        assert view.result().num_rows == 2
+
+
+def test_a_long_log_is_not_replayed_after_closing(tmp_path):
+    rows = [(f"b{number}", number) for number in range(5_000)]
+    with opened(tmp_path / "state") as view:
+        view.apply(sales=sold(*rows))
+        expected = view.result().sort_by("book")
+    with opened(tmp_path / "state") as view:
+        assert view._store.logged_rows == 0
+        assert view.result().sort_by("book") == expected
+
+
+def test_tables_on_disk_are_loaded_when_an_epoch_reads_them(tmp_path):
+    rows = [(f"b{number}", number) for number in range(20_000)]
+    with opened(tmp_path / "state") as view:
+        view.populate(sales=sold(*rows))
+    with opened(tmp_path / "state") as view:
+        on_disk = [len(table.stored) > 0 for table in view._flow.tables.values()]
+        assert all(on_disk)
+        view.apply(sales=sold(("b7", 1)))
+        groups = next(table for name, table in view._flow.tables.items() if name.endswith("groups"))
+        assert not groups.stored
+        assert groups.arrangement.rows == 20_000
+        view.apply(sales=sold(("b7", 7), ("b8", 8), weight=-1))
+        assert totals(view)["b7"] == 1.0
+        assert "b8" not in totals(view)

@@ -130,24 +130,22 @@ class View:
             return
         tables.open()
         self._flow.restored()
-        for changes in combined(store.epochs(), _REPLAYED_ROWS):
+        for epochs in combined(store.epochs(), _REPLAYED_ROWS):
             try:
-                self._replay(changes)
+                self._replay(epochs, tables)
             except DataError:
                 # Rows of different epochs met. One by one, the epochs succeed as they did before.
                 self._flow.abandon()
                 tables.drop()
-                for each in changes:
-                    self._replay([each])
-            self._flow.commit()
-            tables.after_epoch(None)
+                for epoch in epochs:
+                    self._replay([epoch], tables)
         self._set_position(position)
         tables.after_epoch(position)
 
-    def _replay(self, changes: Sequence[Mapping[str, Flow]]) -> None:
-        """Apply the changes of some epochs again."""
+    def _replay(self, epochs: Sequence[Mapping[str, Flow]], tables: StateTables) -> None:
+        """Apply the changes of some epochs again, as one."""
         flows: dict[str, Flow] = {}
-        for epoch in changes:
+        for epoch in epochs:
             for source, flow in epoch.items():
                 flows.setdefault(source, []).extend(flow)
         for source, flow in flows.items():
@@ -160,6 +158,8 @@ class View:
                 )
             flows[source] = [(delta.batch, delta.weights)]
         self._flow.run(flows)
+        self._flow.commit()
+        tables.after_epoch(None)
 
     def _fill(self, streams: Mapping[str, Iterable[Change]], located: Callable[[str, Flow], Flow]) -> Flow:
         """Load the first rows, in pieces if they are many, and return the rows of the result."""
