@@ -155,20 +155,24 @@ CASES = [
 ]
 
 
+UNSUPPORTED = {"JN-ASOF-UNSUPPORTED", "JN-ON-UNSUPPORTED", "JN-TIES-ORDER", "JN-KEY-CONVERSION"}
+"""Errors of cases that changing tables refuse."""
+
+
 @pytest.mark.one_in(60)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_case_files(case: Case, tmp_path):
     try:
         jn.changes(case.left.schema, case.right.schema, case.spec)
     except JunctureError as error:
-        pytest.skip(str(error))
+        assert error.name in UNSUPPORTED
+        return
     chance = random.Random(str(case))
     try:
         changing.check(FaultyChanges(case.spec, case.left, case.right, chance, epochs=4, folder=tmp_path / "0"))
     except DataError as error:
-        if error.name != "JN-VALUE-RANGE":
-            raise
-        pytest.skip(str(error))
+        # A code of changing tables has 64 bits.
+        assert error.name == "JN-VALUE-RANGE"
 
 
 VIEWS = {

@@ -51,7 +51,6 @@ STAGES = frozenset(
         "store.epochs",
         "store.blocks",
         "store.states",
-        "store.stored_rows",
         "store.keep_only",
         "sink.open",
         "sink.write",

@@ -16,7 +16,7 @@ import pytest
 
 import juncture as jn
 
-__all__ = ["SCHEMAS", "Viewed", "assert_as_duckdb", "check", "rounded"]
+__all__ = ["SCHEMAS", "Forgetful", "Viewed", "assert_as_duckdb", "check", "forgetful", "rounded"]
 
 DECIMAL = pa.decimal128(6, 2)
 SCHEMAS = {
@@ -191,6 +191,20 @@ def exact(row: tuple[Any, ...]) -> tuple[Any, ...]:
         repr(value + 0.0) if isinstance(value, float) else str(value) if isinstance(value, Decimal) else value
         for value in row
     )
+
+
+def forgetful(view: jn.View) -> jn.View:
+    """Have a view remove keys that no row in memory has, however few they are."""
+    for domain in view._flow.built.domains:
+        domain.keys_least = -100
+    return view
+
+
+class Forgetful(Viewed):
+    """A view that removes unused keys after each epoch."""
+
+    def opened(self) -> jn.View:
+        return forgetful(super().opened())
 
 
 def check(viewed: Viewed) -> None:

@@ -14,7 +14,7 @@ from juncture.errors import JunctureError, StateError
 from juncture.hosting.hosted_join import Bucket, HostedJoin
 from juncture.hosting.stored_rows import StoredRows, ValueSizes
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, error_packet, read_packets
-from juncture.spark.tasks.stage import settle
+from juncture.spark.tasks.stage import freeze_imports
 from juncture.streams.snapshot import to_ipc
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class JoinProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: ARG002, N803 - Spark's name
     ) -> Iterator[pd.DataFrame]:
         """Yield the results of the packets of one bucket."""
-        settle()
+        freeze_imports()
         try:
             bucket, stored_rows = self.restored()
             batches = bucket.step(read_packets(map(_received, rows)))

@@ -343,7 +343,7 @@ class ChangeJoin:
             if self._state is None:
                 self._kept.compact()
             else:
-                self._state.settle(self._position)
+                self._state.after_epoch(self._position)
         except BaseException:
             # A caller that retries would apply the epoch twice.
             self.close()

@@ -112,11 +112,11 @@ class StoredState:
         self.store.checkpoint(position, runs, rewritten_rows=rows)
         self._place(runs)
 
-    def settle(self, position: Position) -> None:
+    def after_epoch(self, position: Position) -> None:
         """Compact after an epoch, and make a checkpoint if memory is full."""
         for arrangement in self._kept.arrangements.values():
             if arrangement.pages is not None:
-                arrangement.pages.settle()
+                arrangement.pages.write_back()
         self._kept.compact()
         self._end_merge()
         if self.store.wants_checkpoint or self._is_full():
@@ -297,4 +297,4 @@ class StoredState:
         self._note(deltas)
         for arrangement in self._kept.arrangements.values():
             if arrangement.pages is not None:
-                arrangement.pages.settle()
+                arrangement.pages.write_back()

@@ -12,17 +12,16 @@ import juncture as jn
 from incremental.view.test_queries import QUERIES
 from juncture.errors import DataError, StateError
 from juncture.incremental.state.policy import MemoryPolicy
-from juncture.incremental.view.operators import arranged
 from support.state import ON_DISK, view_in
-from support.viewing import SCHEMAS, Viewed, check
+from support.viewing import SCHEMAS, Forgetful, check, forgetful
 
 
-class OnDisk(Viewed):
+class OnDisk(Forgetful):
     """A view of which no row stays in memory after an epoch."""
 
     def opened(self):
         sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
-        view = view_in(self.folder, self.query, sources=sources, policy=ON_DISK)
+        view = forgetful(view_in(self.folder, self.query, sources=sources, policy=ON_DISK))
         assert not any(table.arrangement.memory for table in view._flow.tables.values())
         return view
 
@@ -40,8 +39,7 @@ OFTEN = (
 @pytest.mark.parametrize(
     "query", [pytest.param(name, marks=[] if name in OFTEN else pytest.mark.nightly) for name in QUERIES]
 )
-def test_a_query_of_rows_on_disk(query, tmp_path, monkeypatch):
-    monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
+def test_a_query_of_rows_on_disk(query, tmp_path):
     check(OnDisk(QUERIES[query], 2, tmp_path / "state"))
 
 
@@ -177,7 +175,7 @@ def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
         def failing():
             raise StateError("a block is damaged")
 
-        monkeypatch.setattr(pages, "settle", failing)
+        monkeypatch.setattr(pages, "write_back", failing)
         with pytest.raises(StateError, match="block is damaged"):
             view.apply(sales=sales([7], -1))
         with pytest.raises(StateError, match=r"view is incomplete in memory.*Close it and open its folder again"):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import juncture as jn
-from juncture.incremental.view.operators import arranged
-from support.viewing import SCHEMAS, Viewed, check
+from support.viewing import SCHEMAS, Forgetful, Viewed, check
 
 QUERIES = {
     "filter": "SELECT a.x + 1 AS y, a.t FROM a WHERE a.k = 1 OR a.x IS NULL",
@@ -135,14 +134,18 @@ def test_a_query(query, is_kept, tmp_path):
 
 
 @pytest.mark.parametrize("query", ["comma join", "common table", "self join", "full join", "group of join"])
-def test_keys_that_are_forgotten(query, monkeypatch):
-    monkeypatch.setattr(arranged, "_KEYS_LEAST", -100)
-    check(Viewed(QUERIES[query], 3, None, epochs=12))
+def test_keys_that_are_forgotten(query):
+    check(Forgetful(QUERIES[query], 3, None, epochs=12))
 
 
 def test_a_key_in_both_sides_of_or_is_the_key_of_the_join():
     view = jn.view(None, QUERIES["a key in both sides of OR"], sources=SCHEMAS)
     assert "join on k = k" in view.explain()
+
+
+def test_a_join_shares_the_rows_of_a_source_whose_columns_it_reads_in_another_order():
+    view = jn.view(None, "SELECT b.y, a.t, a.k, a.x FROM b JOIN a ON b.k = a.k", sources=SCHEMAS)
+    assert "rows of" not in view.explain()
 
 
 @pytest.mark.parametrize("static", [("b",), ("c",), ("b", "c")])

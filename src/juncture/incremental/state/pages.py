@@ -16,10 +16,11 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.run import DiskCopy, Run, row_order
-from juncture.incremental.state.stored_run import GREATEST, LEAST, LookupRanges, StoredRun
+from juncture.incremental.state.stored_run import LookupRanges, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.equal_rows import blocks_before, mark_rows
 from juncture.kernels.next_row import nth_neighbours
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 
 Table = npt.NDArray[np.int64]
 
@@ -69,7 +70,7 @@ class Pages:
     def fetch_matches(self, keys: Codes, codes: Table) -> None:
         """Fetch all rows that rows of the other side, which all have a key, may match."""
         hashes, count, lines = self._keys.hashes(keys), len(keys), self._matching
-        ends = np.full(count, LEAST), np.full(count, GREATEST)
+        ends = np.full(count, MIN_CODE), np.full(count, MAX_CODE)
         low = ~codes[0] if lines else ends[0]
         second = np.ascontiguousarray(codes[1]) if lines > 1 else None
         self._fetch(LookupRanges(hashes, low, ends[1], *ends, ~codes[1:lines], second))
@@ -99,7 +100,7 @@ class Pages:
                 blocks += 1 if forward else -1
                 rows = rows[_may_be_nearer(stored, blocks[rows], hashes[rows], found[rows], forward=forward)]
 
-    def settle(self) -> None:
+    def write_back(self) -> None:
         """Record what an epoch has changed in fetched rows, and release them."""
         for run in self.fetched:
             run.update_disk_copy()
@@ -221,7 +222,7 @@ def _search_run(run: Run, keys: Codes, codes: Ints, nth: int, found: Ints, *, fo
 def _places(stored: StoredRun, hashes: Words, codes: Ints, *, forward: bool) -> Ints:
     """Return the block from which to search for rows from some codes on; -1 for none."""
     # Rows before the first one of a block, or equal to it, are in the block before.
-    edge = np.full(len(hashes), LEAST if forward else GREATEST)
+    edge = np.full(len(hashes), MIN_CODE if forward else MAX_CODE)
     found = _blocks_before(stored, hashes, codes, edge)
     return np.maximum(found, 0) if forward else found
 

@@ -20,13 +20,12 @@ from juncture.kernels.hash_table import EMPTY
 from juncture.kernels.row_order import merge_runs, sort_rows
 from juncture.kernels.symmetric import UNLIMITED, reach_of
 from juncture.matching.candidates import first_codes, key_groups, matching_pairs
+from juncture.ordered.arithmetic import MIN_CODE
 
 if TYPE_CHECKING:
     from juncture.incremental.state.stored_run import StoredRun
 
 Table = npt.NDArray[np.int64]
-
-_LEAST = -(2**63)
 
 _OF_WHOLE = 8
 """A slice may retain the memory of the run if it has at least one in this many of its rows."""
@@ -79,7 +78,7 @@ class Run:
         """Whether the rows are in memory for one epoch only."""
         self._matching = matching
         self.groups, self.starts = key_groups(keys, codes)
-        self._greatest = codes[0].max(initial=_LEAST) if matching else 0
+        self._greatest = codes[0].max(initial=MIN_CODE) if matching else 0
         self._reach = reach_of(codes) if matching > 1 else UNLIMITED
 
     def __len__(self) -> int:

@@ -253,29 +253,19 @@ class Store:
         rows = 0
         with self._damage():
             for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
-                changes = {table: list(self._epoch_changes(epoch, table)) for table in self._schemas}
+                changes: dict[str, list[tuple[pa.RecordBatch, Ints]]] = {table: [] for table in self._schemas}
+                for table, schema in self._schemas.items():
+                    while content := self._database.get(self._epoch_key(epoch, table, len(changes[table]))):
+                        changes[table].append(unpacked(content, schema))
                 rows += sum(len(weights) for each in changes.values() for _, weights in each)
                 yield changes
             if rows != self.logged_rows:
                 raise ValueError(f"it has {rows:,} instead of {self.logged_rows:,} changes since the checkpoint")
 
-    def _epoch_changes(self, epoch: int, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        part = 0
-        while (content := self._database.get(self._epoch_key(epoch, table, part))) is not None:
-            yield unpacked(content, self._schemas[table])
-            part += 1
-
     def log(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the changes of a table since the last checkpoint."""
-        rows = 0
-        with self._damage():
-            for epoch in range(self._manifest["since"], self._manifest.get("epoch", 0) + 1):
-                for batch, weights in self._epoch_changes(epoch, table):
-                    rows += len(weights)
-                    yield batch, weights
-            expected = self._manifest["log"].get(table, 0)
-            if rows != expected:
-                raise ValueError(f"it has {rows:,} instead of {expected:,} changes of {table!r} since the checkpoint")
+        for changes in self.epochs():
+            yield from changes[table]
 
     def rows(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
         """Yield the unsorted rows of a table as of the last checkpoint, and then all changes since, in order."""
@@ -285,10 +275,6 @@ class Store:
                 for rows, _ in run.pieces():
                     yield rows.batch, rows.weights
         yield from self.log(table)
-
-    def stored_rows(self, table: str) -> int:
-        """Return the number of rows of a table as of the last checkpoint."""
-        return sum(living for _, living in self._manifest["runs"].get(table, []))
 
     def last(self) -> list[pa.RecordBatch] | None:
         """Return the changes of the result in the last epoch; None if it was populated and they were not stored."""

@@ -18,10 +18,9 @@ from juncture.incremental.state.policy import ROW_BYTES
 from juncture.kernels.array_types import Ints, Mask, Words
 from juncture.kernels.equal_rows import mark_blocks
 from juncture.kernels.symmetric import UNLIMITED
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 
 Table = npt.NDArray[np.int64]
-
-LEAST, GREATEST = -(2**63), 2**63 - 1
 
 _ROWS_AT_ONCE = 1 << 14
 """Approximate number of rows that are read at once when all are read."""
@@ -72,7 +71,7 @@ class LookupRanges:
         count = len(hashes)
         here = np.flatnonzero(low <= high)
         none = np.zeros((0, len(here)), np.int64)
-        ends = np.full(count, LEAST)[here], np.full(count, GREATEST)[here]
+        ends = np.full(count, MIN_CODE)[here], np.full(count, MAX_CODE)[here]
         return cls(hashes[here], low[here], high[here], *ends, none)
 
 
@@ -169,7 +168,7 @@ class StoredRun:
         """Return the blocks that may have rows in the ranges."""
         high = ranges.high
         if ranges.second is not None and self.index.reach != UNLIMITED:
-            near = ranges.second <= GREATEST - self.index.reach
+            near = ranges.second <= MAX_CODE - self.index.reach
             high = np.where(near, np.minimum(high, np.where(near, ranges.second, 0) + self.index.reach), high)
         needed = np.zeros(len(self.index), np.uint8)
         mark_blocks(

@@ -149,7 +149,7 @@ class StateTables:
 
     def after_piece(self) -> None:
         """Write rows that exceed the memory, before the first epoch is committed."""
-        self._settle()
+        self._write_back()
         self._end_merge()
         if self._is_full():
             self._write()
@@ -163,7 +163,7 @@ class StateTables:
 
         Without a position, the state is older than the last epoch of the log, and cannot be committed.
         """
-        self._settle()
+        self._write_back()
         try:
             self._end_merge()
             self._load_used()
@@ -214,10 +214,10 @@ class StateTables:
 
     # Memory
 
-    def _settle(self) -> None:
+    def _write_back(self) -> None:
         for table in self._tables.values():
             if table.arrangement.pages is not None:
-                table.arrangement.pages.settle()
+                table.arrangement.pages.write_back()
 
     def _is_full(self) -> bool:
         rows = sum(table.memory_bytes for table in self._tables.values())

@@ -103,9 +103,8 @@ class _Pruner:
             of_left |= columns(node.asof.left)
             of_right |= columns(node.asof.right)
         kept_left, kept_right = (sorted(each) for each in (of_left or {0}, of_right or {0}))
-        left, right = self.exactly(node.left, kept_left), self.exactly(node.right, kept_right)
-        at_left, at_right = _numbered(kept_left), _numbered(kept_right)
-        at = at_left | {each + width: place + len(kept_left) for each, place in at_right.items()}
+        (left, at_left), (right, at_right) = self._side(node.left, kept_left), self._side(node.right, kept_right)
+        at = {**at_left, **{each + width: place + len(left.types) for each, place in at_right.items()}}
         match = node.asof
         if match is not None:
             match = replace(match, left=shifted(match.left, at_left), right=shifted(match.right, at_right))
@@ -118,6 +117,16 @@ class _Pruner:
             tuple(at[shown[place]] for place in sorted(wanted)),
         )
         return joined, _numbered(sorted(wanted))
+
+    def _side(self, node: PlanNode, wanted: Sequence[int]) -> tuple[PlanNode, Places]:
+        """Return a side of a join with exactly these columns, and their positions."""
+        side = self.exactly(node, wanted)
+        if isinstance(side, ProjectNode) and isinstance(side.input, ScanNode):
+            chosen = [each.index for each in side.columns if isinstance(each, InputColumn)]
+            if len(chosen) == len(side.columns) and sorted(chosen) == list(range(len(side.input.types))):
+                # All columns of a source in another order: the join shares the stored rows of the source.
+                return side.input, dict(zip(wanted, chosen, strict=True))
+        return side, _numbered(wanted)
 
     def _partition(self, node: PartitionNode, wanted: frozenset[int]) -> tuple[PlanNode, Places]:
         width = len(node.input.types) if node.adds_columns else 0

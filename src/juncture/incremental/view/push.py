@@ -1,8 +1,8 @@
 """Rule: push conditions down as far as their meaning allows, and order inner joins so that the fewest rows are stored.
 
-sqlglot's own rules work on text, where a subquery that is used twice occurs once, and stop there. On the plan, each use
-receives its own conditions, and uses that are still equal are one node. A group node with several uses stays one node:
-the disjunction of the conditions of all uses is pushed below it, and each use filters its groups.
+Each use of a shared node receives its own conditions, and uses that are still equal are one node. A group node with
+several uses stays one node: the disjunction of the conditions of all uses is pushed below it, and each use filters its
+groups.
 """
 
 from __future__ import annotations

@@ -18,18 +18,18 @@ from juncture.errors import JunctureError
 from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.tasks.packets import Packet, error_packet, write_packets
 
-_settled = 0
+_frozen_modules = 0
 
 
-def settle() -> None:
+def freeze_imports() -> None:
     """Exclude imported objects from garbage collection.
 
     Spark's workers collect garbage after each task. The imports of this library create more than a hundred thousand
     permanent objects, whose traversal took as long as a small task.
     """
-    global _settled
-    if len(sys.modules) != _settled:
-        _settled = len(sys.modules)
+    global _frozen_modules
+    if len(sys.modules) != _frozen_modules:
+        _frozen_modules = len(sys.modules)
         gc.collect()
         gc.freeze()
 
@@ -45,7 +45,7 @@ class Stage(ABC):
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the output of a partition."""
-        settle()
+        freeze_imports()
         try:
             with join_context(threads=1, memory_bytes=self.memory_bytes) as context:
                 yield from self.written(batches, context)

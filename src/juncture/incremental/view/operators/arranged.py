@@ -25,9 +25,6 @@ from juncture.kernels.hash_table import EMPTY
 _CODED_ALONE = 3
 """Up to this number of key columns, coding each column separately is faster."""
 
-_KEYS_LEAST = 1 << 12
-"""Below this number of keys, unused ones are not removed."""
-
 
 def identity_of(schema: pa.Schema, what: str) -> RowIdentity:
     """Return the row identity of a schema; raises `SchemaError` for columns without equality."""
@@ -64,6 +61,8 @@ class KeyDomain:
         self._known = KnownHashes()
         self._known.room_for(1)
         self.members: list[KeyedRows] = []
+        self.keys_least = 1 << 12
+        """Below this number of keys, unused ones are not removed."""
 
     @property
     def count(self) -> int:
@@ -115,7 +114,7 @@ class KeyDomain:
         """Remove keys without rows in memory, if they may be the majority. No pending changes may have codes."""
         count = self._codes.count
         rows = sum(len(run) for member in self.members for run in member.arrangement.memory)
-        if not count or count < _KEYS_LEAST + 4 * rows:
+        if not count or count < self.keys_least + 4 * rows:
             return
         used = np.zeros(self._codes.count, np.bool_)
         for member in self.members:

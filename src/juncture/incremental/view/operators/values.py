@@ -54,9 +54,7 @@ class GroupValues:
     @property
     def table(self) -> StateTable:
         """The values as a table."""
-        numbers = _GroupNumbers()
-        hashes_of = lambda run: numbers.hashes(run.groups)  # noqa: E731
-        return StateTable(self.arrangement, numbers, _groups_of, hashes_of, int(self._coded))
+        return StateTable(self.arrangement, _GroupNumbers(), _groups_of, _number_hashes, int(self._coded))
 
     def begin(self, groups: Codes) -> None:
         """Begin an epoch with the numbers of the affected groups."""
@@ -142,6 +140,11 @@ class GroupValues:
         grouped = table.group_by("0", use_threads=False).aggregate([("1", kind)])
         at = pc.index_in(array_of(groups, pa.int32()), value_set=grouped.column("0").combine_chunks())
         return grouped.column(f"1_{kind}").combine_chunks().take(at)
+
+
+def _number_hashes(run: Run) -> Words:
+    """Return the hashes of the groups of a run."""
+    return _GroupNumbers().hashes(run.groups)
 
 
 def _groups_of(batch: pa.RecordBatch) -> Codes:
