@@ -66,14 +66,14 @@ def within_keys(join: ResolvedEqui, left: Source, right: Source, context: JoinCo
         return left, right
     small_by, large_by = (join.right_by, join.left_by) if swapped else (join.left_by, join.right_by)
     kept = list(range(len(large.part_rows)))
-    for ours, theirs in zip(small_by, large_by, strict=True):
-        form = form_of(small.schema.field(ours).type, large.schema.field(theirs).type)
-        extents = {part: _form_extent(large.extent(part, theirs), form) for part in kept}
+    for small_key, large_key in zip(small_by, large_by, strict=True):
+        form = form_of(small.schema.field(small_key).type, large.schema.field(large_key).type)
+        extents = {part: _form_extent(large.extent(part, large_key), form) for part in kept}
         # Where NaN is, which a footer does not count, it equals NaN.
-        is_float = pat.is_floating(plain_type(large.schema.field(theirs).type))
+        is_float = pat.is_floating(plain_type(large.schema.field(large_key).type))
         if is_float or all(extent is None for extent in extents.values()):
             continue
-        found = [ends for ends in all_ends(small, ours, context) if ends.null_count == 0]
+        found = [ends for ends in all_ends(small, small_key, context) if ends.null_count == 0]
         known = [extent for ends in found if (extent := _form_extent(ends, form)) is not None]
         if not found:
             kept = []

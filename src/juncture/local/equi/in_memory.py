@@ -135,8 +135,8 @@ def _by_left_keys(
 
 def merged(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> tuple[Prober, Payload]:
     """Sort the right rows, and hold them."""
-    ours, theirs = key_types(join)
-    codes = _SortCodes(theirs, ours, nulls_equal=join.nulls_equal)
+    left_types, right_types = key_types(join)
+    codes = _SortCodes(right_types, left_types, nulls_equal=join.nulls_equal)
     holder = Holder(right, _held_columns(join))
     groups, values = _read_sorted(right, join.right_by, codes, context, holder=holder)
     payload = holder.finish()
@@ -202,9 +202,9 @@ def _spans_by_order(values: Ints, codes: _SortCodes, context: JoinContext) -> Ke
     """
 
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
-        ours, usable = codes.of(columns, new=False)
-        rows = _order(ours, usable, context)
-        kernels.merge_spans(ours[rows], rows, values, first, end)
+        key_codes, usable = codes.of(columns, new=False)
+        rows = _order(key_codes, usable, context)
+        kernels.merge_spans(key_codes[rows], rows, values, first, end)
 
     return spans
 

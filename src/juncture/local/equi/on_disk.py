@@ -81,14 +81,14 @@ class GraceJoin:
             for name, side, names in (("left", left, join.left_by), ("right", right, join.right_by))
         ]
         advance, done, quiet = context.progress.of("pieces"), 0, context.quiet()
-        for ours, theirs in zip(*pieces, strict=True):
+        for left_piece, right_piece in zip(*pieces, strict=True):
             # All right rows in one piece have one key, by their hashes.
-            if theirs.num_rows == right.num_rows and self._in_memory(ours, theirs, quiet) is None:
-                yield from stream_blockwise(self._numbered, ours, theirs, self._room, quiet)
+            if right_piece.num_rows == right.num_rows and self._in_memory(left_piece, right_piece, quiet) is None:
+                yield from stream_blockwise(self._numbered, left_piece, right_piece, self._room, quiet)
             else:
-                yield from self._joined(ours, theirs, level + 1, quiet)
-            done += ours.num_rows
-            for piece in (ours, theirs):
+                yield from self._joined(left_piece, right_piece, level + 1, quiet)
+            done += left_piece.num_rows
+            for piece in (left_piece, right_piece):
                 piece.remove()
             advance(done, left.num_rows)
 

@@ -39,23 +39,23 @@ class Blocks:
         self._check = check
         self._graph = Graph(predicate)
         self._edges = np.append(np.arange(0, len(right), _BLOCK_ROWS), len(right)).astype(np.int32)
-        theirs = [column for column in self._graph.columns if column.side == "right"]
+        right_columns = [column for column in self._graph.columns if column.side == "right"]
         positions = np.arange(len(right), dtype=np.int32)
         self._bounds: list[dict[Column, Interval]] = []
         for first, end in zip(self._edges[:-1], self._edges[1:], strict=True):
             rows = right.rows_at(positions[first:end])
-            values = payload.take([column.name for column in theirs], rows)
-            self._bounds.append({c: _extent(c, v) for c, v in zip(theirs, values, strict=True)})
+            values = payload.take([column.name for column in right_columns], rows)
+            self._bounds.append({c: _extent(c, v) for c, v in zip(right_columns, values, strict=True)})
 
     def find(self, batch: pa.RecordBatch) -> MatchSpans:
         """Return spans of the right blocks that rows of the left blocks may match."""
-        ours = [column for column in self._graph.columns if column.side == "left"]
+        left_columns = [column for column in self._graph.columns if column.side == "left"]
         rows: list[Codes] = []
         first: list[Codes] = []
         end: list[Codes] = []
         for start in range(0, batch.num_rows, _BLOCK_ROWS):
             block = batch.slice(start, _BLOCK_ROWS)
-            spans = self._spans({column: _extent(column, block.column(column.name)) for column in ours})
+            spans = self._spans({column: _extent(column, block.column(column.name)) for column in left_columns})
             here = np.arange(start, start + block.num_rows, dtype=np.int32)
             rows.append(np.repeat(here, len(spans)))
             first.append(np.tile(spans[:, 0], len(here)))

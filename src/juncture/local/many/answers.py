@@ -147,16 +147,16 @@ def _as_frame(spine: Given, frame: Frame, answers: Answers, kept: Ints | None, c
         table, pointers = each.table, each.pointers
         if not table.names:
             continue
-        theirs = given.frame if type(given.frame) is type(frame) else None
-        by_number = [column.name for column in table.columns] if theirs is not None else []
+        right_frame = given.frame if type(given.frame) is type(frame) else None
+        by_number = [column.name for column in table.columns] if right_frame is not None else []
         others = [name for name in table.names if name not in by_number]
         joined = Joined(
             join=table.shown,
             left=rows,
-            right=None if pointers is None or theirs is None else np.ascontiguousarray(pointers[rows]),
+            right=None if pointers is None or right_frame is None else np.ascontiguousarray(pointers[rows]),
             columns=each.columns(others, kept, table.shown.given_back(spine.schema, given.schema), context),
         )
-        tables.append(frame.joined(theirs, joined))
+        tables.append(frame.joined(right_frame, joined))
     return frame.beside(tables)
 
 

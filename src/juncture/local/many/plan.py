@@ -90,9 +90,11 @@ def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyP
     taken, tables = set(left.given.schema.names), list[_TableInput]()
     for name, right in rights.items():
         with about(name):
-            theirs = Input(right.table, "right")
-            table = resolve_table(name, right, left.given.schema, theirs.given.schema, taken)
-            tables.append(_TableInput(table, theirs, _decided(table, right.algorithm, left, theirs, resources)))
+            right_input = Input(right.table, "right")
+            table = resolve_table(name, right, left.given.schema, right_input.given.schema, taken)
+            tables.append(
+                _TableInput(table, right_input, _decided(table, right.algorithm, left, right_input, resources))
+            )
     execution = _ManyExecution(left, tuple(tables), resources)
     return ManyPlan(
         engine="local",
@@ -108,7 +110,7 @@ def details_of(tables: list[ResolvedTable]) -> tuple[tuple[str, str], ...]:
     """Say what tables share: lists of keys, and orders."""
     keys = dict[str, list[str]]()
     for table in tables:
-        by = ", ".join(str(ours) for ours, _ in table.join.spec.key_pairs())
+        by = ", ".join(str(left_key) for left_key, _ in table.join.spec.key_pairs())
         keys.setdefault(by or "no key", []).append(table.name)
     return tuple(("key", f"{by}: coded once for {', '.join(names)}") for by, names in keys.items())
 

@@ -37,10 +37,10 @@ def grid(spec: Grid, data: Any) -> Any:
 def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources) -> Any:
     """Return a table with values on lines between the rows of another."""
     given, table = _read(left)
-    theirs, found = _read(right)
-    lines = spec.resolve(given.schema, theirs.schema)
+    right_input, found = _read(right)
+    lines = spec.resolve(given.schema, right_input.schema)
     own = table.select(given.schema.names)
-    rows = plan(own, spec.tables(found.select(theirs.schema.names)), resources).execute()
+    rows = plan(own, spec.tables(found.select(right_input.schema.names)), resources).execute()
     made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
     if given.frame is not None:
         return given.as_given(_frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made))

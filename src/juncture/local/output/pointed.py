@@ -97,10 +97,10 @@ def _with_matches(
     if codes is not None:
         on = codes[:, 0] if here is None else codes[here]
         known[join.right_on] = _restored(join, on, right_rows >= 0)
-    theirs = [column.source for column in join.output if column.side == "right" and column.source not in known]
-    gathered = dict(zip(theirs, gather(right, theirs, right_rows, context, "payload"), strict=True)) | known
-    ours = [column.source for column in join.output if column.side == "left"]
-    selected = dict(zip(ours, select(left, ours, left_rows, context), strict=True))
+    right_names = [column.source for column in join.output if column.side == "right" and column.source not in known]
+    gathered = dict(zip(right_names, gather(right, right_names, right_rows, context, "payload"), strict=True)) | known
+    left_names = [column.source for column in join.output if column.side == "left"]
+    selected = dict(zip(left_names, select(left, left_names, left_rows, context), strict=True))
     columns = [(selected if column.side == "left" else gathered)[column.source] for column in join.output]
     if join.numbered:
         lefts = np.arange(len(pointers)) if left_rows is None else left_rows

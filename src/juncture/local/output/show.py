@@ -222,12 +222,12 @@ class _Stream:
     def _assembled(self, batch: pa.RecordBatch, first: int, lefts: Codes, rights: Codes | None) -> Done:
         """Return left rows of a batch beside right rows."""
         shown = [column.source for column in self._join.output if column.side == "right"]
-        theirs = iter(self._payload.take(shown, rights) if rights is not None else [])
+        right_columns = iter(self._payload.take(shown, rights) if rights is not None else [])
         every = len(lefts) == batch.num_rows and bool((lefts == np.arange(len(lefts))).all())
         columns = []
         for column, field in zip(self._join.output, self._schema, strict=False):
             if column.side == "right":
-                columns.append(next(theirs))
+                columns.append(next(right_columns))
                 continue
             array = batch.column(column.source)
             if every:
@@ -303,12 +303,14 @@ def checking(predicate: Node, payload: Payload, rows_at: Callable[[Codes], Codes
 
     The payload has the right columns that the predicate reads, and `rows_at` returns its rows at some positions.
     """
-    ours, theirs = list(columns_read(predicate, "left")), list(columns_read(predicate, "right"))
+    left_names, right_names = list(columns_read(predicate, "left")), list(columns_read(predicate, "right"))
 
     def check(batch: pa.RecordBatch) -> Check:
         def holds(lefts: Codes, positions: Codes) -> Mask:
-            lefts_taken = pa.table(taken(batch, ours, lefts), names=ours) if ours else None
-            rights_taken = pa.table(payload.take(theirs, rows_at(positions)), names=theirs) if theirs else None
+            lefts_taken = pa.table(taken(batch, left_names, lefts), names=left_names) if left_names else None
+            rights_taken = (
+                pa.table(payload.take(right_names, rows_at(positions)), names=right_names) if right_names else None
+            )
             if not sides(predicate):
                 # A constant has no rows of its own.
                 lefts_taken = pa.table({"row": pa.array(lefts)})
