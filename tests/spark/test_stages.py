@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import pickle
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
@@ -16,7 +18,6 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, StateError
 from juncture.runtime.context import JoinContext, join_context
 from juncture.spark.exchange import needed_right
-from juncture.spark.tasks import stage as task_stage
 from juncture.spark.tasks.feed import BatchFeed, Feed, send
 from juncture.spark.tasks.join import JoinBroadcast, ResolveUnmatched
 from juncture.spark.tasks.packets import Content, Packet, read_packets, write_packets
@@ -213,7 +214,8 @@ def test_stages_go_to_tasks_as_they_are():
 
 
 def test_a_worker_looks_for_garbage_in_what_it_made_only(monkeypatch):
-    monkeypatch.setattr(task_stage, "_settled", 0)
+    # A module that is imported since the last task.
+    monkeypatch.setitem(sys.modules, "imported_since", ModuleType("imported_since"))
     try:
         list(Failing(DataError("x"), memory_bytes=1 << 20)([]))
         kept = gc.get_freeze_count()
