@@ -21,10 +21,10 @@ if TYPE_CHECKING:
         error_from_spark,
         spark_errors,
     )
+    from juncture.incremental.changes.source import Source
     from juncture.incremental.follow import Follower
     from juncture.incremental.join import ChangeJoin
-    from juncture.incremental.view.source import Source
-    from juncture.incremental.view.view import View
+    from juncture.incremental.view import View
     from juncture.inputs.files import Files
     from juncture.joins import (
         Execution,
@@ -169,14 +169,14 @@ _HOME = {
     "RunReport": "juncture.pipeline.run",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.statistics",
-    "Source": "juncture.incremental.view.source",
+    "Source": "juncture.incremental.changes.source",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
     "TableReport": "juncture.planner.many",
-    "View": "juncture.incremental.view.view",
+    "View": "juncture.incremental.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
     "change_files": "juncture.joins",

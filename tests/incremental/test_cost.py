@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.incremental.aggregates import AggregateOperator
-from juncture.incremental.asof import AsofOperator
+from juncture.incremental.operators.aggregates import AggregateOperator
+from juncture.incremental.operators.asof import AsofOperator
 
 ROWS = 4_000
 SCHEMA = pa.schema({"on": pa.int64(), "v": pa.int64()})

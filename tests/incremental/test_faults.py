@@ -17,7 +17,7 @@ import juncture as jn
 from incremental.test_properties import HOWS, LEFT, RIGHT, SPECS, pool
 from juncture.errors import DataError, JunctureError, StateError
 from juncture.incremental import join as joins
-from juncture.incremental.view import view as views
+from juncture.incremental import view as views
 from juncture.local.resources import resources_here
 from support import changing, viewing
 from support.cases import Case, read_cases

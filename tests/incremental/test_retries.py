@@ -18,14 +18,14 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.changes.source import Source
 from juncture.incremental.follow import Follower
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.join import store_in as join_store
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
-from juncture.incremental.view.source import Source
-from juncture.incremental.view.view import View, ViewSetup
-from juncture.incremental.view.view import store_in as view_store
+from juncture.incremental.view import View, ViewSetup
+from juncture.incremental.view import store_in as view_store
 from juncture.pipeline.kept import KeptPipeline
 from juncture.pipeline.model import JoinStep
 from juncture.planner.statistics import Resources

@@ -13,9 +13,9 @@ import rocksdict
 
 import juncture as jn
 from juncture.incremental import join as joins
+from juncture.incremental import view as views
+from juncture.incremental.changes.source import Source
 from juncture.incremental.state.policy import MemoryPolicy
-from juncture.incremental.view import view as views
-from juncture.incremental.view.source import Source
 from juncture.local.resources import resources_here
 from juncture.spec.base import Spec
 

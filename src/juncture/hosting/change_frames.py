@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql.types import StructType
 
-from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, ChangeFormat, rows_within
+from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT, ChangeFormat, rows_within
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.tasks.feed import Feed
 from juncture.spec.schema import Side

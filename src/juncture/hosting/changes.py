@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.hosting.hosted_join import State, StoredBatch
-from juncture.incremental.change_batch import read_changes
+from juncture.incremental.changes.change_batch import read_changes
 from juncture.incremental.join import ChangeJoin, ChangeSetup, described
-from juncture.incremental.operator import identity_of
+from juncture.incremental.operators.join_runtime import identity_of
 from juncture.incremental.population import Weighted
 from juncture.incremental.state.records import Position, unweighted, weighted
 from juncture.incremental.state.run import Run

@@ -20,7 +20,7 @@ from juncture.hosting.refusals import UNENDING, refuse_to_count, refuse_to_measu
 from juncture.hosting.scatter import ToBuckets
 from juncture.hosting.streams import HostedStreams
 from juncture.hosting.watermarks import WATERMARK, watermarks
-from juncture.incremental.change_batch import WEIGHT, written_schema
+from juncture.incremental.changes.change_batch import WEIGHT, written_schema
 from juncture.incremental.join import ChangeSetup
 from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan

@@ -11,7 +11,7 @@ from juncture.hosting.native import plan_of_streams
 from juncture.hosting.refusals import NoEquivalentError
 from juncture.hosting.table import plan_changes_with_table, plan_table_with_changes, plan_with_table
 from juncture.hosting.watermarks import orders_given
-from juncture.incremental.change_batch import ChangeFormat
+from juncture.incremental.changes.change_batch import ChangeFormat
 from juncture.inputs import is_stream
 from juncture.planner.plan import Plan
 from juncture.spec.schema import Side

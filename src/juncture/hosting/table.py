@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from juncture.errors import PlanError
 from juncture.hosting.change_frames import ChangeSide, formatted
 from juncture.hosting.refusals import UNENDING, refuse_to_count, refuse_to_measure
-from juncture.incremental.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
+from juncture.incremental.changes.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
 from juncture.incremental.state.records import weighted
 from juncture.inputs import is_stream, kind_of
 from juncture.planner.plan import Plan

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of
 from juncture.errors import PlanError, SpecError, StateError, did_you_mean
-from juncture.incremental.change_batch import WEIGHT
+from juncture.incremental.changes.change_batch import WEIGHT
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Read, Source, SourceEpoch
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.conversion import converted
 from juncture.errors import DataError, PlanError, StateError
-from juncture.incremental.answer import Changes
-from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
-from juncture.incremental.operator import Deltas, identity_of, kept_join
+from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.operators.join_runtime import Deltas, identity_of, join_runtime
 from juncture.incremental.placement import StoredState
 from juncture.incremental.population import Weighted, gathered, in_parts
 from juncture.incremental.state.arrangement import Delta, Journal
@@ -115,7 +115,7 @@ class ChangeJoin:
         self._resources = resources
         self._join = stored_join(given)
         self._output = Output(self._join, self.answer_schema)
-        self._kept = kept_join(self._join, self._output)
+        self._kept = join_runtime(self._join, self._output)
         self._identity = identity_of(self._join.output_schema, "answer's")
         self._nothing = {side: self._kept.nothing(side) for side in SIDES}
         self._closed = False

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.errors import StateError
-from juncture.incremental.answer import Changes
-from juncture.incremental.operator import Deltas, KeptJoin
+from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.operators.join_runtime import Deltas, JoinRuntime
 from juncture.incremental.population import Parted
 from juncture.incremental.state.arrangement import Delta, Journal, Place
 from juncture.incremental.state.blocks import BlockRows, Index
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 class StoredState:
     """The rows of both sides, and where they are stored."""
 
-    def __init__(self, kept: KeptJoin, store: Store) -> None:
+    def __init__(self, kept: JoinRuntime, store: Store) -> None:
         self.store = store
         self._kept = kept
         self._policy = store.policy

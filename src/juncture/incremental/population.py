@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
-from juncture.incremental.operator import KeptJoin
+from juncture.incremental.operators.join_runtime import JoinRuntime
 from juncture.incremental.state.arrangement import Delta
 from juncture.incremental.state.pages import sorted_pieces
 from juncture.incremental.state.policy import ROW_BYTES, MemoryPolicy
@@ -55,7 +55,7 @@ def gathered(changes: Iterator[Weighted], most_bytes: float) -> tuple[list[Weigh
     return found, most_bytes
 
 
-def in_parts(kept: KeptJoin, changes: Mapping[Side, Sequence[Weighted]]) -> Iterator[dict[Side, list[Weighted]]]:
+def in_parts(kept: JoinRuntime, changes: Mapping[Side, Sequence[Weighted]]) -> Iterator[dict[Side, list[Weighted]]]:
     """Yield the rows of both sides part by part; all at once if they are few, or have no key."""
     rows = sum(batch.num_rows for side in SIDES for batch, _ in changes[side])
     bits = min((rows // _PART_ROWS).bit_length(), _BITS_MOST)
@@ -77,7 +77,7 @@ def in_parts(kept: KeptJoin, changes: Mapping[Side, Sequence[Weighted]]) -> Iter
         yield found
 
 
-def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
+def _by_part(kept: JoinRuntime, side: Side, batch: pa.RecordBatch, bits: int) -> tuple[Codes, Ints]:
     """Return the rows of a batch in the order of their parts, and the start of each part, with the end."""
     part = (kept.hashes_of(side, batch) >> np.uint64(64 - bits)).astype(np.int32)
     ends = np.append(0, np.cumsum(np.bincount(part, minlength=1 << bits)))
@@ -89,7 +89,7 @@ def _by_part(kept: KeptJoin, side: Side, batch: pa.RecordBatch, bits: int) -> tu
 class Parted:
     """Loads initial rows that exceed memory in parts. The join has keys and no rows."""
 
-    def __init__(self, kept: KeptJoin, folder: Path, policy: MemoryPolicy, report: Report | None) -> None:
+    def __init__(self, kept: JoinRuntime, folder: Path, policy: MemoryPolicy, report: Report | None) -> None:
         self._kept = kept
         self._folder = folder
         self._policy = policy

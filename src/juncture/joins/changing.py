@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    from juncture.incremental.change_batch import ChangeFormat
+    from juncture.incremental.changes.change_batch import ChangeFormat
+    from juncture.incremental.changes.source import Source
     from juncture.incremental.join import ChangeJoin
-    from juncture.incremental.view.source import Source
-    from juncture.incremental.view.view import View
+    from juncture.incremental.view import View
 
 
 @overload
@@ -213,9 +213,9 @@ def view(
     >>> [batch.to_pylist() for batch in view.apply(sales=first)]
     [[{'book': 'Emma', 'total': Decimal('12.00'), '_weight': 1}]]
     """
+    from juncture.incremental.changes.source import Source
     from juncture.incremental.state.policy import MemoryPolicy
-    from juncture.incremental.view.source import Source
-    from juncture.incremental.view.view import View, ViewSetup, store_in
+    from juncture.incremental.view import View, ViewSetup, store_in
     from juncture.local.resources import resources_here
 
     if not isinstance(sql, str):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from juncture.errors import JunctureError, PlanError, SchemaError
-from juncture.incremental.change_batch import WEIGHT, rows_within
+from juncture.incremental.changes.change_batch import WEIGHT, rows_within
 from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection, Step
 from juncture.pipeline.problems import Problems

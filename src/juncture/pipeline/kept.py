@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.errors import PlanError, StateError
-from juncture.incremental.change_batch import WEIGHT, read_changes, write_changes, written_schema
+from juncture.incremental.changes.change_batch import WEIGHT, read_changes, write_changes, written_schema
 from juncture.incremental.join import ChangeJoin, ChangeSetup
-from juncture.incremental.operator import identity_of
+from juncture.incremental.operators.join_runtime import identity_of
+from juncture.incremental.operators.operator import Change, Flow, table_of
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.store import Store
-from juncture.incremental.view.operators.operator import Change, Flow, table_of
 from juncture.kernels.array_types import Ints
 from juncture.pipeline.changing import with_marks
 from juncture.pipeline.expressions import derived_batches

@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT, rows_within
+from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT, rows_within
 from juncture.joins.changing import plan_changes
 from juncture.joins.following import register_postgres
 from juncture.pipeline.changing import change_sink, changes_schema, changing, with_marks

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from juncture.incremental.view.functions import FUNCTIONS
+from juncture.incremental.expressions.functions import FUNCTIONS
 
 WAYS = {"add": Decimal.__add__, "subtract": Decimal.__sub__, "multiply": Decimal.__mul__}
 

@@ -11,10 +11,10 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.changes.source import Source
 from juncture.incremental.state import store
 from juncture.incremental.state.policy import MemoryPolicy
-from juncture.incremental.view.source import Source
-from juncture.incremental.view.view import View, ViewSetup, store_in
+from juncture.incremental.view import View, ViewSetup, store_in
 from support.state import view_in, write_version
 
 SALES = pa.schema({"book": pa.string(), "price": pa.decimal128(7, 2)})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import juncture as jn
 from juncture.errors import DataError
-from juncture.incremental.view.operators.sums import ExactSums
+from juncture.incremental.operators.sums import ExactSums
 
 GROUPS = 3
 VALUES = {

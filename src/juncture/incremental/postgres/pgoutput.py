@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.errors import DataError, SchemaError
-from juncture.incremental.change_batch import WEIGHT
+from juncture.incremental.changes.change_batch import WEIGHT
 from juncture.incremental.postgres.catalog import PostgresTable
 from juncture.incremental.postgres.values import DoesNotFitError, from_text
 

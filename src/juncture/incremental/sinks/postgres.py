@@ -17,7 +17,7 @@ import pyarrow.csv as pv
 from psycopg import sql
 
 from juncture.errors import DataError, SchemaError, SpecError, StateError, did_you_mean
-from juncture.incremental.change_batch import WEIGHT
+from juncture.incremental.changes.change_batch import WEIGHT
 from juncture.incremental.postgres.connection import connected, reported
 from juncture.incremental.postgres.types import sql_type
 from juncture.incremental.postgres.values import to_text

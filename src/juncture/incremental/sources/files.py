@@ -2,7 +2,7 @@
 
 Each table has a folder. Files are read in the order of their names, so each new name has to sort after the existing
 ones: use a number or a time with leading zeros. Names that begin with a dot or an underscore are skipped: write under
-such a name, and rename the file. The formats are those of `juncture.incremental.change_batch`.
+such a name, and rename the file. The formats are those of `juncture.incremental.changes.change_batch`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from juncture.errors import DataError, SchemaError, SpecError, StateError
-from juncture.incremental.change_batch import CHANGE_TYPE, WEIGHT
+from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
 from juncture.incremental.sources.source import Read, Snapshot, SourceEpoch
 
 _PARQUET, _LINES = ".parquet", (".jsonl", ".ndjson", ".json")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.errors import SpecError, did_you_mean
-from juncture.incremental.sql.evaluation import first_sentence, locked_database
+from juncture.incremental.expressions.evaluation import first_sentence, locked_database
 
 Json = dict[str, Any]
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import Call, Constant, Expression, InputColumn, call, evaluate
 from juncture.incremental.sql.binder import ArrowTypes, volatile_functions
 from juncture.incremental.sql.bound import Bound, UnreadableError, decimal_text, text
-from juncture.incremental.sql.evaluation import DuckQuery
-from juncture.incremental.view.expressions import Call, Constant, Expression, InputColumn, call, evaluate
 
 _COMPARED = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply"}

@@ -13,9 +13,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.incremental.sql.bound import UnreadableError
-from juncture.incremental.sql.evaluation import DuckQuery
-from juncture.incremental.view.expressions import (
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import (
     FALSE,
     TRUE,
     Call,
@@ -30,9 +29,9 @@ from juncture.incremental.view.expressions import (
     key_pair,
     shifted,
 )
-from juncture.incremental.view.plan import (
+from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.plan.nodes import (
     FilterNode,
-    GroupAggregate,
     GroupNode,
     JoinHow,
     JoinNode,
@@ -40,6 +39,7 @@ from juncture.incremental.view.plan import (
     ProjectNode,
     UnionNode,
 )
+from juncture.incremental.sql.bound import UnreadableError
 
 _SIGNS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
 _BOOL = pa.bool_()

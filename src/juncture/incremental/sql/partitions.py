@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import Expression, InputColumn
+from juncture.incremental.plan.nodes import ExpandNode, PartitionNode, PlanNode, ProjectNode
 from juncture.incremental.sql.binder import ArrowTypes, Json
 from juncture.incremental.sql.bound import (
     Bound,
@@ -18,10 +21,7 @@ from juncture.incremental.sql.bound import (
     text,
 )
 from juncture.incremental.sql.compile import stored
-from juncture.incremental.sql.evaluation import DuckQuery
 from juncture.incremental.sql.joins import null_safe_keys
-from juncture.incremental.view.expressions import Expression, InputColumn
-from juncture.incremental.view.plan import ExpandNode, PartitionNode, PlanNode, ProjectNode
 
 Compile = Callable[[Bound], Expression]
 

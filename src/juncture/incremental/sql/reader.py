@@ -8,6 +8,31 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.types as pat
 
+from juncture.incremental.expressions.expression import (
+    FALSE,
+    TRUE,
+    Constant,
+    Expression,
+    InputColumn,
+    all_of,
+    call,
+    shifted,
+)
+from juncture.incremental.operators.group import AggregateFunction, GroupAggregate
+from juncture.incremental.operators.top import SortKey
+from juncture.incremental.plan.nodes import (
+    AsofMatch,
+    EmptyNode,
+    FilterNode,
+    GroupNode,
+    JoinHow,
+    JoinNode,
+    PlanNode,
+    ProjectNode,
+    ScanNode,
+    TopNode,
+    UnionNode,
+)
 from juncture.incremental.sql.binder import (
     ArrowTypes,
     Json,
@@ -38,32 +63,6 @@ from juncture.incremental.sql.joins import (
     single,
 )
 from juncture.incremental.sql.partitions import first_of_each, groups, repeated, unnested, windows
-from juncture.incremental.view.expressions import (
-    FALSE,
-    TRUE,
-    Constant,
-    Expression,
-    InputColumn,
-    all_of,
-    call,
-    shifted,
-)
-from juncture.incremental.view.plan import (
-    AggregateFunction,
-    AsofMatch,
-    EmptyNode,
-    FilterNode,
-    GroupAggregate,
-    GroupNode,
-    JoinHow,
-    JoinNode,
-    PlanNode,
-    ProjectNode,
-    ScanNode,
-    SortKey,
-    TopNode,
-    UnionNode,
-)
 
 _HOW: Mapping[str, JoinHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "OUTER": "full", "FULL": "full"}
 _AGGREGATES: Mapping[str, AggregateFunction] = {

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.columnar.row_bytes import RowMemory
-from juncture.incremental.identity import RowIdentity
+from juncture.incremental.changes.identity import RowIdentity
 from juncture.incremental.state.pages import Pages
 from juncture.incremental.state.run import Run, merged, row_order, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask

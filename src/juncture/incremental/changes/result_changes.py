@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from juncture.incremental.identity import RowIdentity
+from juncture.incremental.changes.identity import RowIdentity
 from juncture.kernels.array_types import Ints
 
 

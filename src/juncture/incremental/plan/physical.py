@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from juncture.errors import SpecError
-from juncture.incremental.view.clusters import DeltaPath, JoinCluster, cluster_of
-from juncture.incremental.view.expressions import (
+from juncture.incremental.expressions.expression import (
     TRUE,
     Call,
     Constant,
@@ -21,19 +20,19 @@ from juncture.incremental.view.expressions import (
     shifted,
     shown,
 )
-from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
-from juncture.incremental.view.operators.group import GroupOperator
-from juncture.incremental.view.operators.join import JoinOperator, JoinPath, Lookup
-from juncture.incremental.view.operators.kept import KeptJoinOperator
-from juncture.incremental.view.operators.operator import ViewOperator
-from juncture.incremental.view.operators.partition import ExpandOperator, PartitionOperator
-from juncture.incremental.view.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
-from juncture.incremental.view.operators.top import TopOperator
-from juncture.incremental.view.plan import (
+from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
+from juncture.incremental.operators.group import GroupAggregate, GroupOperator
+from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
+from juncture.incremental.operators.operator import ViewOperator
+from juncture.incremental.operators.partition import ExpandOperator, PartitionOperator
+from juncture.incremental.operators.spec_join import SpecJoinOperator
+from juncture.incremental.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
+from juncture.incremental.operators.top import TopOperator
+from juncture.incremental.plan.clusters import DeltaPath, JoinCluster, cluster_of
+from juncture.incremental.plan.nodes import (
     EmptyNode,
     ExpandNode,
     FilterNode,
-    GroupAggregate,
     GroupNode,
     JoinNode,
     PartitionNode,
@@ -295,7 +294,7 @@ class _OperatorBuilder:
             )
         sides: list[tuple[Side, list[str]]] = [("left", _names(node.left)), ("right", _names(node.right))]
         texts = {name: shown(each, readable) for side, readable in sides for name, each in named[side].items()}
-        return KeptJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown], texts)
+        return SpecJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown], texts)
 
     def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
 from juncture.errors import DataError, SchemaError
-from juncture.incremental.aggregates import AggregateOperator
-from juncture.incremental.answer import Changes
-from juncture.incremental.asof import AsofOperator, interval_codes
-from juncture.incremental.identity import NoIdentityError, RowIdentity
-from juncture.incremental.keys import HashedKeys
-from juncture.incremental.pairs import PairOperator, counted
+from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
+from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.operators.aggregates import AggregateOperator
+from juncture.incremental.operators.asof import AsofOperator, interval_codes
+from juncture.incremental.operators.keys import HashedKeys
+from juncture.incremental.operators.pairs import PairOperator, counted
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
@@ -45,7 +45,7 @@ class Operator(Protocol):
 
 
 @dataclass(frozen=True)
-class KeptJoin:
+class JoinRuntime:
     """A maintained join: its operator, the arrangements of both sides, and their keys."""
 
     operator: Operator
@@ -101,12 +101,12 @@ class KeptJoin:
         self.keys.forget()
 
 
-def kept_join(join: Resolved, output: Output) -> KeptJoin:
+def join_runtime(join: Resolved, output: Output) -> JoinRuntime:
     """Return a maintained join without rows. ``join`` is in the types of stored rows."""
     return _asof(join, output) if isinstance(join, ResolvedAsof) else _by_condition(join, output)
 
 
-def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
+def _asof(join: ResolvedAsof, output: Output) -> JoinRuntime:
     check_asof(join, "changing tables")
     schemas = {side: stored_schema(join, side) for side in SIDES}
     lines = join.spec.matches if join.how in ("right", "full") else 0
@@ -123,10 +123,10 @@ def _asof(join: ResolvedAsof, output: Output) -> KeptJoin:
         return replace(rows, codes=interval_codes(rows.codes[0]))
 
     keys = HashedKeys(condition.key_types, arrangements, nulls_equal=condition.nulls_equal)
-    return KeptJoin(AsofOperator(join, arrangements, output), arrangements, keys, compared)
+    return JoinRuntime(AsofOperator(join, arrangements, output), arrangements, keys, compared)
 
 
-def _by_condition(join: Resolved, output: Output) -> KeptJoin:
+def _by_condition(join: Resolved, output: Output) -> JoinRuntime:
     condition = condition_of(join, ())
     arrangements: dict[Side, Arrangement] = {}
     for side in SIDES:
@@ -137,7 +137,7 @@ def _by_condition(join: Resolved, output: Output) -> KeptJoin:
         AggregateOperator(condition, arrangements) if join.aggregates else PairOperator(condition, arrangements, output)
     )
     keys = HashedKeys(condition.key_types, arrangements, nulls_equal=condition.nulls_equal)
-    return KeptJoin(operator, arrangements, keys, condition.rows)
+    return JoinRuntime(operator, arrangements, keys, condition.rows)
 
 
 def identity_of(schema: pa.Schema, table: str) -> RowIdentity:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from juncture.incremental.view.expressions import (
+from juncture.incremental.expressions.expression import (
     FALSE,
     TRUE,
     Call,
@@ -25,7 +25,7 @@ from juncture.incremental.view.expressions import (
     replaced,
     shifted,
 )
-from juncture.incremental.view.plan import (
+from juncture.incremental.plan.nodes import (
     EmptyNode,
     ExpandNode,
     FilterNode,

@@ -11,11 +11,12 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from juncture.incremental.sql.evaluation import DuckQuery
-from juncture.incremental.view.expressions import Expression, InputColumn
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import Expression, InputColumn
+from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.operators.top import SortKey
 
 JoinHow = OneOf["inner", "left", "right", "full"]
-AggregateFunction = OneOf["count", "sum", "avg", "min", "max"]
 
 
 @dataclass(frozen=True)
@@ -139,16 +140,6 @@ class JoinNode(PlanNode):
 
 
 @dataclass(frozen=True)
-class GroupAggregate:
-    """An aggregate and its result type. ``value`` is None for ``count(*)``."""
-
-    function: AggregateFunction
-    value: Expression | None
-    distinct: bool
-    type: pa.DataType
-
-
-@dataclass(frozen=True)
 class GroupNode(PlanNode):
     """One row per distinct key, with aggregates. Without keys, exactly one row. Without aggregates, DISTINCT."""
 
@@ -174,15 +165,6 @@ class UnionNode(PlanNode):
 
     def _inputs(self) -> tuple[PlanNode, ...]:
         return self.parts
-
-
-@dataclass(frozen=True)
-class SortKey:
-    """A column of an order."""
-
-    column: int
-    descending: bool
-    nulls_first: bool
 
 
 @dataclass(frozen=True)

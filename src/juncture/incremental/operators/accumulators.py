@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values
-from juncture.incremental.view.operators.sums import ExactSums, Sums
-from juncture.incremental.view.operators.values import GroupValues
+from juncture.incremental.operators.sums import ExactSums, Sums
+from juncture.incremental.operators.values import GroupValues
 from juncture.kernels.array_types import Codes, Ints
 
 Lines = npt.NDArray[np.int64]

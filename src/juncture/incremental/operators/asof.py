@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, float_codes, floats_of, rows_of
-from juncture.incremental.answer import Changes
-from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
+from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.operators.recompute import Candidates, ProbeRows, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
@@ -41,7 +41,7 @@ def interval_codes(codes: Ints) -> Table:
     return np.stack([codes, ~codes])
 
 
-class AsofOperator(AnswerOperator):
+class AsofOperator(RecomputeOperator):
     """A maintained as-of join.
 
     If ``how`` keeps unmatched right rows, each right row has ``matches`` counts: how many left rows take its first,

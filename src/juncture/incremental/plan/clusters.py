@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from juncture.incremental.view.expressions import Call, Expression, all_of, columns, conjuncts, shifted
-from juncture.incremental.view.plan import FilterNode, JoinNode, PlanNode, ProjectNode
+from juncture.incremental.expressions.expression import Call, Expression, all_of, columns, conjuncts, shifted
+from juncture.incremental.plan.nodes import FilterNode, JoinNode, PlanNode, ProjectNode
 
 
 @dataclass(frozen=True)

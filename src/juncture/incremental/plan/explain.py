@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any
 
-from juncture.incremental.view.operators.operator import ViewOperator
-from juncture.incremental.view.physical import BuiltView
+from juncture.incremental.operators.operator import ViewOperator
+from juncture.incremental.plan.physical import BuiltView
 
 _WIDTH = 72
 

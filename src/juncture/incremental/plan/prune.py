@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from juncture.incremental.view.expressions import Expression, InputColumn, columns, conjuncts, shifted
-from juncture.incremental.view.plan import (
+from juncture.incremental.expressions.expression import Expression, InputColumn, columns, conjuncts, shifted
+from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.plan.nodes import (
     EmptyNode,
     ExpandNode,
     FilterNode,
-    GroupAggregate,
     GroupNode,
     JoinNode,
     PartitionNode,

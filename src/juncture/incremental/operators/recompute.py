@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.incremental.answer import Changes
+from juncture.incremental.changes.result_changes import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run, key_order
 from juncture.kernels.array_types import Codes, Ints
@@ -51,7 +51,7 @@ class Candidates:
     places: list[tuple[Run, Positions]]
 
 
-class AnswerOperator(ABC):
+class RecomputeOperator(ABC):
     """A join that computes the result of each left row separately."""
 
     def __init__(self, arrangements: Mapping[Side, Arrangement]) -> None:

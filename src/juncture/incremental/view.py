@@ -14,19 +14,18 @@ import pyarrow as pa
 from juncture.columnar.conversion import converted
 from juncture.columnar.types import plain_type
 from juncture.errors import DataError, PlanError, SchemaError, SpecError, StateError, did_you_mean
-from juncture.incremental.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.changes.change_batch import ChangeFormat, read_changes, write_changes, written_schema
+from juncture.incremental.changes.source import Source
+from juncture.incremental.operators.operator import Change, Flow, batch_of, some_rows
+from juncture.incremental.operators.top import sorted_rows
+from juncture.incremental.plan.explain import explained, watched
+from juncture.incremental.plan.prune import pruned
+from juncture.incremental.plan.push import pushed
+from juncture.incremental.runtime import Dataflow, PieceSize, combined, deletes_last, pieces
 from juncture.incremental.sql.reader import answer_types, read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTables
-from juncture.incremental.view.dataflow import Dataflow
-from juncture.incremental.view.explain import explained, watched
-from juncture.incremental.view.operators.operator import Change, Flow, batch_of, some_rows
-from juncture.incremental.view.operators.top import sorted_rows
-from juncture.incremental.view.pieces import PieceSize, combined, deletes_last, pieces
-from juncture.incremental.view.prune import pruned
-from juncture.incremental.view.push import pushed
-from juncture.incremental.view.source import Source
 from juncture.runtime.working_types import working_type
 from juncture.spec.arguments import check_choice
 

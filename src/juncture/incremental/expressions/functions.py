@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, float_codes, raw_values, validity
-from juncture.incremental.sql.evaluation import DuckQuery, evaluated
-from juncture.incremental.view import decimals
+from juncture.incremental.expressions import decimals
+from juncture.incremental.expressions.evaluation import DuckQuery, evaluated
 
 Operand = Any
 """An array, or a scalar for all rows."""

@@ -12,13 +12,13 @@ import pyarrow as pa
 from juncture.columnar.key_encoding import KeyHashes
 from juncture.columnar.key_table import KeyCodes, RowCodes
 from juncture.errors import SchemaError
-from juncture.incremental.identity import NoIdentityError, RowIdentity
-from juncture.incremental.keys import BYTES_A_KEY, KnownHashes
+from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
+from juncture.incremental.expressions.expression import Expression, evaluate
+from juncture.incremental.operators.keys import BYTES_A_KEY, KnownHashes
+from juncture.incremental.operators.operator import Flow, ViewOperator, as_one
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
-from juncture.incremental.view.expressions import Expression, evaluate
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.kernels.hash_table import EMPTY
 

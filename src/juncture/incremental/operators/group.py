@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
-from juncture.incremental.state.arrangement import Arrangement, Delta
-from juncture.incremental.state.run import Run
-from juncture.incremental.state.tables import StateTable
-from juncture.incremental.view.expressions import Expression, evaluate
-from juncture.incremental.view.functions import FUNCTIONS
-from juncture.incremental.view.operators.accumulators import (
+from juncture.incremental.expressions.expression import Expression, evaluate
+from juncture.incremental.expressions.functions import FUNCTIONS
+from juncture.incremental.operators.accumulators import (
     Accumulator,
     CountAccumulator,
     DistinctValues,
@@ -25,11 +22,13 @@ from juncture.incremental.view.operators.accumulators import (
     Lines,
     SumAccumulator,
 )
-from juncture.incremental.view.operators.arranged import KeyDomain, identity_of
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, as_one, batch_of, schema_of
-from juncture.incremental.view.operators.sums import Sums
-from juncture.incremental.view.operators.values import GroupValues
-from juncture.incremental.view.plan import GroupAggregate
+from juncture.incremental.operators.arranged import KeyDomain, identity_of
+from juncture.incremental.operators.operator import Flow, ViewOperator, as_one, batch_of, schema_of
+from juncture.incremental.operators.sums import Sums
+from juncture.incremental.operators.values import GroupValues
+from juncture.incremental.state.arrangement import Arrangement, Delta
+from juncture.incremental.state.run import Run
+from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints
 
 _SIZE, _NUMBER = 0, 1
@@ -39,6 +38,19 @@ _OWN_LINES = 2
 
 _SCATTERED_CODES = 4
 """Up to this number of codes per row, codes are scattered in place of being sorted."""
+
+
+AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
+
+
+@dataclass(frozen=True)
+class GroupAggregate:
+    """An aggregate and its result type. ``value`` is None for ``count(*)``."""
+
+    function: AggregateFunction
+    value: Expression | None
+    distinct: bool
+    type: pa.DataType
 
 
 @dataclass(frozen=True)

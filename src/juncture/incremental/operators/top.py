@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +11,9 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import joined_batches
+from juncture.incremental.operators.arranged import ArrangedOperator
+from juncture.incremental.operators.operator import Flow, ViewOperator, some_rows
 from juncture.incremental.state.arrangement import Delta
-from juncture.incremental.view.operators.arranged import ArrangedOperator
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, some_rows
-from juncture.incremental.view.plan import SortKey
 from juncture.kernels.array_types import Ints
 
 Best = tuple[pa.RecordBatch, Ints]
@@ -21,6 +21,15 @@ Best = tuple[pa.RecordBatch, Ints]
 
 _SPARE = 1_000
 """Cached rows beyond the returned ones, so that deletes need no scan."""
+
+
+@dataclass(frozen=True)
+class SortKey:
+    """A column of an order."""
+
+    column: int
+    descending: bool
+    nulls_first: bool
 
 
 def sorted_rows(batch: pa.RecordBatch, order: Sequence[SortKey]) -> Ints:

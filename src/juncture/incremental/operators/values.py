@@ -9,11 +9,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, float_codes, floats, floats_of, joined_batches, raw_values, rows_of
+from juncture.incremental.operators.arranged import identity_of
+from juncture.incremental.operators.operator import batch_of, schema_of
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
-from juncture.incremental.view.operators.arranged import identity_of
-from juncture.incremental.view.operators.operator import batch_of, schema_of
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
+from juncture.incremental.expressions.expression import TRUE, Expression, columns, evaluate, shifted
+from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
 from juncture.incremental.state.arrangement import Delta, Positions
 from juncture.incremental.state.run import Run
-from juncture.incremental.view.expressions import TRUE, Expression, columns, evaluate, shifted
-from juncture.incremental.view.operators.arranged import ArrangedOperator, KeyDomain
-from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
 from juncture.kernels.array_types import Codes, Ints
 from juncture.kernels.hash_table import EMPTY
 

@@ -15,18 +15,18 @@ import pyarrow as pa
 
 from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
-from juncture.incremental.answer import Changes
-from juncture.incremental.operator import KeptJoin, kept_join
+from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.expressions.expression import Expression, evaluate
+from juncture.incremental.operators.join_runtime import JoinRuntime, join_runtime
+from juncture.incremental.operators.operator import Flow, ViewOperator, batch_of
 from juncture.incremental.state.arrangement import Delta, Journal, Place
 from juncture.incremental.state.tables import StateTable
-from juncture.incremental.view.expressions import Expression, evaluate
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of
 from juncture.matching.output import Output, project, stored_join
 from juncture.spec.base import Spec
 from juncture.spec.schema import SIDES, Side
 
 
-class KeptJoinOperator(ViewOperator):
+class SpecJoinOperator(ViewOperator):
     """Runs a join spec over computed columns of two inputs.
 
     ``columns`` has the expressions per side by internal name, ``shown`` the output columns, and ``texts`` the names of
@@ -54,7 +54,7 @@ class KeptJoinOperator(ViewOperator):
             join = stored_join(resolved)
         self._shown = shown
         self._output = Output(join, resolved.given_back(schemas["left"], schemas["right"]))
-        self._runtime: KeptJoin = kept_join(join, self._output)
+        self._runtime: JoinRuntime = join_runtime(join, self._output)
         self._schemas = schemas
         self._journal = Journal()
         self._worked = False

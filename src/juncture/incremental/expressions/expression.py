@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows
-from juncture.incremental.sql.evaluation import DuckQuery
-from juncture.incremental.view.functions import FUNCTIONS, Operand
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.functions import FUNCTIONS, Operand
 from juncture.kernels.array_types import Ints
 
 
@@ -54,7 +54,7 @@ class Constant(Expression):
 
 @dataclass(frozen=True)
 class Call(Expression):
-    """A call of a function in `juncture.incremental.view.functions.FUNCTIONS`. The option must be hashable."""
+    """A call of a function in `juncture.incremental.expressions.functions.FUNCTIONS`. The option must be hashable."""
 
     function: str
     operands: tuple[Expression, ...]

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, raw_values, rows_of
-from juncture.incremental.sql.evaluation import DuckQuery
-from juncture.incremental.view.expressions import evaluate
-from juncture.incremental.view.operators.arranged import ArrangedOperator
-from juncture.incremental.view.operators.join import matches_of
-from juncture.incremental.view.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
+from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import evaluate
+from juncture.incremental.operators.arranged import ArrangedOperator
+from juncture.incremental.operators.join import matches_of
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
 from juncture.kernels.array_types import Codes, Ints
 
 

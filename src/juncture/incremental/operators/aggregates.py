@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
-from juncture.incremental.answer import Changes
-from juncture.incremental.answers import AnswerOperator, Candidates, ProbeRows
+from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.operators.recompute import Candidates, ProbeRows, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.local.inequality.join import execute
@@ -25,7 +25,7 @@ from juncture.spec.schema import Side
 Positions = npt.NDArray[np.signedinteger]
 
 
-class AggregateOperator(AnswerOperator):
+class AggregateOperator(RecomputeOperator):
     """A join that returns each left row with aggregates over its matches."""
 
     def __init__(self, condition: Condition, arrangements: Mapping[Side, Arrangement]) -> None:

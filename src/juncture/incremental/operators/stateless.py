@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from juncture.columnar.arrays import true_rows
-from juncture.incremental.view.expressions import Expression, InputColumn, evaluate
-from juncture.incremental.view.operators.operator import Flow, ViewOperator, batch_of, some_rows
+from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
+from juncture.incremental.operators.operator import Flow, ViewOperator, batch_of, some_rows
 
 
 class InputOperator(ViewOperator):

@@ -1,0 +1,1 @@
+"""Changes of tables: rows with weights."""

@@ -1,0 +1,1 @@
+"""Expressions of a query, computed over batches."""

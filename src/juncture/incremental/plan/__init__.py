@@ -1,0 +1,1 @@
+"""Query plans: nodes, rules, and operators for them."""
