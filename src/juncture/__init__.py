@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from juncture.pipeline.pipeline import Pipeline
     from juncture.pipeline.problems import PipelineError
     from juncture.pipeline.run import RunReport
-    from juncture.planner.many import ManyPlan, ManyReport, TableReport
+    from juncture.planner.many import ManyPlan, ManyReport
     from juncture.planner.plan import Analysis, Plan
     from juncture.planner.report import MatchReport, RowExplanation
     from juncture.planner.statistics import SideStats, Stats
@@ -109,7 +109,6 @@ __all__ = [
     "Stats",
     "StreamJoin",
     "StreamProgress",
-    "TableReport",
     "View",
     "Where",
     "__version__",
@@ -175,7 +174,6 @@ _HOME = {
     "Stats": "juncture.planner.statistics",
     "StreamJoin": "juncture.streams.join",
     "StreamProgress": "juncture.streams.progress",
-    "TableReport": "juncture.planner.many",
     "View": "juncture.incremental.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",

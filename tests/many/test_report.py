@@ -47,12 +47,12 @@ def test_counts_matches_reasons_ties_distances_and_leaks() -> None:
     assert (rates.distances.min, rates.distances.max) == (1, 2)
     assert (users.matched, users.reasons, users.leaked) == (
         2,
-        {"null_on": 0, "null_key": 1, "unknown_key": 1, "no_candidate": 0},
+        {"null_on": 0, "null_key": 1, "unknown_key": 1, "no_candidate": 0, "beyond_tolerance": 0},
         2,
     )
     assert (clicks.matched, clicks.reasons, clicks.leaked) == (
         1,
-        {"null_on": 1, "null_key": 1, "unknown_key": 0, "no_candidate": 1},
+        {"null_on": 1, "null_key": 1, "unknown_key": 0, "no_candidate": 1, "beyond_tolerance": 0},
         1,
     )
 
@@ -60,10 +60,10 @@ def test_counts_matches_reasons_ties_distances_and_leaks() -> None:
 def test_is_shown_as_text_json_and_a_page() -> None:
     report = plan().match_report()
     assert str(report).splitlines()[:4] == [
-        "spine of 4 rows",
         "rates",
+        "  left rows           4",
         "  right rows          3",
-        "  matched             2 (50.00%)",
+        "  matched             2   50.00%",
     ]
     assert json.loads(report.export("json"))["users"]["leaked"] == 2
     page = report.export("html")

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from juncture.cli.console import WIDTH_OF_PIPES
-from juncture.planner.report import MatchReport, distances_in_words
+from juncture.planner.report import MatchReport
 from juncture.spec.resolved import Resolved
 
 _CELL_WIDTH_MAX = 28
@@ -131,4 +131,4 @@ def report_view(report: MatchReport) -> RenderableType:
     table.add_column(style="dim")
     for label, rows, share, why in report.lines():
         table.add_row(Text(label), rows, share, Text(why), style="dim" if rows == "0" else "")
-    return Group(table, Text(f"distance  {distances_in_words(report)}"))
+    return Group(table, *(Text(f"{name}  {words}") for name, words in report.distance()))

@@ -6,89 +6,23 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from html import escape
+from textwrap import indent
 from typing import Any, Literal
 
 from juncture.planner.decision import Decision, Engine
 from juncture.planner.explain.charts import draw_distances
-from juncture.planner.explain.html import page, rows_table
+from juncture.planner.explain.html import figure, page, rows_table
 from juncture.planner.explain.meaning import meaning_of
 from juncture.planner.explain.text import in_short, plan_facts, plan_words
-from juncture.planner.report import REASONS, Distances, MatchReport, label_of
+from juncture.planner.report import MatchReport
 from juncture.planner.statistics import SideStats
 from juncture.runtime.progress import Report
 from juncture.spec.arguments import check_choice
 from juncture.spec.many import ResolvedTable
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableReport:
-    """The rows of the spine, counted by what one table gave them.
-
-    Attributes
-    ----------
-    left_rows, right_rows
-        Rows of the spine and of the table.
-    matched
-        Rows of the spine with a match.
-    reasons
-        The other rows, by the first reason that applies: ``null_on`` (null or NaN in what orders them), ``null_key``,
-        ``unknown_key`` (no row of the table has the key), ``no_candidate``, ``beyond_tolerance``.
-    ties
-        Of an as-of join, matched rows for which several rows have the best ``on``; otherwise None.
-    distances
-        Of an as-of join, how far its matches are; None if nothing matched.
-    leaked
-        Matched rows whose match, or one of those that are aggregated, became available only after the row's own time;
-        None without ``check_available_at``.
-    explanations
-        As in `MatchReport`.
-    """
-
-    left_rows: int
-    right_rows: int
-    matched: int
-    reasons: Mapping[str, int]
-    ties: int | None = None
-    distances: Distances | None = None
-    leaked: int | None = None
-    explanations: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, report: MatchReport, leaked: int | None) -> TableReport:
-        """Return what a match report of an as-of join says."""
-        return cls(
-            left_rows=report.left_rows,
-            right_rows=report.right_rows,
-            matched=report.matched,
-            reasons={name: getattr(report, name) for name in REASONS},
-            ties=report.ties,
-            distances=report.distances,
-            leaked=leaked,
-            explanations=report.explanations,
-        )
-
-    def words(self) -> Iterator[tuple[str, str]]:
-        """Say what was counted, as pairs of a heading and a text; reasons that occur only."""
-        yield "right rows", f"{self.right_rows:,}"
-        yield "matched", self._share(self.matched)
-        yield "unmatched", self._share(self.left_rows - self.matched)
-        yield from ((f"  {label_of(name)}", self._explained(name, rows)) for name, rows in self.reasons.items() if rows)
-        if self.ties:
-            yield "ties", self._explained("ties", self.ties)
-        if self.distances is not None:
-            yield "distance", self.distances.words()
-        if self.leaked is not None:
-            yield "leaked", self._share(self.leaked)
-
-    def _explained(self, name: str, rows: int) -> str:
-        return f"{self._share(rows)}: {self.explanations[name]}" if name in self.explanations else self._share(rows)
-
-    def _share(self, rows: int) -> str:
-        return f"{rows:,}" + (f" ({rows / self.left_rows:.2%})" if self.left_rows else "")
-
-
 @dataclass(frozen=True, repr=False)
-class ManyReport(Mapping[str, TableReport]):
+class ManyReport(Mapping[str, MatchReport]):
     """A report for each table, by its name.
 
     Made by `juncture.ManyPlan.match_report`; not to be made by hand.
@@ -99,9 +33,9 @@ class ManyReport(Mapping[str, TableReport]):
         The reports.
     """
 
-    tables: Mapping[str, TableReport]
+    tables: Mapping[str, MatchReport]
 
-    def __getitem__(self, name: str) -> TableReport:
+    def __getitem__(self, name: str) -> MatchReport:
         return self.tables[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -130,21 +64,15 @@ class ManyReport(Mapping[str, TableReport]):
         return self._page() if format == "html" else repr(self)
 
     def __repr__(self) -> str:
-        lines = [f"spine of {self._left_rows():,} rows"]
-        for name, each in self.items():
-            lines += [name, *(f"  {heading:<18}  {text}" for heading, text in each.words())]
-        return "\n".join(lines)
+        return "\n".join(f"{name}\n{indent(repr(each), '  ')}" for name, each in self.items())
 
     def _repr_html_(self) -> str:
-        return "".join(f"<h4>{escape(name)}</h4>{rows_table(each.words())}" for name, each in self.items())
-
-    def _left_rows(self) -> int:
-        return next((each.left_rows for each in self.values()), 0)
+        return "".join(f"<h4>{escape(name)}</h4>{each._repr_html_()}" for name, each in self.items())
 
     def _page(self) -> str:
         title = "Match report"
-        parts = [f"<h1>{title}</h1>", f"<p>{self._left_rows():,} rows in the spine.</p>"]
-        parts += [f"<h2>{escape(name)}</h2>{rows_table(each.words())}" for name, each in self.items()]
+        parts = [f"<h1>{title}</h1>"]
+        parts += [f"<h2>{escape(name)}</h2>{each._repr_html_()}" for name, each in self.items()]
         distances = {name: each.distances for name, each in self.items() if each.distances is not None}
         for is_time in sorted({each.is_time for each in distances.values()}, reverse=True):
             unit_s = 1e-9 if is_time else 1.0
@@ -155,9 +83,7 @@ class ManyReport(Mapping[str, TableReport]):
                 for share in ("min", "p50", "p90", "p99", "max")
             ]
             caption = f"Distance of matches{', in seconds' * is_time}"
-            parts.append(
-                f'<figure aria-label="{caption}">{draw_distances(points)}<figcaption>{caption}</figcaption></figure>'
-            )
+            parts.append(figure(draw_distances(points), caption))
         return page(title, parts)
 
 

@@ -43,7 +43,7 @@ REASONS = ("null_on", "null_key", "unknown_key", "no_candidate", "beyond_toleran
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MatchReport:
-    """The left rows of an as-of join, counted by what became of them.
+    """The left rows of a join, or the rows of a spine, counted by what became of them.
 
     Every left row is counted in ``matched`` or in exactly one of the reasons, the first that applies in the order
     below. It does not matter which rows the join's ``how`` keeps.
@@ -59,17 +59,20 @@ class MatchReport:
     null_key
         Left rows with a null among their ``by`` values.
     unknown_key
-        Left rows whose ``by`` values no right row has (with an ``on`` that is not null or NaN).
+        Left rows whose ``by`` values no right row has (of an as-of join, with an ``on`` that is not null or NaN).
     no_candidate
         Left rows whose key the right has, but not on the wanted side of them.
     beyond_tolerance
         Left rows whose nearest right row on the wanted side is farther than the tolerance, or whose own tolerance is
         null or negative.
     ties
-        Matched left rows for which several right rows have the best ``on``.
+        Of an as-of join, matched left rows for which several right rows have the best ``on``; otherwise None.
     distances
-        Of the best match of each matched left row; None if nothing matched, or ``on`` is of values that have an order
-        and no distances: texts, bytes and several columns.
+        Of an as-of join, those of the best match of each matched left row; None if nothing matched, or ``on`` is of
+        values that have an order and no distances: texts, bytes and several columns.
+    leaked
+        Of a table of `juncture.join_many` with ``check_available_at``, matched rows whose match, or one of those that
+        are aggregated, became available only after the row's own time; otherwise None.
     explanations
         What the counts mean in words of the join's columns, by their names. Counts without one are always 0.
     """
@@ -82,9 +85,15 @@ class MatchReport:
     unknown_key: int
     no_candidate: int
     beyond_tolerance: int
-    ties: int
+    ties: int | None
     distances: Distances | None
+    leaked: int | None = None
     explanations: Mapping[str, str]
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """The left rows without a match, by their reason."""
+        return {name: getattr(self, name) for name in REASONS}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data.
@@ -104,19 +113,29 @@ class MatchReport:
         yield "right rows", f"{self.right_rows:,}", "", ""
         yield self._line("matched", self.matched)
         yield self._line("unmatched", self.left_rows - self.matched)
-        for name in REASONS:
+        for name, rows in self.reasons.items():
             if name in self.explanations:
-                yield self._line(f"  {label_of(name)}", getattr(self, name), self.explanations[name])
-        yield self._line("ties", self.ties, self.explanations.get("ties", ""))
+                yield self._line(f"  {label_of(name)}", rows, self.explanations[name])
+        if self.ties is not None:
+            yield self._line("ties", self.ties, self.explanations.get("ties", ""))
+        if self.leaked is not None:
+            yield self._line("leaked", self.leaked, "available too late")
+
+    def distance(self) -> tuple[tuple[str, str], ...]:
+        """Return how far matches are, as a heading and a text; nothing unless the join is an as-of join."""
+        if self.ties is None:
+            return ()
+        why = "none: values of on have an order alone" if self.matched else "none, since nothing matched"
+        return (("distance", why if self.distances is None else self.distances.words()),)
 
     def __repr__(self) -> str:
         lines = list(self.lines())
         label, count = (max(len(line[place]) for line in lines) for place in (0, 1))
         rows = [f"{name:<{label}}  {rows:>{count}}  {share:>7}  {why}".rstrip() for name, rows, share, why in lines]
-        return "\n".join([*rows, f"{'distance':<{label}}  {distances_in_words(self)}"])
+        return "\n".join([*rows, *(f"{name:<{label}}  {words}" for name, words in self.distance())])
 
     def _repr_html_(self) -> str:
-        rows = [*self.lines(), ("distance", distances_in_words(self), "", "")]
+        rows = [*self.lines(), *self.distance()]
         cells = ("".join(f"<td>{escape(cell.strip())}</td>" for cell in row) for row in rows)
         return f"<table>{''.join(f'<tr>{each}</tr>' for each in cells)}</table>"
 
@@ -127,13 +146,6 @@ class MatchReport:
 def label_of(name: str) -> str:
     """Return the name of a count as texts show it."""
     return name.replace("_", " ")
-
-
-def distances_in_words(report: MatchReport) -> str:
-    """Say in a line how far matches are."""
-    if report.distances is not None:
-        return report.distances.words()
-    return "none: values of on have an order alone" if report.matched else "none, since nothing matched"
 
 
 @dataclass(frozen=True, kw_only=True)

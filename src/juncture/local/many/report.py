@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from juncture.local.many.spine import Spine
 from juncture.local.reasons import counts_of, reasons_of
 from juncture.ordered.kinds import domain_of
 from juncture.planner.explain.meaning import explanations_of
-from juncture.planner.many import TableReport
+from juncture.planner.report import MatchReport
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source
@@ -26,12 +27,11 @@ from juncture.runtime.working_types import working
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable
-from juncture.spec.resolved import Resolved
 
 
 def report_of(
     table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
-) -> TableReport:
+) -> MatchReport:
     """Count what becomes of the rows of the spine in a table; arguments as for `juncture.local.many.answers.answer`."""
     count = REPORTS.get(type(table.join.spec))
     found = None
@@ -40,16 +40,20 @@ def report_of(
     leaked = None if found is None else _leaked(table, found, left, context)
     if count is not None:
         own = context.within(MemoryBudget(context.memory.total_bytes))
-        return TableReport.of(count(table.join, left, right, own), leaked)
+        return replace(count(table.join, left, right, own), leaked=leaked)
     assert found is not None
     assert found.matched is not None
-    return TableReport(
+    join, left, right = working(table.join, left, right)
+    reasons = reasons_of(join, found.matched, spine.keys(join, left), left, right, context)
+    return MatchReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
         matched=int(np.count_nonzero(found.matched)),
-        reasons=_reasons(table.join, found.matched, spine, left, right, context),
+        ties=None,
+        distances=None,
         leaked=leaked,
         explanations=explanations_of(table.join),
+        **counts_of(reasons),
     )
 
 
@@ -90,16 +94,6 @@ def _answer(
     if check is not None and table.join.aggregates:
         more = (Aggregate("known", check.right, "max", table.join.right_schema.field(check.right).type),)
     return answer(table, algorithm, spine, left, right, context, more=more, marks_matches=True)
-
-
-def _reasons(
-    join: Resolved, matched: Mask, spine: Spine, left: Source, right: Source, context: JoinContext
-) -> dict[str, int]:
-    """Count the rows of the spine without a match by the first reason that applies."""
-    join, left, right = working(join, left, right)
-    counts = counts_of(reasons_of(join, matched, spine.keys(join, left), left, right, context))
-    del counts["beyond_tolerance"]
-    return counts
 
 
 def _leaked(table: ResolvedTable, found: Answer, left: Source, context: JoinContext) -> int | None:

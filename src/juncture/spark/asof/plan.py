@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -219,18 +219,7 @@ def match_report(
         join=full, placements=placements, cuts=even_cuts(partitions), memory_bytes=memory_bytes, joined=count
     )
     [tasks] = stages.tasks(left, right)
-    rows = grouped_figures(finish(tasks.frame, tasks.stage, schema), ["figure"])
-    figures = {row["figure"]: row for row in rows}
-    counts = {name: int(row["rows"]) for name, row in figures.items()}
-    found = {name: counts.get(name, 0) for name in (*REASONS, "matched")}
-    return MatchReport(
-        left_rows=sum(found.values()),
-        right_rows=counts.get("right_rows", 0),
-        distances=distances_of(join, figures.get("matched")),
-        ties=counts.get("ties", 0),
-        explanations=explanations_of(join),
-        **found,
-    )
+    return report_of(join, grouped_figures(finish(tasks.frame, tasks.stage, schema), ["figure"]))
 
 
 def grouped_figures(frame: DataFrame, by: Sequence[str]) -> list[Row]:
@@ -248,10 +237,22 @@ def grouped_figures(frame: DataFrame, by: Sequence[str]) -> list[Row]:
     )
 
 
-def distances_of(join: ResolvedAsof, matched: Row | None) -> Distances | None:
-    """Return the distances of matches from their aggregates; None if there are none."""
-    if matched is None or matched["max"] is None:
-        return None
-    p50, p90, p99 = map(float, matched["quantiles"])
-    least, greatest = float(matched["min"]), float(matched["max"])
-    return Distances(min=least, p50=p50, p90=p90, p99=p99, max=greatest, is_time=join.domain.is_time)
+def report_of(join: Resolved, figures: Iterable[Row]) -> MatchReport:
+    """Return the report of a join from the sums of its figures."""
+    rows = {row["figure"]: row for row in figures}
+    counts = {name: int(row["rows"]) for name, row in rows.items()}
+    found = {name: counts.get(name, 0) for name in (*REASONS, "matched")}
+    matched, distances = rows.get("matched"), None
+    if join.domain is not None and matched is not None and matched["max"] is not None:
+        p50, p90, p99 = map(float, matched["quantiles"])
+        least, greatest = float(matched["min"]), float(matched["max"])
+        distances = Distances(min=least, p50=p50, p90=p90, p99=p99, max=greatest, is_time=join.domain.is_time)
+    return MatchReport(
+        left_rows=sum(found.values()),
+        right_rows=counts.get("right_rows", 0),
+        distances=distances,
+        ties=counts.get("ties", 0) if join.spec.ranks_matches else None,
+        leaked=counts.get("leaked"),
+        explanations=explanations_of(join),
+        **found,
+    )

@@ -5,14 +5,13 @@ The spine is shuffled once for each key, and not at all for small tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Row
 from pyspark.sql import types as st
 
 from juncture.columnar.types import plain_type
@@ -20,12 +19,12 @@ from juncture.errors import spark_errors
 from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose, refusal
 from juncture.planner.decision import Choice
-from juncture.planner.explain.meaning import explanations_of
-from juncture.planner.many import ManyReport, TableReport
-from juncture.planner.report import REASONS
+from juncture.planner.many import ManyReport
+from juncture.planner.report import MatchReport
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.planner.tables import sharing, table_algorithms
-from juncture.spark.asof.plan import distances_of, grouped_figures
+from juncture.spark.asof.plan import grouped_figures
+from juncture.spark.asof.plan import report_of as report_of_figures
 from juncture.spark.exchange import broadcast_side, finish, packets, partition_count, shuffled, task_output
 from juncture.spark.input.sides import FileSide, SparkSide
 from juncture.spark.schema import spark_schema
@@ -42,7 +41,6 @@ from juncture.spark.tasks.many import (
 )
 from juncture.spark.tasks.placement import Coding, Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.many import ResolvedTable
 from juncture.spec.schema import Side
 
@@ -282,26 +280,14 @@ def report_of(names: Sequence[str], side: SparkSide, steps: Steps, resources: Re
 
     Tables that are joined alone share a partition here.
     """
-    query = ManyQuery(side, steps, resources.memory_bytes)
-    rows = grouped_figures(query.counts(), ["table", "figure"])
-    found = {
-        each.table.name: _report(each, {r["figure"]: r for r in rows if r["table"] == each.table.name}, steps)
-        for each in steps.tables
-    }
-    return ManyReport({name: found[name] for name in names})
-
-
-def _report(placed: Placed, figures: Mapping[str, Row], steps: Steps) -> TableReport:
-    join, counts = placed.table.join, {name: int(row["rows"]) for name, row in figures.items()}
-    right_rows = placed.stats.rows if placed in steps.sent else counts.get("right_rows", 0)
-    is_asof = isinstance(join, ResolvedAsof)
-    return TableReport(
-        left_rows=counts.get("left_rows", 0),
-        right_rows=right_rows or 0,
-        matched=counts.get("matched", 0),
-        reasons={name: counts.get(name, 0) for name in REASONS if is_asof or name != "beyond_tolerance"},
-        ties=counts.get("ties", 0) if is_asof else None,
-        distances=distances_of(join, figures.get("matched")) if isinstance(join, ResolvedAsof) else None,
-        leaked=None if placed.table.check_available_at is None else counts.get("leaked", 0),
-        explanations=explanations_of(join),
-    )
+    query, reports = ManyQuery(side, steps, resources.memory_bytes), dict[str, MatchReport]()
+    figures = grouped_figures(query.counts(), ["table", "figure"])
+    for each in steps.tables:
+        name, join = each.table.name, each.table.join
+        report = report_of_figures(join, [row for row in figures if row["table"] == name])
+        if each in steps.sent:
+            report = replace(report, right_rows=each.stats.rows or 0)
+        if each.table.check_available_at is not None:
+            report = replace(report, leaked=report.leaked or 0)
+        reports[name] = report
+    return ManyReport({name: reports[name] for name in names})

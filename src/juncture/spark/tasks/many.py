@@ -99,9 +99,8 @@ class KeyStep:
         found = figures([each.table for each in self.tables], left, rights, context)
         for each, right, rows in zip(self.tables, rights, found, strict=True):
             # Broadcast tables are counted once, by the sender.
-            sizes = {"left_rows": left.num_rows, "right_rows": right.num_rows if each.sent is None else 0}
-            counts = [{"figure": name, "distance": None, "rows": count} for name, count in sizes.items()]
-            whole = pa.concat_tables([rows, pa.Table.from_pylist(counts, FIGURES)])
+            size = {"figure": "right_rows", "distance": None, "rows": right.num_rows if each.sent is None else 0}
+            whole = pa.concat_tables([rows, pa.Table.from_pylist([size], FIGURES)])
             tables.append(whole.add_column(0, "table", pa.repeat(each.table.name, whole.num_rows)))
         return pa.concat_tables(tables)
 
