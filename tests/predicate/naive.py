@@ -23,12 +23,12 @@ def evaluate(node: Node, row: Row) -> Value:
             return value
         case nodes.Arithmetic():
             return arithmetic(node, evaluate(node.left, row), evaluate(node.right, row))
-        case nodes.Sign(operator=operator, operand=operand):
+        case nodes.Call(function="-" | "abs" as sign, operands=(operand,)):
             value = evaluate(operand, row)
             if value is None:
                 return None
-            return fit(-value if operator == "-" else abs(value), node.type)
-        case nodes.Extreme(function=function, operands=operands):
+            return fit(-value if sign == "-" else abs(value), node.type)
+        case nodes.Call(function="least" | "greatest" as function, operands=operands):
             values = [value for value in (evaluate(each, row) for each in operands) if value is not None]
             pick = min if function == "least" else max
             return pick(values, key=rank) if values else None

@@ -147,8 +147,8 @@ def _difference(left: Node, right: Node) -> tuple[list[_Factored], Number] | Non
 
 def _summands(node: Node) -> tuple[list[_Factored], Number] | None:
     """Return the summands of an operation and a constant, or None."""
-    if isinstance(node, nodes.Sign) and node.operator == "-":
-        return [(-1, node.operand)], 0
+    if isinstance(node, nodes.Call) and node.function == "-":
+        return [(-1, node.operands[0])], 0
     if isinstance(node, nodes.Cast) and node.type.kind == "decimal" and node.operand.type.kind == "integer":
         return ([(1, node.operand)], 0) if node.implicit else None
     if not (isinstance(node, nodes.Arithmetic) and _is_exact(node)):

@@ -181,9 +181,9 @@ def conjuncts(node: Node) -> tuple[Node, ...]:
         case nodes.Not(operand=operand):
             inner = _negated(operand)
             return conjuncts(inner) if inner is not None else (node,)
-        case Compare(operator="<" | "<=" as sign, left=nodes.Sign(operator="abs", operand=operand), right=limit):
+        case Compare(operator="<" | "<=" as sign, left=nodes.Call(function="abs", operands=(operand,)), right=limit):
             return _within(sign, operand, limit)
-        case Compare(operator=">" | ">=" as sign, left=limit, right=nodes.Sign(operator="abs", operand=operand)):
+        case Compare(operator=">" | ">=" as sign, left=limit, right=nodes.Call(function="abs", operands=(operand,))):
             return _within(flipped(sign), operand, limit)
     return (node,)
 

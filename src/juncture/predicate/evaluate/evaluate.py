@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -94,17 +95,16 @@ def matches(node: Node, left: Rows | None = None, right: Rows | None = None) -> 
     return pc.fill_null(evaluate(node, left, right), False)
 
 
-def _vector(node: Node, vectors: dict[Node, Vector]) -> Vector:
+def _vector(node: Node, vectors: Mapping[Node, Vector]) -> Vector:
+    operands = children(node)
+    if operands and all(isinstance(vectors[operand], pa.Scalar) for operand in operands):
+        # Constants are computed as a row, so that no operation has to distinguish them.
+        return _vector(node, {operand: pa.repeat(vectors[operand], 1) for operand in operands})[0]
     match node:
         case nodes.Literal(type=data_type, value=value):
             return constant(value, data_type)
         case nodes.Arithmetic(operator=operator, left=left, right=right):
             return operations.arithmetic(operator, vectors[left], vectors[right], (left.type, right.type), node.type)
-        case nodes.Sign(operator=sign, operand=operand):
-            return operations.unary(sign, vectors[operand], node.type)
-        case nodes.Extreme(function=function, operands=operands):
-            parts = [vectors[operand] for operand in operands]
-            return reduce(lambda one, other: operations.extreme(function, one, other, node.type), parts)
         case nodes.Call(operands=operands):
             return functions.call(node, [vectors[operand] for operand in operands])
         case nodes.Cast(operand=operand):

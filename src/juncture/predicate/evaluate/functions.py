@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
@@ -16,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.columnar.types import DAY_S
-from juncture.predicate.evaluate.operations import Vector, row_by_row
+from juncture.predicate.evaluate.operations import Vector, compare, row_by_row
 from juncture.predicate.language.functions import pattern_parts
 from juncture.predicate.language.nodes import Call, Function
-from juncture.predicate.language.types import TIME_STEPS, Type, half_up, vector_type
+from juncture.predicate.language.types import TIME_STEPS, half_up, vector_type
 
 Array = npt.NDArray[Any]
 
@@ -44,21 +45,34 @@ def call(node: Call, operands: Sequence[Vector]) -> Vector:
     return _FUNCTIONS[node.function](node, operands)
 
 
-def _numbers(operands: Sequence[Vector]) -> tuple[list[Array], Array] | None:
-    """Return vectors of numbers as arrays, and a mask of rows with a null; None if all are constants."""
-    rows = next((len(each) for each in operands if not isinstance(each, pa.Scalar)), None)
-    if rows is None:
-        return None
+def _sign(node: Call, operands: Sequence[Vector]) -> Vector:
+    checked, exact = (pc.negate_checked, operator.neg) if node.function == "-" else (pc.abs_checked, abs)
+    try:
+        return checked(*operands)
+    except pa.ArrowInvalid:
+        return row_by_row(exact, node.type, *operands)
+
+
+def _extreme(node: Call, operands: Sequence[Vector]) -> Vector:
+    def extreme_of_two(left: Vector, right: Vector) -> Vector:
+        first = compare("<=" if node.function == "least" else ">=", left, right, (node.type, node.type))
+        return pc.if_else(pc.or_(pc.is_null(right), pc.fill_null(first, False)), left, right)
+
+    return reduce(extreme_of_two, operands)
+
+
+def _numbers(operands: Sequence[Vector]) -> tuple[list[Array], Array]:
+    """Return vectors of numbers as arrays, and a mask of rows with a null."""
+    rows = next(len(each) for each in operands if not isinstance(each, pa.Scalar))
     spread = [pa.repeat(each, rows) if isinstance(each, pa.Scalar) else each for each in operands]
     lacking = np.logical_or.reduce([np.asarray(pc.is_null(each)) for each in spread])
     return [np.asarray(each.fill_null(0)) for each in spread], lacking
 
 
 def _remainder(node: Call, operands: Sequence[Vector]) -> Vector:
-    numbers = None if node.type.kind == "decimal" else _numbers(operands)
-    if numbers is None:
-        return row_by_row(lambda a, b: _left_over(a, b), node.type, *operands)
-    (one, other), lacking = numbers
+    if node.type.kind == "decimal":
+        return row_by_row(lambda a, b: a - b * math.trunc(a / b) if b else None, node.type, *operands)
+    (one, other), lacking = _numbers(operands)
     zero = other == 0
     # The remainder by -1 is 0, but computing it overflows for the least integer.
     divisor = np.where(zero | (other == -1), one.dtype.type(1), other)
@@ -67,31 +81,18 @@ def _remainder(node: Call, operands: Sequence[Vector]) -> Vector:
     return pa.array(left, vector_type(node.type), mask=lacking | zero)
 
 
-def _left_over(one: Any, other: Any) -> Any:
-    if other == 0:
-        return None
-    if isinstance(one, float):
-        return math.nan if math.isinf(one) or one != one or other != other else math.fmod(one, other)
-    return one - other * math.trunc(Fraction(one) / Fraction(other))
-
-
-def _quotient(node: Call, operands: Sequence[Vector]) -> Vector:
-    numbers = _numbers(operands)
-    if numbers is None:
-        return row_by_row(lambda a, b: math.trunc(Fraction(a, b)) if b else None, node.type, *operands)
-    (one, other), lacking = numbers
+def _quotient(_: Call, operands: Sequence[Vector]) -> Vector:
+    (one, other), lacking = _numbers(operands)
     wrong = (other == 0) | ((other == -1) & (one == np.int64(-(2**63))))
     divisor = np.where(wrong, 1, other)
     return pa.array((one - np.fmod(one, divisor)) // divisor, pa.int64(), mask=lacking | wrong)
 
 
 def _whole(node: Call, operands: Sequence[Vector]) -> Vector:
-    [operand], exact = operands, math.floor if node.function == "floor" else math.ceil
-    if isinstance(operand, pa.Scalar) or node.type.kind == "decimal":
-        return row_by_row(lambda value: exact(value) if math.isfinite(value) else None, node.type, operand)
-    rounded = (np.floor if node.function == "floor" else np.ceil)(
-        np.asarray(operand.cast(pa.float64()).fill_null(math.nan))
-    )
+    [operand], is_floor = operands, node.function == "floor"
+    if node.type.kind == "decimal":
+        return row_by_row(math.floor if is_floor else math.ceil, node.type, operand)
+    rounded = (np.floor if is_floor else np.ceil)(np.asarray(operand.cast(pa.float64()).fill_null(math.nan)))
     fits = (rounded >= -(2.0**63)) & (rounded < 2.0**63)
     return pa.array(np.where(fits, rounded, 0).astype(np.int64), mask=~fits)
 
@@ -100,7 +101,7 @@ def _round(node: Call, operands: Sequence[Vector]) -> Vector:
     [operand], digits = operands, int(node.detail or 0)
     if node.type.kind == "decimal":
         return row_by_row(lambda value: half_up(value, node.type.step), node.type, operand)
-    if digits == 0 and not isinstance(operand, pa.Scalar):
+    if digits == 0:
         values = np.asarray(operand.fill_null(0))
         with np.errstate(invalid="ignore"):
             whole = np.trunc(values)
@@ -149,25 +150,19 @@ def _cased(node: Call, operands: Sequence[Vector]) -> Vector:
     [text], is_upper = operands, node.function == "upper"
     plain = pc.string_is_ascii(text)
     # `string_is_ascii` may be false for an empty text.
-    if isinstance(text, pa.Array) and pc.all(pc.or_(plain, pc.equal(text, "")), min_count=0).as_py():
+    if pc.all(pc.or_(plain, pc.equal(text, "")), min_count=0).as_py():
         return (pc.ascii_upper if is_upper else pc.ascii_lower)(text)
     return row_by_row(str.upper if is_upper else str.lower, node.type, text)
 
 
 def _date_trunc(node: Call, operands: Sequence[Vector]) -> Vector:
-    [times], unit = operands, str(node.detail)
-    if isinstance(times, pa.Scalar):
-        [cut_times] = [_cut(pa.array([times.as_py()], pa.int64()), unit, node.type)]
-        return cut_times[0]
-    return _cut(times, unit, node.type)
-
-
-def _cut(times: pa.Array, unit: str, data_type: Type) -> pa.Array:
     """Return times truncated to a unit; null if that is before the least time."""
+    [times], unit, data_type = operands, str(node.detail), node.type
     steps, lacking = np.asarray(times.fill_null(0)), np.asarray(pc.is_null(times))
     if unit in _MONTHS:
-        months = _months(steps, data_type) // _MONTHS[unit] * _MONTHS[unit]
-        cut = months.astype("datetime64[M]").astype(f"datetime64[{data_type.unit}]").astype(np.int64)
+        times64 = steps.astype(f"datetime64[{data_type.unit}]")
+        months = times64.astype("datetime64[M]").astype(np.int64) // _MONTHS[unit] * _MONTHS[unit]
+        cut = months.astype("datetime64[M]").astype(times64.dtype).astype(np.int64)
     else:
         length = _SECONDS[unit] * TIME_STEPS[data_type.unit]
         if length <= 1:
@@ -177,13 +172,11 @@ def _cut(times: pa.Array, unit: str, data_type: Type) -> pa.Array:
     return pa.array(cut, pa.int64(), mask=lacking | (cut > steps))
 
 
-def _months(steps: Array, data_type: Type) -> Array:
-    """Return the months since 1970 that contain times."""
-    months: Array = steps.astype(f"datetime64[{data_type.unit}]").astype("datetime64[M]").astype(np.int64)
-    return months
-
-
 _FUNCTIONS: dict[Function, Callable[[Call, Sequence[Vector]], Vector]] = {
+    "-": _sign,
+    "abs": _sign,
+    "least": _extreme,
+    "greatest": _extreme,
     "%": _remainder,
     "div": _quotient,
     "floor": _whole,

@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import partial, reduce
 
 from juncture.columnar.types import DAY_S
-from juncture.predicate.intervals.arithmetic import can_be_infinite, computed, widened
+from juncture.predicate.intervals.arithmetic import can_be_infinite, computed, extreme, unary, widened
 from juncture.predicate.intervals.interval import (
     Interval,
     everything,
@@ -47,6 +47,10 @@ _LAST = chr(0x10FFFF)
 def value(node: Call, operands: Operands) -> Interval:
     """Return all values that a function can return."""
     match node.function:
+        case "-" | "abs" as sign:
+            return unary(sign, operands[0], node.type)
+        case "least" | "greatest" as function:
+            return extreme(function, operands, node.type)
         case "floor" | "ceil":
             return _rounded(node, operands[0], math.floor if node.function == "floor" else math.ceil)
         case "round" if node.type.kind == "decimal":

@@ -225,10 +225,6 @@ def value_of(node: Node, operands: tuple[Interval, ...]) -> Interval:
             return calculate.square(operands[0], node.type)
         case nodes.Arithmetic(operator=operator):
             return calculate.arithmetic(operator, operands[0], operands[1], node.type)
-        case nodes.Sign(operator=sign):
-            return calculate.unary(sign, operands[0], node.type)
-        case nodes.Extreme(function=function):
-            return calculate.extreme(function, operands, node.type)
         case nodes.Call():
             return functions.value(node, operands)
         case nodes.Cast(type=target):

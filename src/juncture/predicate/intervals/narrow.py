@@ -42,9 +42,9 @@ def narrow(node: Node, result: Interval, operands: Operands) -> Operands:
     match node:
         case nodes.Arithmetic():
             return _arithmetic(node, result, operands)
-        case nodes.Sign():
+        case nodes.Call(function="-" | "abs"):
             return _sign(node, result, operands)
-        case nodes.Extreme():
+        case nodes.Call(function="least" | "greatest"):
             return _extreme(node, result, operands)
         case nodes.Call():
             return functions.narrow(node, result, operands)
@@ -128,18 +128,18 @@ def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> I
     return result
 
 
-def _sign(node: nodes.Sign, result: Interval, operands: Operands) -> Operands:
+def _sign(node: nodes.Call, result: Interval, operands: Operands) -> Operands:
     if result.may_be_null:
         return operands
     x = with_flags(operands[0], null=False, nan=operands[0].may_be_nan and result.may_be_nan)
     z = result.span
-    if node.operator == "abs":
+    if node.function == "abs":
         z = spans.meet(z, Span(0, False, math.inf, False))
         return (_meet(x, (spans.negate(z), z), 1),)
     return (_meet(x, (spans.negate(z),), 1),)
 
 
-def _extreme(node: nodes.Extreme, result: Interval, operands: Operands) -> Operands:
+def _extreme(node: nodes.Call, result: Interval, operands: Operands) -> Operands:
     """Exclude from each operand what lies beyond the least or greatest of all; nulls are ignored."""
     low, low_open, high, high_open = unlimited(result.type)
     if node.function == "least":

@@ -71,13 +71,13 @@ def negate(operand: Node) -> Node:
             data_type = Type("integer", bits=max(operand.type.bits, literal_bits(value)))
         if not data_type.is_discrete or value <= data_type.greatest:
             return Literal(data_type, value)
-    return nodes.Sign(data_type, "-", operand)
+    return nodes.Call(data_type, "-", (operand,))
 
 
 def absolute(operand: Node) -> Node:
     """Return the absolute value of the operand."""
     operand = typed(operand, DOUBLE)
-    return nodes.Sign(_signed(operand, "abs"), "abs", operand)
+    return nodes.Call(_signed(operand, "abs"), "abs", (operand,))
 
 
 def _signed(operand: Node, operator: str) -> Type:
@@ -98,7 +98,7 @@ def extreme(function: OneOf["least", "greatest"], operands: Sequence[Node]) -> N
             f"{function} has {len(operands)} operands, but needs at least two.", name="JN-EXTREME-OPERANDS"
         )
     alike = in_common_type(operands, function)
-    return nodes.Extreme(alike[0].type, function, tuple(alike))
+    return nodes.Call(alike[0].type, function, tuple(alike))
 
 
 def in_common_type(operands: Sequence[Node], function: str) -> list[Node]:

@@ -60,6 +60,10 @@ class Options:
 
 
 Function = OneOf[
+    "-",
+    "abs",
+    "least",
+    "greatest",
     "%",
     "div",
     "floor",
@@ -172,22 +176,6 @@ class Arithmetic(Node):
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Sign(Node):
-    """The negation of an operand (``-``) or its absolute value (``abs``)."""
-
-    operator: OneOf["-", "abs"]
-    operand: Node
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Extreme(Node):
-    """The least or the greatest of several operands of one type, ignoring nulls."""
-
-    function: OneOf["least", "greatest"]
-    operands: tuple[Node, ...]
-
-
-@dataclass(frozen=True, eq=False, slots=True)
 class Cast(Node):
     """A conversion to ``type``; null where the value does not fit."""
 
@@ -197,7 +185,7 @@ class Cast(Node):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call(Node):
-    """A function or an operator: see `juncture.predicate.language.functions`.
+    """A function or an operator: see `juncture.predicate.language.functions`. ``-`` has one operand.
 
     ``detail`` is a constant argument: the digits of ``round``, the pattern of ``like``, the unit of ``date_trunc``. The
     operands of ``case`` are pairs of condition and value, followed by the default value.

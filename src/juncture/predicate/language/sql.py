@@ -88,12 +88,8 @@ class _Writer:
                 return text, _SIGN if text.startswith("-") else _ATOM
             case nodes.Arithmetic():
                 return self._write_chain(node)
-            case nodes.Sign(operator="-", operand=operand):
+            case nodes.Call(function="-", operands=(operand,)):
                 return f"-{self.write(operand, _ATOM)}", _SIGN
-            case nodes.Sign(operand=operand):
-                return f"abs({self.write(operand, _OR)})", _ATOM
-            case nodes.Extreme(function=function, operands=operands):
-                return f"{function}({', '.join(self.write(each, _OR) for each in operands)})", _ATOM
             case nodes.Call(function="%" | "div" | "||" as function, operands=(left, right)):
                 binding = _SUM if function == "||" else _PRODUCT
                 return f"{self.write(left, binding)} {function} {self.write(right, binding + 1)}", binding
@@ -197,6 +193,10 @@ class _GuardedWriter(_Writer):
                 wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
                 one, other = self._operand(left, wanted), self._operand(right, wanted)
                 return f"{_TRIED[operator]}({one}, {other})", _ATOM
+            case nodes.Call(function="-" | "abs" as sign, operands=(operand,)) if operand.type.kind == "integer":
+                text, least = self._operand(operand, "BIGINT"), "-9223372036854775808L"
+                negative = f"try_subtract(0L, {text})"
+                return negative if sign == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
             case nodes.Call():
                 guarded = guarded_sql(node, lambda each: self.write(each, _OR))
                 return super()._write(node) if guarded is None else (f"({guarded})", _ATOM)
@@ -204,10 +204,6 @@ class _GuardedWriter(_Writer):
                 # For many values, Spark compares -0.0 by its bits.
                 text = self.write(operand, _SUM)
                 return f"{text} IN ({self._listed(options)}) OR {text} = 0.0D", _OR
-            case nodes.Sign(operator=operator, operand=operand) if operand.type.kind == "integer":
-                text, least = self._operand(operand, "BIGINT"), "-9223372036854775808L"
-                negative = f"try_subtract(0L, {text})"
-                return negative if operator == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
             case nodes.Cast(type=target, operand=operand):
                 # Units are omitted, since all timestamps and durations of Spark have one.
                 if operand.type.kind == target.kind and target.kind in ("timestamp", "duration"):
