@@ -110,9 +110,9 @@ def _compare(rank: Any, codes: Any, row: Any, held: Any) -> int:
     if rank != held[0]:
         return 1 if rank > held[0] else -1
     for code in range(codes.shape[1]):
-        mine, theirs = codes[row, code], held[code + 1]
-        if mine != theirs:
-            return 1 if mine > theirs else -1
+        row_code, held_code = codes[row, code], held[code + 1]
+        if row_code != held_code:
+            return 1 if row_code > held_code else -1
     return 0
 
 

@@ -192,31 +192,33 @@ def combine(best: IntCubeOut, found: IntCube, first_slot: int, end_slot: int, fi
         if found[slot, 0, POINTER] == NOWHERE:
             continue
         # From the last place on, so that no candidate is overwritten before it is read.
-        ours = theirs = 0
-        while ours + theirs < places:
-            has_ours = best[slot, ours, POINTER] != NOWHERE
-            has_theirs = found[slot, theirs, POINTER] != NOWHERE
-            if not has_ours and not has_theirs:
+        taken_best = taken_found = 0
+        while taken_best + taken_found < places:
+            has_best = best[slot, taken_best, POINTER] != NOWHERE
+            has_found = found[slot, taken_found, POINTER] != NOWHERE
+            if not has_best and not has_found:
                 break
-            takes_ours = has_ours and not has_theirs
-            if has_ours and has_theirs:
-                takes_ours = _is_better(best[slot, ours], found[slot, theirs])
-                if not takes_ours and not _is_better(found[slot, theirs], best[slot, ours]):
+            takes_best = has_best and not has_found
+            if has_best and has_found:
+                takes_best = _is_better(best[slot, taken_best], found[slot, taken_found])
+                if not takes_best and not _is_better(found[slot, taken_found], best[slot, taken_best]):
                     tied[slot] = 1
-                    takes_ours = first
-            ours += int(takes_ours)
-            theirs += int(not takes_ours)
-        place = ours + theirs - 1
-        while theirs > 0:
-            last_is_ours = False
-            if ours > 0:
-                last_is_ours = _is_better(found[slot, theirs - 1], best[slot, ours - 1])
-                if not last_is_ours and not first:
-                    last_is_ours = not _is_better(best[slot, ours - 1], found[slot, theirs - 1])
+                    takes_best = first
+            taken_best += int(takes_best)
+            taken_found += int(not takes_best)
+        place = taken_best + taken_found - 1
+        while taken_found > 0:
+            last_is_best = False
+            if taken_best > 0:
+                last_is_best = _is_better(found[slot, taken_found - 1], best[slot, taken_best - 1])
+                if not last_is_best and not first:
+                    last_is_best = not _is_better(best[slot, taken_best - 1], found[slot, taken_found - 1])
             for word in range(WORDS):
-                best[slot, place, word] = best[slot, ours - 1, word] if last_is_ours else found[slot, theirs - 1, word]
-            ours -= int(last_is_ours)
-            theirs -= int(not last_is_ours)
+                best[slot, place, word] = (
+                    best[slot, taken_best - 1, word] if last_is_best else found[slot, taken_found - 1, word]
+                )
+            taken_best -= int(last_is_best)
+            taken_found -= int(not last_is_best)
             place -= 1
 
 

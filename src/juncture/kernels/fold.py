@@ -124,19 +124,19 @@ def _add_spread(
     table: Any, row: Any, distance: Any, rest: Any, weight: Any, high: Any, low: Any, exponent: Any
 ) -> None:
     """Add two spreads to a row's: one from the distance of two means, and one with its own power of four."""
-    ours = np.int64(table[row, 5]) if table[row, 3] != 0.0 else np.int64(LEAST_EXPONENT)
-    theirs = np.int64(exponent) if high != 0.0 else np.int64(LEAST_EXPONENT)
+    own_exponent = np.int64(table[row, 5]) if table[row, 3] != 0.0 else np.int64(LEAST_EXPONENT)
+    added_exponent = np.int64(exponent) if high != 0.0 else np.int64(LEAST_EXPONENT)
     between = np.int64(LEAST_EXPONENT)
     if distance != 0.0 and np.isfinite(distance):
         between = np.int64(math.frexp(distance)[1])
-    most = max(ours, theirs, between)
+    most = max(own_exponent, added_exponent, between)
     distance, rest = np.ldexp(distance, -most), np.ldexp(rest, -most)
     spread, spread_rest = _spread(distance, rest, weight)
     high, low = _sum(
-        _scaled(table[row, 3], ours - most),
-        _scaled(table[row, 4], ours - most),
-        _scaled(high, theirs - most),
-        _scaled(low, theirs - most),
+        _scaled(table[row, 3], own_exponent - most),
+        _scaled(table[row, 4], own_exponent - most),
+        _scaled(high, added_exponent - most),
+        _scaled(low, added_exponent - most),
     )
     high, low = _sum(high, low, spread, spread_rest)
     table[row, 3] = high
@@ -156,20 +156,20 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
         table[row, 0] = high
         table[row, 1] = low
         return
-    ours, theirs = table[row, 0], other[node, 0]
-    if theirs == 0:
+    own_count, added_count = table[row, 0], other[node, 0]
+    if added_count == 0:
         return
-    if ours == 0:
+    if own_count == 0:
         for word in range(table.shape[1]):
             table[row, word] = other[node, word]
         return
-    mean, mean_rest = _quotient(table[row, 1], table[row, 2], ours)
-    their_mean, their_rest = _quotient(other[node, 1], other[node, 2], theirs)
-    distance, rest = _sum(their_mean, their_rest, -mean, -mean_rest)
-    if np.isfinite(distance) and abs(distance) <= max(abs(mean), abs(their_mean)) * 2.0**-98:
+    mean, mean_rest = _quotient(table[row, 1], table[row, 2], own_count)
+    added_mean, added_rest = _quotient(other[node, 1], other[node, 2], added_count)
+    distance, rest = _sum(added_mean, added_rest, -mean, -mean_rest)
+    if np.isfinite(distance) and abs(distance) <= max(abs(mean), abs(added_mean)) * 2.0**-98:
         # Different means are never this close: the difference is the rounding error of equal means.
         distance, rest = 0.0, 0.0
-    weight = ours * theirs / (ours + theirs)
+    weight = own_count * added_count / (own_count + added_count)
     if table.shape[1] == WIDE_SPREAD_WORDS:
         _add_spread(table, row, distance, rest, weight, other[node, 3], other[node, 4], other[node, 5])
     else:
@@ -179,7 +179,7 @@ def _include(table: Any, row: Any, other: Any, node: Any) -> None:
         table[row, 3] = high
         table[row, 4] = low
     high, low = _sum(table[row, 1], table[row, 2], other[node, 1], other[node, 2])
-    table[row, 0] = ours + theirs
+    table[row, 0] = own_count + added_count
     table[row, 1] = high
     table[row, 2] = low
 

@@ -104,17 +104,17 @@ def _equi_matches(planning: PlanningInput, join: ResolvedEqui) -> _Matches:
         return _Matches(how="keys not sampled")
     most = max(1, *keys)
     lost = (0, 0) if join.nulls_equal else (left.null_rows or 0, right.null_rows or 0)
-    ours, theirs = max(0, left.rows - lost[0]), max(0, right.rows - lost[1])
-    how = f"{ours:,} * {theirs:,} rows / {most:,} distinct keys"
+    left_rows, right_rows = max(0, left.rows - lost[0]), max(0, right.rows - lost[1])
+    how = f"{left_rows:,} * {right_rows:,} rows / {most:,} distinct keys"
     if join.predicate is not None:
         how += ", less what where= excludes"
     if left.distinct_keys is not None and right.distinct_keys is not None:
         fewest = min(left.distinct_keys, right.distinct_keys)
-        matched = (ours * fewest / max(left.distinct_keys, 1), theirs * fewest / max(right.distinct_keys, 1))
-        return _Matches(pairs=ours * theirs / most, left=matched[0], right=matched[1], how=how)
+        matched = (left_rows * fewest / max(left.distinct_keys, 1), right_rows * fewest / max(right.distinct_keys, 1))
+        return _Matches(pairs=left_rows * right_rows / most, left=matched[0], right=matched[1], how=how)
     if join.how != "inner":
         return _Matches(how="keys of one side not sampled")
-    return _Matches(pairs=ours * theirs / most, how=how)
+    return _Matches(pairs=left_rows * right_rows / most, how=how)
 
 
 def _inequality_matches(planning: PlanningInput) -> _Matches:

@@ -77,8 +77,8 @@ def search_batches(
         del loaded
         found = [find(direction) for direction in directions]
         if best:
-            for ours, theirs in zip(best, found, strict=True):
-                _combine(ours, theirs, slots, right, context)
+            for best_part, found_part in zip(best, found, strict=True):
+                _combine(best_part, found_part, slots, right, context)
         best = best or found
         advance(done, right.rows)
     return best or [nothing(slots, places) for _ in directions]

@@ -71,8 +71,8 @@ def likely_pairs(
 
     `left` and `right` are some rows of each side, with the columns of `reach_columns`.
     """
-    ours, theirs = stats.left.rows, stats.right.rows
-    if left is None or right is None or ours is None or theirs is None or not left.num_rows or not right.num_rows:
+    left_rows, right_rows = stats.left.rows, stats.right.rows
+    if not left or not right or left_rows is None or right_rows is None:
         return None, "the rows of both sides are not sampled"
     keys = _keys(join, stats)
     if keys is None:
@@ -94,7 +94,7 @@ def likely_pairs(
         share *= min(1.0, times * kept / tried)
     among = "" if keys == 1 else f" / {keys:,} distinct keys"
     looked = f"by a look at {left.num_rows:,} left and {right.num_rows:,} right rows, as if rows lay evenly"
-    return ours * theirs / keys * share, f"{ours:,} * {theirs:,} rows{among} * {share:.2g}, {looked}"
+    return left_rows * right_rows / keys * share, f"{left_rows:,} * {right_rows:,} rows{among} * {share:.2g}, {looked}"
 
 
 def _keys(join: ResolvedInequality, stats: Stats) -> int | None:
@@ -161,12 +161,12 @@ def _spans(join: ResolvedInequality, left: pa.Table, right: pa.Table) -> Iterato
     """Yield where the rows of both sides reach, for each part of a condition; None if that is in no numbers."""
     if join.shape is not None:
         for part in join.shape.intervals:
-            ours, theirs = _from_to(part.left, "left", left), _from_to(part.right, "right", right)
+            left_span, right_span = _from_to(part.left, "left", left), _from_to(part.right, "right", right)
             is_strict = [
                 any(end is not None and end.strict for end in met)
                 for met in ((part.left[0], part.right[1]), (part.left[1], part.right[0]))
             ]
-            yield _both(ours, theirs, is_strict)
+            yield _both(left_span, right_span, is_strict)
     elif join.condition.interval is not None:
         interval, own = join.condition.interval, join.condition.left_interval
         touching = own is None or own.may_be_empty

@@ -36,14 +36,14 @@ def meaning_of(join: Resolved) -> str:
 
 def conditions_of(join: Resolved) -> tuple[Condition, ...]:
     """Return what a pair of rows has to satisfy: the equality of each pair of ``by`` columns, and more."""
-    keys = (("key", f"left {ours} = right {theirs}") for ours, theirs in join.spec.key_pairs())
+    keys = (("key", f"left {left} = right {right}") for left, right in join.spec.key_pairs())
     return (*keys, *_KINDS[join.spec.joined_as][1](join))
 
 
 def _equal_names(join: Resolved) -> str:
     """Return the ``by`` columns that have to be equal, as in ``venue, symbol = ticker``."""
     pairs = join.spec.key_pairs()
-    return ", ".join(str(ours) if ours == theirs else f"{ours} = {theirs}" for ours, theirs in pairs)
+    return ", ".join(str(left) if left == right else f"{left} = {right}" for left, right in pairs)
 
 
 def _of_equal_keys(join: Resolved, *, nulls_equal: bool = False) -> str:
@@ -66,8 +66,8 @@ def _asof(join: ResolvedAsof) -> str:
     }[spec.direction]
     if spec.matches > 1:
         side = f"up to {spec.matches} rows of " + side.replace("row", "rows", 1)
-    ours, theirs = spec.on_names()
-    on = ours if ours == theirs else f"{ours} against {theirs}"
+    left, right = spec.on_names()
+    on = left if left == right else f"{left} against {right}"
     within = ""
     if join.tolerance is not None and join.tolerance.column is not None:
         within = f", within the row's own {join.tolerance.column}"
@@ -102,9 +102,9 @@ def _range(join: ResolvedRange) -> str:
     if join.windows:
         named = "; ".join(f"{name}: {_range(join.in_window(name))}" for name in join.windows)
         return f"for each of {len(join.windows)} windows {_right_rows(join)} in it ({named})"
-    ours, theirs = join.spec.on_names()
-    lower, upper = (_end(join, bound, ours) for bound in (join.lower, join.upper))
-    on = theirs if theirs != ours else f"right {theirs}"
+    left, right = join.spec.on_names()
+    lower, upper = (_end(join, bound, left) for bound in (join.lower, join.upper))
+    on = right if right != left else f"right {right}"
     if join.lower is None:
         window = f"{_word(join.upper, 'at most', 'less than')} {upper}"
     elif join.upper is None:
@@ -115,11 +115,11 @@ def _range(join: ResolvedRange) -> str:
 
 
 def _range_conditions(join: ResolvedRange) -> tuple[Condition, ...]:
-    ours, theirs = join.spec.on_names()
-    lower, upper = (_end(join, bound, f"left {ours}") for bound in (join.lower, join.upper))
+    left, right = join.spec.on_names()
+    lower, upper = (_end(join, bound, f"left {left}") for bound in (join.lower, join.upper))
     above = lower + _word(join.lower, " <= ", " < ") if join.lower is not None else ""
     below = _word(join.upper, " <= ", " < ") + upper if join.upper is not None else ""
-    return (("band" if above and below else "inequality", f"{above}right {theirs}{below}"),)
+    return (("band" if above and below else "inequality", f"{above}right {right}{below}"),)
 
 
 def _word(bound: Bound | None, closed: str, strict: str) -> str:
@@ -136,8 +136,8 @@ def _end(join: ResolvedRange, bound: Bound | None, on: str) -> str:
 
 
 def _overlap(join: ResolvedOverlap) -> str:
-    ours, theirs = (f"{start or '-∞'} to {end or '∞'}" for start, end in _intervals(join))
-    return f"{_right_rows(join)} whose {theirs} overlaps its {ours}{_of_equal_keys(join)}"
+    left, right = (f"{start or '-∞'} to {end or '∞'}" for start, end in _intervals(join))
+    return f"{_right_rows(join)} whose {right} overlaps its {left}{_of_equal_keys(join)}"
 
 
 def _intervals(join: ResolvedOverlap) -> tuple[KeyInterval, KeyInterval]:
@@ -146,8 +146,8 @@ def _intervals(join: ResolvedOverlap) -> tuple[KeyInterval, KeyInterval]:
 
 def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
     sign = "<=" if join.closed == "both" else "<"
-    (ours, our_end), (theirs, their_end) = _intervals(join)
-    limits = [("left", ours, "right", their_end), ("right", theirs, "left", our_end)]
+    (left, left_end), (right, right_end) = _intervals(join)
+    limits = [("left", left, "right", right_end), ("right", right, "left", left_end)]
     shared = [f"{a} {start} {sign} {b} {end}" for a, start, b, end in limits if start is not None and end is not None]
     return (("overlap", " AND ".join(shared)),) if shared else ()
 
