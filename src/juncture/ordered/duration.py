@@ -16,20 +16,6 @@ from juncture.errors import SpecError
 TimeLength: TypeAlias = timedelta | np.timedelta64
 """A duration of Python, pandas (a ``timedelta`` subclass with nanoseconds) or NumPy."""
 
-_UNIT_NS: dict[str, Fraction | int] = {
-    "W": 7 * DAY_S * 10**9,
-    "D": DAY_S * 10**9,
-    "h": 3_600 * 10**9,
-    "m": 60 * 10**9,
-    "s": 10**9,
-    "ms": 10**6,
-    "us": 10**3,
-    "ns": 1,
-    "ps": Fraction(1, 10**3),
-    "fs": Fraction(1, 10**6),
-    "as": Fraction(1, 10**9),
-}
-
 NANOSECONDS = {
     "ns": 1,
     "us": 1_000,
@@ -39,6 +25,14 @@ NANOSECONDS = {
     "h": 3_600_000_000_000,
     "d": DAY_S * 10**9,
     "w": 7 * DAY_S * 10**9,
+}
+_NUMPY_NS: dict[str, Fraction | int] = {
+    **NANOSECONDS,
+    "D": NANOSECONDS["d"],
+    "W": NANOSECONDS["w"],
+    "ps": Fraction(1, 10**3),
+    "fs": Fraction(1, 10**6),
+    "as": Fraction(1, 10**9),
 }
 _SPELLINGS = {
     "ns": ("ns", "nanosecond", "nanoseconds"),
@@ -142,13 +136,13 @@ def numpy_ns(value: np.timedelta64 | np.datetime64, *, argument: str) -> int:
             f"{argument}=NaT would match nothing. Pass a value, or None for no limit.", name="JN-DISTANCE-VALUE"
         )
     unit, steps = np.datetime_data(value.dtype)
-    if unit not in _UNIT_NS:
+    if unit not in _NUMPY_NS:
         what = "has no unit" if unit == "generic" else "has no fixed length"
         raise SpecError(
             f"{argument}={value!r} {what}. Pass weeks, days or a smaller unit, such as numpy.timedelta64(30, 'D').",
             name="JN-DURATION-VARIABLE",
         )
-    exact = int(value.astype(np.int64)) * steps * Fraction(_UNIT_NS[unit])
+    exact = int(value.astype(np.int64)) * steps * Fraction(_NUMPY_NS[unit])
     if exact.denominator != 1:
         raise SpecError(
             f"{argument}={value!r} is finer than a nanosecond. Round it to nanoseconds.", name="JN-DURATION-PRECISION"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
@@ -19,22 +19,12 @@ import pyarrow.compute as pc
 from juncture.columnar.types import DAY_S
 from juncture.predicate.evaluate.operations import Vector, compare, row_by_row
 from juncture.predicate.language.functions import pattern_parts
+from juncture.predicate.language.literals import UNIT_S
 from juncture.predicate.language.nodes import Call, Function
 from juncture.predicate.language.types import TIME_STEPS, half_up, vector_type
 
 Array = npt.NDArray[Any]
 
-_SECONDS: Mapping[str, Fraction] = MappingProxyType(
-    {
-        "microsecond": Fraction(1, 1_000_000),
-        "millisecond": Fraction(1, 1_000),
-        "second": Fraction(1),
-        "minute": Fraction(60),
-        "hour": Fraction(3_600),
-        "day": Fraction(DAY_S),
-        "week": Fraction(7 * DAY_S),
-    }
-)
 _MONTHS = MappingProxyType({"month": 1, "quarter": 3, "year": 12})
 _FIRST_MONDAY_S = -3 * DAY_S
 """Weeks start on Mondays, and 1970 on a Thursday."""
@@ -164,7 +154,7 @@ def _date_trunc(node: Call, operands: Sequence[Vector]) -> Vector:
         months = times64.astype("datetime64[M]").astype(np.int64) // _MONTHS[unit] * _MONTHS[unit]
         cut = months.astype("datetime64[M]").astype(times64.dtype).astype(np.int64)
     else:
-        length = _SECONDS[unit] * TIME_STEPS[data_type.unit]
+        length = UNIT_S[unit] * TIME_STEPS[data_type.unit]
         if length <= 1:
             return times
         offset = _FIRST_MONDAY_S * TIME_STEPS[data_type.unit] if unit == "week" else 0

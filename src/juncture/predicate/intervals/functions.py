@@ -25,21 +25,13 @@ from juncture.predicate.intervals.interval import (
 )
 from juncture.predicate.intervals.spans import Span
 from juncture.predicate.language.functions import pattern_parts
+from juncture.predicate.language.literals import UNIT_S
 from juncture.predicate.language.nodes import Call, Literal
 from juncture.predicate.language.types import TIME_STEPS, Real, Value, half_up
 
 Operands = tuple[Interval, ...]
 
-_LONGEST_S = {
-    "year": 366 * DAY_S,
-    "quarter": 92 * DAY_S,
-    "month": 31 * DAY_S,
-    "week": 7 * DAY_S,
-    "day": DAY_S,
-    "hour": 3_600,
-    "minute": 60,
-    "second": 1,
-}
+_LONGEST_S = {**UNIT_S, "year": 366 * DAY_S, "quarter": 92 * DAY_S, "month": 31 * DAY_S}
 """The greatest length of each unit of time, in seconds."""
 _LAST = chr(0x10FFFF)
 
@@ -218,6 +210,6 @@ def _step(node: Call) -> Fraction:
     return Fraction(1, 10 ** int(node.detail or 0))
 
 
-def _length(node: Call) -> int:
+def _length(node: Call) -> Real:
     """Return the greatest length of a unit of time, in steps of the type."""
-    return _LONGEST_S.get(str(node.detail), 1) * TIME_STEPS[node.type.unit]
+    return _LONGEST_S[str(node.detail)] * TIME_STEPS[node.type.unit]

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from juncture.errors import SchemaError, SpecError, closest
 from juncture.predicate.language import build
 from juncture.predicate.language.conversions import arithmetic_nulls, converted, same_numbers, typed
+from juncture.predicate.language.literals import UNIT_S
 from juncture.predicate.language.nodes import Call, Function, Literal, Node
 from juncture.predicate.language.types import BIGINT, BOOLEAN, DOUBLE, MAX_DIGITS, NULL, STRING, Type
 
-UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+UNITS = ("year", "quarter", "month", *(unit for unit in UNIT_S if unit != "nanosecond"))
 """The units of ``date_trunc``."""
 
 _OTHER_UNITS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}

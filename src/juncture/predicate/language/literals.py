@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from fractions import Fraction
+from types import MappingProxyType
 
 from juncture.columnar.types import DAY_S
 from juncture.errors import SpecError, did_you_mean
@@ -18,18 +20,22 @@ _TIMESTAMP = re.compile(
     r"(?:[T ](\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,9}))?)?)?"
     r"\s*(Z|UTC|[+-]\d{1,2}(?::?\d{2})?)?"
 )
-_UNITS: dict[str, Fraction | int] = {
-    "WEEK": 7 * DAY_S,
-    "DAY": DAY_S,
-    "HOUR": 3_600,
-    "MINUTE": 60,
-    "SECOND": 1,
-    "MILLISECOND": Fraction(1, 10**3),
-    "MICROSECOND": Fraction(1, 10**6),
-    "NANOSECOND": Fraction(1, 10**9),
-}
+UNIT_S: Mapping[str, Fraction | int] = MappingProxyType(
+    {
+        "week": 7 * DAY_S,
+        "day": DAY_S,
+        "hour": 3_600,
+        "minute": 60,
+        "second": 1,
+        "millisecond": Fraction(1, 10**3),
+        "microsecond": Fraction(1, 10**6),
+        "nanosecond": Fraction(1, 10**9),
+    }
+)
+"""The seconds of each unit of time of fixed length."""
+
 _PART = re.compile(r"\s*([+-]?)\s*(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})\s*([A-Za-z]+)")
-_CLOCK = ("DAY", "HOUR", "MINUTE", "SECOND")
+_CLOCK = ("day", "hour", "minute", "second")
 
 
 def read_date(text: str) -> int:
@@ -162,23 +168,23 @@ def _held(steps: int, unit: str, what: str) -> int:
 
 
 def _unit_seconds(name: str) -> Fraction | int:
-    unit = name.upper().removesuffix("S")
-    if unit in ("MONTH", "YEAR", "QUARTER"):
+    unit = name.lower().removesuffix("s")
+    if unit in ("month", "year", "quarter"):
         raise SpecError(
             f"INTERVAL in {name} has no fixed length. Write it in days, such as INTERVAL 30 DAYS.",
             name="JN-DURATION-VARIABLE",
         )
-    if unit not in _UNITS:
-        units = [each.lower() + "s" for each in _UNITS]
+    if unit not in UNIT_S:
+        units = [f"{each}s" for each in UNIT_S]
         raise SpecError(f"{name!r} is not a unit of INTERVAL. {did_you_mean(name, units)}", name="JN-LITERAL-SYNTAX")
-    return _UNITS[unit]
+    return UNIT_S[unit]
 
 
 def _clock_seconds(text: str, unit: str) -> Fraction:
     """Return the seconds of a reading such as ``1 02:03`` whose fields the unit names, as in ``DAY TO MINUTE``."""
-    first, _, last = unit.partition(" TO ")
-    for name in (first, last):
+    for name in unit.split(" TO "):
         _unit_seconds(name)
+    first, last = unit.lower().split(" to ")
     match = re.fullmatch(r"\s*([+-]?)\s*(.*?)\s*", text)
     assert match is not None
     fields = re.split(r"[ :]+", match[2])
@@ -188,7 +194,7 @@ def _clock_seconds(text: str, unit: str) -> Fraction:
             f"INTERVAL {text!r} {unit} is not an interval. Expected for example INTERVAL '1 02:03:04.5' DAY TO SECOND.",
             name="JN-LITERAL-SYNTAX",
         )
-    total = sum((Fraction(part) * _UNITS[name] for part, name in zip(fields, names, strict=True)), Fraction(0))
+    total = sum((Fraction(part) * UNIT_S[name] for part, name in zip(fields, names, strict=True)), Fraction(0))
     return -total if match[1] == "-" else total
 
 
@@ -227,10 +233,10 @@ def duration_text(steps: int, unit: str) -> str:
     sign = "-" if steps < 0 else ""
     seconds, fraction = divmod(abs(steps), TIME_STEPS[unit])
     parts = []
-    for name in ("DAY", "HOUR", "MINUTE"):
-        count, seconds = divmod(seconds, int(_UNITS[name]))
+    for name in ("day", "hour", "minute"):
+        count, seconds = divmod(seconds, int(UNIT_S[name]))
         if count:
-            parts.append(f"{sign}{count} {name.lower()}{'' if count == 1 else 's'}")
+            parts.append(f"{sign}{count} {name}{'' if count == 1 else 's'}")
     digits = len(str(TIME_STEPS[unit])) - 1
     tail = f".{fraction:0{digits}d}".rstrip("0") if fraction else ""
     if seconds or fraction or not parts:
