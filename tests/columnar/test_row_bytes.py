@@ -67,7 +67,7 @@ def test_bytes_order_as_rows_do(types, rows, sliced):
         columns, rows = [column.slice(1) for column in columns], rows[1:]
     encoded = encode_rows(columns)
     order = sorted(range(len(rows)), key=encoded.to_arrow().to_pylist().__getitem__)
-    keys = order_keys(pa.table(columns, names=[str(i) for i in range(len(columns))]))
+    keys = order_keys([pa.chunked_array([column]) for column in columns])
     expected = np.lexsort([np.zeros(len(rows), np.int64), *reversed(keys)])
     assert order == expected.tolist()
     texts = encoded.to_arrow().to_pylist()

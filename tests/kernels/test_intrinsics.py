@@ -23,6 +23,11 @@ def below(array: Ints, start: int, length: int, value: int, inclusive: bool) -> 
 
 
 @compiled
+def below_few(array: Ints, start: int, value: int, inclusive: bool) -> int:
+    return np.int64(intrinsics.below_in_lanes(array, np.uint64(start), value, inclusive))
+
+
+@compiled
 def at_least(array: Ints, start: int, value: int) -> int:
     return intrinsics.at_least_in_window(array, np.uint64(start), value)
 
@@ -62,6 +67,8 @@ def test_windows(items, before, length, value, inclusive):
     array = np.array([0] * before + items, np.int64)
     wanted = sum(item < value or (inclusive and item == value) for item in items[:length])
     assert below(array, before, length, value, inclusive) == wanted
+    few = sum(item < value or (inclusive and item == value) for item in items[:LANES])
+    assert below_few(array, before, value, inclusive) == few
     assert at_least(array, before, value) == sum((item >= value) << place for place, item in enumerate(items))
 
 

@@ -55,7 +55,7 @@ def test_the_nearest_position_of_a_key(left, right, forward, strict, cut, single
 
 @given(
     left=st.lists(VALUES, max_size=30).map(sorted),
-    right=st.lists(VALUES, max_size=30).map(sorted),
+    right=st.lists(VALUES, max_size=60).map(sorted),
     forward=st.booleans(),
     strict=st.booleans(),
     cut=st.integers(0, 30),

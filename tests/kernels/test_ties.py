@@ -56,6 +56,24 @@ def test_matches_are_decided_among_ties(rows, matches, forward, least):
         assert winner == ((min if least else max)(equal)[-1] if equal else position)
 
 
+@given(
+    rows=st.lists(st.tuples(VALUES, st.sampled_from([EMPTY, *range(KEYS)]), VALUES), max_size=14), least=st.booleans()
+)
+def test_one_row_wins_at_all_positions_that_tie(rows, least):
+    rows = sorted(rows, key=lambda row: row[0])
+    on, keys = np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.int32)
+    positions, heads, best = (np.empty(len(rows), np.int32) for _ in range(3))
+    count = ties.list_ties(keys, on, np.full(KEYS, asof.NOWHERE, np.int32), positions, heads)
+    numbers = np.random.default_rng(0).permutation(len(rows)).astype(np.int32)
+    deciding = np.array([[rows[position][2] for position in positions[:count]]], np.int64)
+    winners = numbers.copy()
+    ties.decide_ties(positions[:count], heads[:count], deciding, least, numbers, best, winners)
+    for position, (*tied, _) in enumerate(rows):
+        equal = [(row[2], i) for i, row in enumerate(rows) if [*row[:2]] == tied and tied[1] != EMPTY]
+        expected = (min if least else max)(equal)[-1] if equal else position
+        assert winners[position] == numbers[expected]
+
+
 @given(runs=st.lists(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=5), max_size=5))
 @example(runs=[[(0, 0)] * 33])
 def test_rows_are_ordered_within_short_runs(runs):

@@ -15,6 +15,7 @@ from juncture.kernels.array_types import Bytes, Floats, Ints, Mask
 
 _FEW_ROWS = 1 << 10
 _INT64_MAX = 2**63 - 1
+_FLOAT64 = pa.float64()
 _PLAIN = {
     each.id: np.dtype(f"u{each.bit_width // 8}")
     for each in (
@@ -320,9 +321,13 @@ def float_codes(values: Floats) -> Ints:
     ([True, True, True, True, True], True)
     """
     bits = (values + 0.0).view(np.int64)
-    codes = bits ^ ((bits >> 63) & _INT64_MAX)
+    codes = bits >> 63
+    codes &= _INT64_MAX
+    codes ^= bits
     missing = np.isnan(values)
-    return np.where(missing, _INT64_MAX, codes) if missing.any() else codes
+    if np.count_nonzero(missing):
+        codes[missing] = _INT64_MAX
+    return codes
 
 
 def floats_of(codes: Ints) -> Floats:
@@ -337,7 +342,9 @@ def floats(array: pa.Array) -> Floats:
         kind = "u" if pat.is_unsigned_integer(array.type) else "i"
         integers: Floats = raw_values(array, f"{kind}{array.type.bit_width // 8}").astype(np.float64)
         return integers
-    numbers: Floats = raw_values(array.cast(pa.float64()), np.float64)
+    # A cast to the same type takes as long as a pass over a small column.
+    wide = array if array.type == _FLOAT64 else array.cast(_FLOAT64)
+    numbers: Floats = raw_values(wide, np.float64)
     return numbers
 
 

@@ -32,14 +32,14 @@ class UndecidedError(Exception):
     """Two different values of a column have the same code, so equal codes do not mean equal rows."""
 
 
-def order_keys(table: pa.Table) -> list[Ints]:
-    """Return numbers that order rows, the most significant first: winning rows have greater ones.
+def order_keys(columns: Sequence[pa.ChunkedArray]) -> list[Ints]:
+    """Return numbers that order rows by columns, the most significant first: winning rows have greater ones.
 
     The distinct values of strings and long decimals are sorted by Arrow, those of nested types one by one in Python.
     """
-    keys = [key for column in table.columns for key in _keys_of(column)]
+    keys = [key for column in columns for key in _keys_of(column)]
     # Equal maps may list their entries in different orders, which decides last of all.
-    with_maps = [column for column in table.columns if "map<" in str(column.type)]
+    with_maps = [column for column in columns if pat.is_nested(column.type) and "map<" in str(column.type)]
     return keys + [_nested_ranks(_values_of(column), by_key=False) for column in with_maps]
 
 

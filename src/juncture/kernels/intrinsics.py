@@ -12,7 +12,7 @@ WINDOW = 16
 """Number of values of a window. Arrays that are read by window need as many spare items at their end."""
 
 LANES = 8
-"""Number of half-size words that `equal_lanes` compares."""
+"""Number of items that `equal_lanes` and `below_in_lanes` compare."""
 
 _WORD = ir.IntType(64)
 _HALF = ir.IntType(32)
@@ -36,6 +36,14 @@ def _in_each_lane(builder: Any, value: Any, kind: Any, count: int) -> Any:
     return builder.shuffle_vector(lane, undefined, ir.Constant(ir.VectorType(_HALF, count), [0] * count))
 
 
+def _bits_below(builder: Any, items: Any, value: Any, inclusive: Any, count: int) -> Any:
+    """Return a word with a bit for each item: whether it is less than a value (or equal, if inclusive)."""
+    values = _in_each_lane(builder, value, _WORD, count)
+    less = builder.bitcast(builder.icmp_signed("<", items, values), ir.IntType(count))
+    most = builder.bitcast(builder.icmp_signed("<=", items, values), ir.IntType(count))
+    return builder.zext(builder.select(inclusive, most, less), _WORD)
+
+
 @intrinsic
 def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: Any, inclusive: Any) -> Any:
     """Count the leading items of a sorted window that are less than a value (or equal, if inclusive).
@@ -48,13 +56,21 @@ def below_in_window(_typing: Any, array: Any, start: Any, length: Any, value: An
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         length, value, inclusive = arguments[2:]
         items = _items(context, builder, signature, arguments, _WORD, WINDOW)
-        values = _in_each_lane(builder, value, _WORD, WINDOW)
-        less = builder.bitcast(builder.icmp_signed("<", items, values), ir.IntType(WINDOW))
-        most = builder.bitcast(builder.icmp_signed("<=", items, values), ir.IntType(WINDOW))
-        below = builder.zext(builder.select(inclusive, most, less), _WORD)
         within = builder.sub(builder.shl(_WORD(1), length), _WORD(1))
-        count = builder.module.declare_intrinsic("llvm.ctpop", [_WORD])
-        return builder.call(count, [builder.and_(below, within)])
+        return builder.ctpop(builder.and_(_bits_below(builder, items, value, inclusive, WINDOW), within))
+
+    return signature, generate
+
+
+@intrinsic
+def below_in_lanes(_typing: Any, array: Any, start: Any, value: Any, inclusive: Any) -> Any:
+    """Count the leading items of `LANES` sorted ones that are less than a value (or equal, if inclusive)."""
+    signature = types.uint64(array, types.uintp, types.int64, types.boolean)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value, inclusive = arguments[2:]
+        items = _items(context, builder, signature, arguments, _WORD, LANES)
+        return builder.ctpop(_bits_below(builder, items, value, inclusive, LANES))
 
     return signature, generate
 

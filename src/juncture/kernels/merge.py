@@ -23,6 +23,7 @@ from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut, 
 from juncture.kernels.asof import BEYOND, FIRST_TIED, MATCHED, NOTHING, NOWHERE, TIED, distance_between
 from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.hash_table import EMPTY
+from juncture.kernels.intrinsics import LANES, below_in_lanes
 from juncture.kernels.search import advance
 
 DISORDER, REPEAT = 1, 2
@@ -30,6 +31,7 @@ DISORDER, REPEAT = 1, 2
 
 _BLOCK = 4096
 _NO_LIMIT = np.uint64(2**64 - 1)
+_ONE = np.uint64(1)
 
 
 @compiled
@@ -127,64 +129,61 @@ def nearest_without_keys(
 ) -> None:
     """Find the same as `nearest_positions` where all rows have one key.
 
-    Four walks over a quarter of the left rows each take turns, since each step of a walk waits for the one before:
-    1 ns for each row of both sides.
+    A step of a walk compares two left rows with a window of right rows. Four walks over a quarter of the left rows each
+    take turns, since each step of a walk waits for the one before: 1 ns for each left row, or for every few right rows.
     """
-    inclusive = np.uint64(forward == strict)
-    one, count, stop = np.uint64(1), np.uint64(len(right_on)), np.uint64(end)
+    inclusive = forward == strict
+    size, count, stop = np.uint64(LANES), np.uint64(len(right_on)), np.uint64(end)
     quarter = np.uint64(max(end - first, 0) // 4)
     row0 = np.uint64(first)
     row1, row2, row3 = row0 + quarter, row0 + quarter * np.uint64(2), row0 + quarter * np.uint64(3)
     stop0, stop1, stop2 = row1, row2, row3
     place0 = place1 = place2 = place3 = np.uint64(0)
     if first < end:
-        place0 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row0], forward == strict))
-        place1 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row1], forward == strict))
-        place2 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row2], forward == strict))
-        place3 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row3], forward == strict))
-    # No walk is ahead of the last one, which may therefore be the only one to reach the end of the right side.
-    while row0 < stop0 and row1 < stop1 and row2 < stop2 and row3 < stop and place3 < count:
-        passes0 = _passes(right_on[place0], on[row0], inclusive)
-        passes1 = _passes(right_on[place1], on[row1], inclusive)
-        passes2 = _passes(right_on[place2], on[row2], inclusive)
-        passes3 = _passes(right_on[place3], on[row3], inclusive)
-        place0, place1, place2, place3 = place0 + passes0, place1 + passes1, place2 + passes2, place3 + passes3
-        positions[row0] = place0
-        positions[row1] = place1
-        positions[row2] = place2
-        positions[row3] = place3
-        row0, row1 = row0 + (one - passes0), row1 + (one - passes1)
-        row2, row3 = row2 + (one - passes2), row3 + (one - passes3)
-    _walk_on(on, row0, stop0, place0, right_on, inclusive, positions)
-    _walk_on(on, row1, stop1, place1, right_on, inclusive, positions)
-    _walk_on(on, row2, stop2, place2, right_on, inclusive, positions)
-    _walk_on(on, row3, stop, place3, right_on, inclusive, positions)
-    # So far the positions count the right rows that lie before.
-    for row in range(first, end):
-        if not forward:
-            positions[row] -= 1
-        elif positions[row] == len(right_on):
-            positions[row] = NOWHERE
+        place0 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row0], inclusive))
+        place1 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row1], inclusive))
+        place2 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row2], inclusive))
+        place3 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row3], inclusive))
+    # No walk is ahead of the last one, which is therefore the first to come near the end of the right side.
+    while row0 + _ONE < stop0 and row1 + _ONE < stop1 and row2 + _ONE < stop2 and row3 + _ONE < stop:
+        if place3 + size > count:
+            break
+        row0, place0 = _step(on, row0, right_on, place0, inclusive, forward, positions)
+        row1, place1 = _step(on, row1, right_on, place1, inclusive, forward, positions)
+        row2, place2 = _step(on, row2, right_on, place2, inclusive, forward, positions)
+        row3, place3 = _step(on, row3, right_on, place3, inclusive, forward, positions)
+    _walk_on(on, row0, stop0, right_on, place0, inclusive, forward, positions)
+    _walk_on(on, row1, stop1, right_on, place1, inclusive, forward, positions)
+    _walk_on(on, row2, stop2, right_on, place2, inclusive, forward, positions)
+    _walk_on(on, row3, stop, right_on, place3, inclusive, forward, positions)
 
 
 @inlined
-def _passes(other: Any, value: Any, inclusive: Any) -> Any:
-    """Return 1 if a right value lies before a left one, else 0, without a branch."""
-    return np.uint64(other < value) | (np.uint64(other == value) & inclusive)
+def _step(
+    on: Any, row: Any, right_on: Any, place: Any, inclusive: Any, forward: Any, positions: Any
+) -> tuple[Any, Any]:
+    """Place two left rows in a window, and return the next row and place; a row past the window is placed again."""
+    size = np.uint64(LANES)
+    below = below_in_lanes(right_on, place, on[row], inclusive)
+    last_below = below_in_lanes(right_on, place, on[row + _ONE], inclusive)
+    positions[row] = place + below - np.uint64(not forward)
+    positions[row + _ONE] = place + last_below - np.uint64(not forward)
+    return row + np.uint64(below < size) + np.uint64(last_below < size), place + last_below
 
 
 @inlined
-def _walk_on(on: Any, row: Any, stop: Any, place: Any, right_on: Any, inclusive: Any, positions: Any) -> None:
+def _walk_on(
+    on: Any, row: Any, stop: Any, right_on: Any, place: Any, inclusive: Any, forward: Any, positions: Any
+) -> None:
     """Finish a walk."""
-    one, count = np.uint64(1), np.uint64(len(right_on))
-    while row < stop and place < count:
-        passes = _passes(right_on[place], on[row], inclusive)
-        place += passes
-        positions[row] = place
-        row += one - passes
+    size, count = np.uint64(LANES), np.uint64(len(right_on))
+    while row + _ONE < stop and place + size <= count:
+        row, place = _step(on, row, right_on, place, inclusive, forward, positions)
     while row < stop:
-        positions[row] = place
-        row += one
+        while place < count and (right_on[place] < on[row] or (inclusive and right_on[place] == on[row])):
+            place += _ONE
+        positions[row] = NOWHERE if forward and place == count else np.int64(place) - np.int64(not forward)
+        row += _ONE
 
 
 @inlined

@@ -8,11 +8,13 @@ Right rows at 1, 4, 4, 9 of one key, and left rows that match those at positions
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, IntTable
 from juncture.kernels.asof import NOWHERE
-from juncture.kernels.compiled import compiled
+from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.hash_table import EMPTY
 
 _SHORT = 32
@@ -72,21 +74,45 @@ def decide_matches(starts: Ints, tied: Ints, keys: IntTable, least: bool, rows: 
     """Replace the matches that tie by the winners of their runs.
 
     ``starts``, ``tied``, ``rows`` and ``positions`` are those of `list_tied_matches`. ``keys`` are ``[key, place in
-    tied]``, the most significant key first. The row with the ``least`` keys wins, or else the one with the greatest.
+    tied]``, the most significant key first. The first row with the ``least`` keys wins, or else the last one with the
+    greatest.
     """
     for run in range(len(rows)):
         winner = starts[run]
         for place in range(starts[run] + 1, starts[run + 1]):
-            for key in range(len(keys)):
-                if keys[key, place] != keys[key, winner]:
-                    if (keys[key, place] < keys[key, winner]) == least:
-                        winner = place
-                    break
+            if _wins(keys, place, winner, least):
+                winner = place
         row = rows[run]
         position = positions[row]
         while row < len(positions) and positions[row] == position:
             positions[row] = tied[winner]
             row += 1
+
+
+@inlined
+def _wins(keys: Any, place: Any, other: Any, least: Any) -> Any:
+    """Return whether a row wins over one before it."""
+    for key in range(len(keys)):
+        if keys[key, place] != keys[key, other]:
+            return (keys[key, place] < keys[key, other]) == least
+    return not least
+
+
+@compiled
+def decide_ties(
+    positions: Codes, heads: Codes, keys: IntTable, least: bool, rows: Codes, best: CodesOut, winners: CodesOut
+) -> None:
+    """Write the row that wins at each position of rows that tie, as `decide_matches` has it.
+
+    ``positions`` and ``heads`` are those of `list_ties`, and ``keys`` are ``[key, place among these]``. ``rows`` has
+    the row number at each position. ``best`` is scratch, with room for all positions. Out: ``winners``, by position.
+    """
+    for place in range(len(positions)):
+        head = heads[place]
+        if positions[place] == head or _wins(keys, place, np.int64(best[head]), least):
+            best[head] = place
+    for place in range(len(positions)):
+        winners[positions[place]] = rows[positions[best[heads[place]]]]
 
 
 @compiled

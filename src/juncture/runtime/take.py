@@ -328,8 +328,7 @@ def ordered(
 
 def tie_keys(source: Source, columns: tuple[str, ...], pointers: Ints, context: JoinContext) -> list[Ints]:
     """Return sort keys of the rows at pointers, the most significant first. Greater keys win ties, then later rows."""
-    table = pa.table(gather(source, columns, pointers, context), names=list(map(str, range(len(columns)))))
-    return [*order_keys(table), pointers]
+    return [*order_keys(gather(source, columns, pointers, context)), pointers]
 
 
 Rows = npt.NDArray[np.integer]

@@ -102,7 +102,7 @@ class AsofSearch:
         columns = list(self._join.tie_columns)
         ranks: list[Ints] = []
         if columns:
-            ranks = order_keys(pa.Table.from_batches([self._right.taken(self._right.slots[tied], columns)]))
+            ranks = order_keys(pa.Table.from_batches([self._right.taken(self._right.slots[tied], columns)]).columns)
         if self._join.spec.ties == "first":
             ranks = [~rank for rank in ranks]
         order = np.lexsort([*reversed(ranks), np.repeat(np.arange(len(runs)), sizes)])

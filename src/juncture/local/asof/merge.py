@@ -139,13 +139,12 @@ def _match_once(
     is_in_order = len(rows.on) == len(pointers) and not len(rows.rows)
     positions = pointers if is_in_order else _positions_of(rows)
     _nearest(rows, other, direction, key_count, context, positions)
-    if right.by:
-        linked = _Linked.of(other, right, [direction], key_count, 1, context)
-        numbers = linked.ahead_rows if direction.forward else linked.behind_rows
-    else:
-        numbers = _numbers(other, right)
-        # The nearest row behind is the last of its ties, which wins if no column decides.
-        if other.repeats and (right.ties != "ignore" or right.first or direction.forward):
+    numbers = _numbers(other, right)
+    # The nearest row behind is the last of its ties, which wins if no column decides.
+    if other.repeats and (right.ties != "ignore" or right.first or direction.forward):
+        if right.by:
+            numbers = _winners(other, right, numbers, key_count, context)
+        else:
             _decide_matches(positions, other, right, direction, numbers, context)
     limits = np.asarray(left.limits, np.uint64)
     is_unlimited = len(limits) == 1 and limits[0] == _NO_LIMIT
@@ -173,13 +172,36 @@ def _decide_matches(
         return
     starts, firsts = starts[: count + 1], firsts[:count]
     tied = tied[: starts[-1]]
-    rows = numbers[tied].astype(np.int64) if len(numbers) else tied
-    keys = [rows] if right.ties == "ignore" else tie_keys(right.source, right.tie_columns, rows, context)
-    ties.decide_matches(starts, tied, _table_of(keys), right.first, firsts, positions)
+    keys = _keys_of(right, numbers[tied] if len(numbers) else tied, context)
+    ties.decide_matches(starts, tied, keys, right.first, firsts, positions)
 
 
-def _table_of(keys: list[Ints]) -> IntTable:
-    return keys[0].reshape(1, -1) if len(keys) == 1 else np.stack(keys)
+def _winners(other: Ascending, right: RightRows, numbers: Codes, key_count: int, context: JoinContext) -> Codes:
+    """Return the row at each position, and of rows that tie the winner."""
+    positions, heads = _list_ties(other, key_count)
+    if not len(positions):
+        return numbers
+    rows = numbers if len(numbers) else np.arange(len(other.on), dtype=np.int32)
+    winners = rows.copy()
+    keys = _keys_of(right, rows[positions], context)
+    ties.decide_ties(positions, heads, keys, right.first, rows, np.empty(len(rows), np.int32), winners)
+    return winners
+
+
+def _list_ties(rows: Ascending, key_count: int) -> tuple[Codes, Codes]:
+    """Return the positions of rows that tie, and the first one of each run of them."""
+    keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
+    positions, heads = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
+    count = ties.list_ties(keys, rows.on, _latest(key_count), positions, heads)
+    return positions[:count], heads[:count]
+
+
+def _keys_of(right: RightRows, rows: Rows | Ints, context: JoinContext) -> IntTable:
+    """Return the keys that decide which of some ascending rows win: none if their order does."""
+    if right.ties == "ignore":
+        return np.empty((0, len(rows)), np.int64)
+    keys = tie_keys(right.source, right.tie_columns, rows.astype(np.int64), context)[:-1]
+    return keys[0].reshape(1, -1) if len(keys) == 1 else np.array(keys, np.int64).reshape(-1, len(rows))
 
 
 def _positions_of(rows: Ascending) -> Ints:
@@ -211,8 +233,8 @@ class _Linked:
     ) -> _Linked:
         """Return the links, and the rows with ties broken."""
         before, after = _NO_ROWS, _NO_ROWS
-        keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
         if places > 1:
+            keys = rows.keys if len(rows.keys) else np.zeros(len(rows.on), np.int32)
             before, after = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
             kernels.link(keys, _latest(key_count), before, after)
         numbers = _numbers(rows, right)
@@ -220,11 +242,9 @@ class _Linked:
         # From the end, the last row of a run is met first in table order, which is all that such a join needs.
         if not rows.repeats or (right.ties == "ignore" and not right.first and not looks_ahead):
             return cls(before, after, numbers, numbers)
-        positions, heads = np.empty(len(rows.on), np.int32), np.empty(len(rows.on), np.int32)
-        count = ties.list_ties(keys, rows.on, _latest(key_count), positions, heads)
-        if count == 0:
+        positions, heads = _list_ties(rows, key_count)
+        if not len(positions):
             return cls(before, after, numbers, numbers)
-        positions, heads = positions[:count], heads[:count]
         if key_count > 1:
             grouped = order_of([heads.astype(np.int64)], context)
             positions, heads = positions[grouped], heads[grouped]
@@ -254,7 +274,7 @@ def _placed(numbers: Codes, positions: Codes, starts: Ints, tied: Codes, *, turn
 def _order_of_runs(starts: Ints, keys: list[Ints], heads: Codes, context: JoinContext) -> Ints:
     """Return the order of rows by their run, and within it by their keys."""
     order = np.empty(len(heads), np.int64)
-    if ties.order_short_runs(starts, _table_of(keys), order):
+    if ties.order_short_runs(starts, np.stack(keys), order):
         return order
     return order_of([heads.astype(np.int64), *keys], context).astype(np.int64)
 
