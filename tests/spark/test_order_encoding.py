@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.errors import PlanError
 from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import RankCoder
-from juncture.ordered.kinds_sql import sql_domain
+from juncture.ordered.sql import sql_domain
 from juncture.spec.asof import Asof, ResolvedAsof
 from strategies import SPARK_ON, pool
 from support.arrays import build

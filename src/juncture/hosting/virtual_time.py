@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.matching.condition import Relation
-from juncture.ordered.domain_sql import SqlDomain
-from juncture.ordered.kinds_sql import sql_domain
+from juncture.ordered.sql import SqlDomain, sql_domain
 from juncture.predicate.language.nodes import Arithmetic, Cast, Literal, Node
 from juncture.predicate.language.types import arrow_type
 from juncture.spec.schema import Side

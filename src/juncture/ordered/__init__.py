@@ -1,5 +1,5 @@
 """Ordered values: one class per kind, with its codes, steps, distances and texts, and its twin in Spark's SQL.
 
-To add a kind of ordered value, write a `Domain` and add it to `kinds.py`. For joins in SQL, write an `SqlDomain` beside
-it and add it to `kinds_sql.py`.
+To add a kind of ordered value, write a `Domain` and add it to `kinds.py`. For joins in SQL, add an `SqlDomain` to
+`sql.py`.
 """

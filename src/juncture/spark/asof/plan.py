@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 
 from juncture.errors import PlanError, spark_errors
 from juncture.local.asof.report import FIGURES
-from juncture.ordered.kinds_sql import sql_domain
+from juncture.ordered.sql import sql_domain
 from juncture.planner.algorithm import Algorithm, held_side
 from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import REASONS, Distances, MatchReport

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql import types as st
 
 from juncture.errors import PlanError
-from juncture.ordered.kinds_sql import sql_domain
+from juncture.ordered.sql import sql_domain
 from juncture.spark.exchange import needed_right
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.schema import has_map, is_collated

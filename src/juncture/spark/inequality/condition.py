@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
 from juncture.ordered.arithmetic import LimitEnd
-from juncture.ordered.domain_sql import SqlDomain
 from juncture.ordered.kinds import domain_of
-from juncture.ordered.kinds_sql import sql_domain
+from juncture.ordered.sql import SqlDomain, sql_domain
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.sql import Pairs, RangeColumns, SqlSides, expression
 from juncture.spec.condition import JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality

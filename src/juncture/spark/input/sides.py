@@ -29,8 +29,7 @@ from juncture.columnar.types import is_null_type
 from juncture.errors import DataError
 from juncture.inputs.file_tables import check_tasks_read
 from juncture.inputs.files import Files
-from juncture.ordered.domain_sql import SqlDomain
-from juncture.ordered.kinds_sql import sql_domain
+from juncture.ordered.sql import SqlDomain, sql_domain
 from juncture.runtime.paths import FoundFile, Value, kind_at, uri_of
 from juncture.runtime.scan import Extent, extent_of, parts_within
 from juncture.runtime.sources import ParquetSource
