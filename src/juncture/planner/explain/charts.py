@@ -1,11 +1,9 @@
-"""Drawings of a plan as inline SVG. Text takes the colour of the page around it, so that they suit light and dark."""
+"""Charts as inline SVG. Text takes the colour of the page around it, so that they suit light and dark."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable, Sequence
-from itertools import chain
 from typing import Any
 
 from juncture.errors import PlanError
@@ -13,13 +11,11 @@ from juncture.runtime.progress import Phase
 
 _CHOSEN, _OTHER = "#d1495b", "#8d99ae"
 _WIDTH = 640
-_BOX_WIDTH, _BOX_HEIGHT, _GAP = 180, 92, 50
 _LETTER_WIDTH = 8
 # Legends are laid out with the font of this process. The page may have wider letters, so leave space at the right.
 _ROOM = {"left": 5, "top": 5, "bottom": 5, "right": 5 + 4 * _LETTER_WIDTH}
 _LEAST_S = 0.001
 """Smaller costs are drawn with this length, because a logarithmic axis cannot show zero."""
-_LINE_LETTERS, _LINE_HEIGHT, _LINES_MAX = 28, 15, 4
 
 
 def charting() -> tuple[Any, Any]:
@@ -33,39 +29,6 @@ def charting() -> tuple[Any, Any]:
             name="JN-PACKAGE-MISSING",
         ) from error
     return altair, vl_convert
-
-
-def draw_flow(left: Sequence[str], right: Sequence[str], step: Sequence[str], result: Sequence[str]) -> str:
-    """Draw both sides, what is done with them, and the result, each a box with lines of text."""
-    alt, _ = charting()
-    middle = (_BOX_HEIGHT + _GAP) / 2
-    across = _BOX_WIDTH + _GAP
-    boxes = [
-        _box(0, 0, left),
-        _box(0, _BOX_HEIGHT + _GAP, right),
-        _box(across, middle, step, chosen=True),
-        _box(2 * across, middle, result),
-    ]
-    half = _BOX_HEIGHT / 2
-    arrows = [
-        {"x": _BOX_WIDTH, "y": half, "x2": across - 8, "y2": middle + half - 12},
-        {"x": _BOX_WIDTH, "y": 1.5 * _BOX_HEIGHT + _GAP, "x2": across - 8, "y2": middle + half + 12},
-        {"x": across + _BOX_WIDTH, "y": middle + half, "x2": 2 * across - 8, "y2": middle + half},
-    ]
-    width, height = 2 * across + _BOX_WIDTH, 2 * _BOX_HEIGHT + _GAP
-    x = alt.X("x:Q", scale=alt.Scale(domain=[-2, width + 2], nice=False, zero=False), axis=None)
-    y = alt.Y("y:Q", scale=alt.Scale(domain=[-2, height + 2], nice=False, zero=False, reverse=True), axis=None)
-    rectangles = _chart(alt, boxes).mark_rect(fillOpacity=0.08, strokeWidth=1.5, cornerRadius=4)
-    colour, stroke = _by_chosen(alt, alt.Color), _by_chosen(alt, alt.Stroke)
-    rules = _chart(alt, arrows).mark_rule(color=_OTHER, strokeWidth=1.5).encode(x=x, y=y, x2="x2:Q", y2="y2:Q")
-    heads = _chart(alt, arrows).mark_point(shape="triangle-right", size=60, filled=True, opacity=1, color=_OTHER)
-    layers = [
-        rules,
-        heads.encode(x=alt.X("x2:Q", axis=None), y=alt.Y("y2:Q", axis=None)),
-        rectangles.encode(x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour, stroke=stroke),
-        *(_text(alt, x, y, boxes, bold) for bold in (True, False)),
-    ]
-    return _svg(alt.layer(*layers).properties(width=width, height=height))
 
 
 def draw_costs(options: Sequence[dict[str, Any]]) -> str:
@@ -147,24 +110,6 @@ def _names(alt: Any, field: str, names: Iterable[str]) -> Any:
     room = _LETTER_WIDTH * max((len(name) for name in names), default=0)
     axis = alt.Axis(labelLimit=room, minExtent=room, domain=False, ticks=False)
     return alt.Y(f"{field}:N", sort=None, title=None, axis=axis)
-
-
-def _box(x: float, y: float, lines: Sequence[str], *, chosen: bool = False) -> dict[str, Any]:
-    return {"x": x, "y": y, "x2": x + _BOX_WIDTH, "y2": y + _BOX_HEIGHT, "chosen": chosen, "lines": list(lines)}
-
-
-def _text(alt: Any, x: Any, y: Any, boxes: Sequence[dict[str, Any]], bold: bool) -> Any:
-    """Write the first line of each box in bold, or the others as they are."""
-    rows = []
-    for box in boxes:
-        heading, *others = box["lines"]
-        wrapped = (textwrap.wrap(each, _LINE_LETTERS, max_lines=_LINES_MAX, placeholder=" …") for each in others)
-        lines = [(0, heading)] if bold else enumerate([*chain.from_iterable(wrapped)][:_LINES_MAX], start=1)
-        rows += [{"x": box["x"] + 10, "y": box["y"] + 18 + n * _LINE_HEIGHT, "text": text} for n, text in lines]
-    size, weight = (13, "bold") if bold else (11, "normal")
-    style = {"align": "left", "baseline": "middle", "color": "currentColor"}
-    mark = _chart(alt, rows).mark_text(**style, fontSize=size, fontWeight=weight)
-    return mark.encode(x=x, y=y, text="text:N")
 
 
 def _by_chosen(alt: Any, channel: Any) -> Any:

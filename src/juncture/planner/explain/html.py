@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from juncture.planner.decision import Decision
-from juncture.planner.explain.charts import draw_costs, draw_flow, draw_timeline
+from juncture.planner.explain.charts import draw_costs, draw_timeline
 from juncture.planner.explain.meaning import conditions_of, meaning_of
 from juncture.planner.explain.text import KNOWN, about, happened, known_of, plan_words, ranked_options, title, verdict
 from juncture.planner.report import Measured
@@ -30,6 +30,13 @@ th, td { border-bottom: 1px solid var(--line); padding: .35rem .75rem .35rem 0; 
 th { font-weight: normal; white-space: nowrap; }
 tr.chosen { font-weight: 600; }
 td small { display: block; color: var(--quiet); }
+.flow { display: flex; align-items: center; gap: 3rem; }
+.flow > div { flex: 1; min-width: 10rem; position: relative; }
+.flow > div + div::before { content: "→"; position: absolute; left: -2rem; top: calc(50% - .75em); }
+.box { border: 1.5px solid var(--quiet); border-radius: 4px; padding: .5rem .75rem; font-size: .85rem; }
+.box + .box { margin-top: 2rem; }
+.box.chosen { border-color: #d1495b; }
+.box span { display: block; }
 """
 
 
@@ -65,23 +72,29 @@ def page(heading: str, parts: Iterable[str]) -> str:
 
 
 def _flow(plan: Decision, run: Measured | None) -> str:
+    """Return both sides, what is done with them, and the result, each a box with lines of text."""
     left = _side("left", plan, None if run is None else run.left_rows)
     right = _side("right", plan, None if run is None else run.right_rows)
     expected = plan.choice.output_rows.value
     out = "rows not known yet" if expected is None else f"about {expected:,} rows"
     out = out if run is None else f"{run.output_rows:,} rows"
-    return draw_flow(
-        left, right, [plan.algorithm, plan.choice.chosen.summary], ["output", f"{plan.join.how} join", out]
-    )
+    step = _box(plan.algorithm, plan.choice.chosen.summary, chosen=True)
+    output = _box("output", f"{plan.join.how} join", out)
+    return f'<div class="flow"><div>{left}{right}</div><div>{step}</div><div>{output}</div></div>'
 
 
-def _side(side: Side, plan: Decision, counted: int | None) -> Sequence[str]:
+def _box(heading: str, *lines: str, chosen: bool = False) -> str:
+    texts = "".join(f"<span>{escape(line)}</span>" for line in lines)
+    return f'<div class="box{" chosen" * chosen}"><b>{escape(heading)}</b>{texts}</div>'
+
+
+def _side(side: Side, plan: Decision, counted: int | None) -> str:
     rows = plan.stats.of(side).rows if counted is None else counted
     by = plan.join.left_by if side == "left" else plan.join.right_by
     # What a predicate has equal is no column of one side.
     equal = [condition for kind, condition in conditions_of(plan.join) if kind == "key"]
     keys = f"by {', '.join(by)}" if by else f"where {' and '.join(equal)}" if equal else "no key"
-    return [side, "rows not counted" if rows is None else f"{rows:,} rows", keys]
+    return _box(side, "rows not counted" if rows is None else f"{rows:,} rows", keys)
 
 
 def _known(plan: Decision) -> str:
