@@ -7,7 +7,7 @@ expects, the *wire* types. Nullability is ignored in both directions.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -50,30 +50,33 @@ def arrow_schema(schema: StructType, side: Side) -> pa.Schema:
     return pa.schema(fields)
 
 
-_SIMPLE: dict[type[DataType], pa.DataType] = {
-    st.BooleanType: pa.bool_(),
-    st.ByteType: pa.int8(),
-    st.ShortType: pa.int16(),
-    st.IntegerType: pa.int32(),
-    st.LongType: pa.int64(),
-    st.FloatType: pa.float32(),
-    st.DoubleType: pa.float64(),
-    st.StringType: pa.string(),
-    st.BinaryType: pa.binary(),
-    st.DateType: pa.date32(),
-    st.TimestampType: pa.timestamp("us", "UTC"),
-    st.TimestampNTZType: pa.timestamp("us"),
-    st.DayTimeIntervalType: pa.duration("us"),
-    st.NullType: pa.null(),
+_TYPES: dict[type[DataType], tuple[pa.DataType, ...]] = {
+    st.BooleanType: (pa.bool_(),),
+    st.ByteType: (pa.int8(),),
+    st.ShortType: (pa.int16(), pa.uint8()),
+    st.IntegerType: (pa.int32(), pa.uint16()),
+    st.LongType: (pa.int64(), pa.uint32()),
+    st.FloatType: (pa.float32(), pa.float16()),
+    st.DoubleType: (pa.float64(),),
+    st.StringType: (pa.string(), pa.large_string(), pa.string_view()),
+    st.BinaryType: (pa.binary(), pa.large_binary(), pa.binary_view()),
+    st.DateType: (pa.date32(), pa.date64()),
+    st.TimestampType: (pa.timestamp("us", "UTC"),),
+    st.TimestampNTZType: (pa.timestamp("us"),),
+    st.DayTimeIntervalType: (pa.duration("us"),),
+    st.NullType: (pa.null(),),
 }
+"""The Arrow types of values that a Spark type represents. In the first one they reach Python."""
+
+_SPARK_TYPES = {data_type: spark_type for spark_type, types in _TYPES.items() for data_type in types}
 
 
 def _arrow_type(data_type: DataType) -> pa.DataType | None:
     """Return the Arrow type of a Spark type, or None if it has none."""
     if isinstance(data_type, st.DecimalType):
         return pa.decimal128(data_type.precision, data_type.scale)
-    if type(data_type) in _SIMPLE:
-        return _SIMPLE[type(data_type)]
+    if type(data_type) in _TYPES:
+        return _TYPES[type(data_type)][0]
     if isinstance(data_type, st.ArrayType):
         item = _arrow_type(data_type.elementType)
         return None if item is None else pa.list_(pa.field("element", item))
@@ -101,35 +104,12 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return StructType([st.StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
 
 
-_BY_CHECK: tuple[tuple[Callable[[pa.DataType], bool], type[DataType]], ...] = (
-    (pat.is_boolean, st.BooleanType),
-    (pat.is_int8, st.ByteType),
-    (pat.is_int16, st.ShortType),
-    (pat.is_uint8, st.ShortType),
-    (pat.is_int32, st.IntegerType),
-    (pat.is_uint16, st.IntegerType),
-    (pat.is_int64, st.LongType),
-    (pat.is_uint32, st.LongType),
-    (pat.is_float16, st.FloatType),
-    (pat.is_float32, st.FloatType),
-    (pat.is_float64, st.DoubleType),
-    (pat.is_string, st.StringType),
-    (pat.is_large_string, st.StringType),
-    (pat.is_string_view, st.StringType),
-    (pat.is_binary, st.BinaryType),
-    (pat.is_large_binary, st.BinaryType),
-    (pat.is_binary_view, st.BinaryType),
-    (pat.is_fixed_size_binary, st.BinaryType),
-    (pat.is_date, st.DateType),
-    (pat.is_null, st.NullType),
-)
-
-
 def _spark_type(data_type: pa.DataType, name: str) -> DataType:
     data_type = plain_type(data_type)
-    for check, plain in _BY_CHECK:
-        if check(data_type):
-            return plain()
+    if data_type in _SPARK_TYPES:
+        return _SPARK_TYPES[data_type]()
+    if pat.is_fixed_size_binary(data_type):
+        return st.BinaryType()
     if pat.is_decimal(data_type) and data_type.precision <= _SPARK_PRECISION_MAX and data_type.scale >= 0:
         return st.DecimalType(data_type.precision, data_type.scale)
     if pat.is_timestamp(data_type) and data_type.unit != "ns":
