@@ -7,13 +7,11 @@ from juncture.joins.changing import changes, plan_changes, view
 from juncture.joins.equi import join
 from juncture.joins.execution import Execution
 from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
+from juncture.joins.inequality import join_overlap, join_range, join_where
 from juncture.joins.many import join_many, plan_many
-from juncture.joins.overlap import join_overlap
 from juncture.joins.planning import plan, prepare
-from juncture.joins.range import join_range
 from juncture.joins.spines import grid, interpolate
 from juncture.joins.streaming import plan_stream, stream, stream_listener
-from juncture.joins.where import join_where
 
 __all__ = [
     "Execution",
