@@ -13,7 +13,7 @@ import juncture as jn
 from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError
 from juncture.planner.statistics import Resources, SideStats, Stats
-from juncture.spark.asof.shuffle import asof_stages
+from juncture.spark.asof.plan import asof_stages
 from juncture.spark.exchange import BuiltJoin, partition_count, result_schema, task_output
 from juncture.spark.input.sides import FrameSide
 from juncture.spark.session.session import resources

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from juncture import testing as reference
 from juncture.errors import DataError
 from juncture.planner.statistics import Resources
-from juncture.spark.asof.shuffle import asof_placements, asof_stages
+from juncture.spark.asof.plan import asof_placements, asof_stages
 from juncture.spark.tasks.cuts import BEFORE_ALL, Cuts
 from juncture.spark.tasks.placement import Coding
 from juncture.spec.asof import Asof

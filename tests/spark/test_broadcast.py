@@ -18,7 +18,7 @@ from juncture.runtime.context import join_context
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
 from juncture.runtime.sources import TableSource
-from juncture.spark.asof.shuffle import probe_stages
+from juncture.spark.asof.plan import probe_stages
 from juncture.spark.exchange import needed_right
 from juncture.spark.tasks import engine
 from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, Unit, send

@@ -10,7 +10,7 @@ import pytest
 
 import juncture as jn
 from juncture.planner.statistics import Resources
-from juncture.spark.asof.shuffle import asof_placements, asof_stages, probe_stages
+from juncture.spark.asof.plan import asof_placements, asof_stages, probe_stages
 from juncture.spark.exchange import ShuffledJoin, needed_right
 from juncture.spark.inequality.plan import inequality_placements, inequality_stages
 from juncture.spark.tasks.cuts import Cuts, even_cuts

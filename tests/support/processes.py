@@ -15,7 +15,7 @@ __all__ = ["in_new_process", "no_session"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-IMPORTED = ["juncture.local.kinds", "juncture.spark.asof.shuffle", "juncture.spark.inequality.plan"]
+IMPORTED = ["juncture.local.kinds", "juncture.spark.asof.plan", "juncture.spark.inequality.plan"]
 
 
 def in_new_process(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import juncture as jn
 from juncture.planner.statistics import Resources
 from juncture.runtime.memory import peak_memory_bytes
-from juncture.spark.asof.shuffle import asof_stages
+from juncture.spark.asof.plan import asof_stages
 from juncture.spark.exchange import needed_right
 from juncture.spark.inequality.plan import inequality_placements, inequality_stages
 from juncture.spark.tasks.cuts import Cuts

@@ -14,8 +14,7 @@ import juncture as jn
 from juncture.planner.algorithm import PlanningInput
 from juncture.planner.choose import choose
 from juncture.planner.statistics import KeySample, Resources, SideStats, Stats, sampled_from
-from juncture.spark.asof.plan import LEFT_WEIGHT
-from juncture.spark.asof.shuffle import asof_placements
+from juncture.spark.asof.plan import LEFT_WEIGHT, asof_placements
 from juncture.spark.exchange import partition_count
 from juncture.spark.statistics import SampledRanges, balanced_by, sample_rows
 from juncture.spark.tasks.cuts import Cuts, KeyRanges, balanced_cuts
