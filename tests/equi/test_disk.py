@@ -47,7 +47,7 @@ def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_byt
         patch.setattr(spilling, "_PART_ROWS", part_rows)
         sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
         batches = execute(join, *sources, algorithm, memory_bytes=memory_bytes)
-        answer = pa.Table.from_batches(batches, join.given_back(example.left.schema, example.right.schema))
+        answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=True) is None
 
 

@@ -96,7 +96,7 @@ def test_the_join_of_all_rows_in_time(kind, data, seed):
         assert answer is None
         return
     assert answer is not None
-    schema = example.spec.resolve(*setup_schemas(setup)).given_back(*setup_schemas(setup))
+    schema = example.spec.resolve(*setup_schemas(setup)).user_schema(*setup_schemas(setup))
     problem = difference(pa.concat_tables([schema.empty_table(), *answer]), wanted, ordered=False)
     assert problem is None, problem
     late = sum(table.num_rows for table in tables) - sum(table.num_rows for table in kept)

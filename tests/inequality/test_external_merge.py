@@ -56,7 +56,7 @@ def test_parts_of_any_size_and_any_budget(kind, agg, data, part_rows, memory_byt
         sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
         batches = execute(join, *sources, "external_merge", memory_bytes=memory_bytes, threads=2)
         try:
-            answer = pa.Table.from_batches(batches, join.given_back(example.left.schema, example.right.schema))
+            answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
         except PlanError as error:
             assert agg or "nearly equal" in str(error)
             assert "do not fit in memory=" in str(error)

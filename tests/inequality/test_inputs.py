@@ -54,12 +54,12 @@ FOREIGN: list[tuple[Callable[[pa.Table], Any], type]] = [
 ]
 
 
-@pytest.mark.parametrize(("convert", "given_back"), FOREIGN, ids=["pandas", "polars", "lazy polars", "duckdb"])
-def test_tables_of_other_libraries(spec, convert, given_back):
+@pytest.mark.parametrize(("convert", "result_type"), FOREIGN, ids=["pandas", "polars", "lazy polars", "duckdb"])
+def test_tables_of_other_libraries(spec, convert, result_type):
     expected = defined_rows(spec, LEFT, RIGHT)
     for right in (convert(RIGHT), RIGHT):
         answer = jn.plan(convert(LEFT), right, spec).execute()
-        assert type(answer) is given_back
+        assert type(answer) is result_type
         answer = pa.table(answer.collect() if isinstance(answer, pl.LazyFrame) else answer)
         # pandas has no nulls among integers, and Polars another kind of strings.
         assert difference(answer.cast(expected.schema), expected, ordered=True) is None

@@ -34,7 +34,7 @@ def test_equality_joins_give_the_same_rows(algorithm, data, memory_bytes):
         patch.setattr(spilling, "_PART_ROWS", 3)
         sides = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
         batches = execute(join, *sides, algorithm, memory_bytes=memory_bytes, in_order=False)
-        answer = pa.Table.from_batches(batches, join.given_back(example.left.schema, example.right.schema))
+        answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=False) is None
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import juncture as jn
-from juncture.local.statistics import SAMPLE_ROWS, look
+from juncture.local.statistics import SAMPLE_ROWS, sample_input
 from juncture.runtime.sources import ParquetSource, TableSource
 from support.arrays import build
 
@@ -23,7 +23,7 @@ def table(rows: int = ROWS) -> pa.Table:
 
 def seen(spec, source, given=None):
     join = spec.resolve(source.schema, source.schema)
-    return look(join, "left", source, given or jn.SideStats()).stats
+    return sample_input(join, "left", source, given or jn.SideStats()).stats
 
 
 def test_a_table_is_looked_at_here_and_there():

@@ -10,7 +10,7 @@ import pytest
 import juncture as jn
 from juncture.columnar.conversion import converted
 from juncture.runtime.sources import ParquetSource
-from juncture.runtime.working_types import given_back, working_source, working_type
+from juncture.runtime.working_types import restore_types, working_source, working_type
 from support.arrays import build
 from support.engines import LOCAL, LOCAL_EQUI, LOCAL_NEAR, join_in_process
 from support.kinds import defined_rows, kind_of
@@ -99,7 +99,7 @@ def test_more_rows_than_a_type_can_tell_apart_come_in_several_batches(data_type)
     rows = 70_000
     lists = pa.ListArray.from_arrays(pa.array(range(rows + 1), pa.int32()), pa.array(range(rows), pa.int64()))
     schema = pa.schema([("x", data_type)])
-    batches = list(given_back([pa.record_batch({"x": lists})], schema))
+    batches = list(restore_types([pa.record_batch({"x": lists})], schema))
     assert len(batches) > 1
     assert pa.Table.from_batches(batches, schema)["x"].to_pylist() == lists.to_pylist()
 

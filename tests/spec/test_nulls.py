@@ -29,7 +29,7 @@ def test_on_takes_the_kind_of_the_other_side(on, empty):
         join = Asof(on="ts").resolve(schema(ts=left), schema(ts=right))
         assert join.domain == Asof(on="ts").resolve(schema(ts=on), schema(ts=on)).domain
         assert join.left_schema == join.right_schema == schema(ts=on)
-        assert join.given_back(schema(ts=left), schema(ts=right)) == schema(ts=left)
+        assert join.user_schema(schema(ts=left), schema(ts=right)) == schema(ts=left)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_ends_of_intervals():
     join = spec.resolve(left, right)
     assert join.domain == Dates()
     assert join.left_schema == schema(s=pa.date64(), e=pa.date64(), k=pa.int64())
-    assert join.given_back(left, right) == schema(s=NULL, e=NULL, k=NULL, b=NULL, f=pa.date64())
+    assert join.user_schema(left, right) == schema(s=NULL, e=NULL, k=NULL, b=NULL, f=pa.date64())
 
 
 @pytest.mark.parametrize(
@@ -79,13 +79,13 @@ def test_ends_of_intervals():
 def test_only_a_column_that_is_filled_is_of_another_type(left, right, how, shown):
     for spec in (Equi(on="k", how=how), Where("1 = 1", by="k", how=how)):
         join = spec.resolve(schema(k=left), schema(k=right))
-        assert join.given_back(schema(k=left), schema(k=right)) == schema(k=shown)
+        assert join.user_schema(schema(k=left), schema(k=right)) == schema(k=shown)
 
 
 def test_aggregates():
     agg = {"v": ["count", "sum", "mean", "std", "min", "max", "first", "last"]}
     left, right = schema(ts=pa.int8()), schema(ts=pa.int8(), v=NULL)
-    types = Range(on="ts", lower=0, agg=agg).resolve(left, right).given_back(left, right).types
+    types = Range(on="ts", lower=0, agg=agg).resolve(left, right).user_schema(left, right).types
     assert types == [pa.int8(), pa.int64(), pa.int64(), pa.float64(), pa.float64(), NULL, NULL, NULL, NULL]
 
 

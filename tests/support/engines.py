@@ -193,7 +193,7 @@ def join_in_process(spec: Spec, left: pa.Table, right: pa.Table, algorithm: str,
         options = {"memory_bytes": 2_000} | options
     algorithm = choose(planning_input(join, Stats(), Resources(cores=1, memory_bytes=1 << 30)), algorithm).algorithm
     batches = execute(join, TableSource(left), TableSource(right), algorithm, **options)
-    return pa.Table.from_batches(batches, join.given_back(left.schema, right.schema))
+    return pa.Table.from_batches(batches, join.user_schema(left.schema, right.schema))
 
 
 def execute(

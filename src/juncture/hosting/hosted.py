@@ -26,7 +26,7 @@ from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
 from juncture.runtime.context import JoinContext
-from juncture.spark.exchange import SHUFFLE_PARTITIONS, finish, given_back, packets, result_schema, task_output
+from juncture.spark.exchange import SHUFFLE_PARTITIONS, finish, packets, restore_types, result_schema, task_output
 from juncture.spark.input.sides import FrameSide, SparkSide
 from juncture.spark.plan import Query, typed_sides
 from juncture.spark.schema import check_times, check_types
@@ -85,7 +85,7 @@ def plan_streams(
         yield "emitted", emission_text(join)
 
     choice = _choice("Juncture's join of two streams in Spark's stateful operator", reason)
-    return _plan(HostedStreams(setup), join, typed, lambda frame: given_back(frame, join, *sides), choice, words)
+    return _plan(HostedStreams(setup), join, typed, lambda frame: restore_types(frame, join, *sides), choice, words)
 
 
 def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, unmatched_deletes: Any) -> Plan:
@@ -109,7 +109,7 @@ def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, u
         HostedChanges(setup, resources(sides[0].session)),
         join,
         sides,
-        lambda frame: formatted(given_back(frame, join, *sides, more=[WEIGHT]), output),
+        lambda frame: formatted(restore_types(frame, join, *sides, more=[WEIGHT]), output),
         _choice(does, "both sides are streams of changes"),
         words,
         more=[StructField(WEIGHT, LongType())],

@@ -19,7 +19,7 @@ from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
 from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
-from juncture.spark.exchange import given_back
+from juncture.spark.exchange import restore_types
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import FrameSide, as_frames
 from juncture.spark.plan import Query, typed_sides
@@ -56,7 +56,7 @@ def plan_of_streams(
     check_types(join, sides[0].spark_schema, sides[1].spark_schema)
     join, left_rows, right_rows = as_frames(*typed_sides(join, *sides))
     bounded = _Bounded(join, orders)
-    frame = given_back(_joined(join, left_rows, right_rows, bounded), join, *sides)
+    frame = restore_types(_joined(join, left_rows, right_rows, bounded), join, *sides)
     query = Query(frame)
     return Plan(
         join=join,

@@ -73,7 +73,7 @@ class HostedStreams:
 
     def columns(self, side: Side) -> Sequence[str]:
         """Return the columns of a side that tasks read."""
-        names: list[str] = self.plan.seen[side].names
+        names: list[str] = self.plan.read_schemas[side].names
         return names
 
     def sender(self, side: Side) -> StreamSender:
@@ -110,7 +110,7 @@ class StreamSender:
     """
 
     def __init__(self, plan: StreamPlan, side: Side) -> None:
-        self._schema = plan.seen[side]
+        self._schema = plan.read_schemas[side]
         self._orders = plan.orders[side]
         self._greatest: list[int | None] = [None] * len(self._orders)
         self._is_empty = True
@@ -206,7 +206,7 @@ class StreamBucket(StreamJoin):
         self._check_placed(side, batch, placed)
         if late is not None:
             batch = self._without_late(side, batch, batch, late)
-        held = batch.select(self._plan.held[side].names)
+        held = batch.select(self._plan.stored_schemas[side].names)
         if held.num_rows:
             self._ready += self._operator.take(side, held)
 

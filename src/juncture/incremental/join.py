@@ -110,7 +110,7 @@ class ChangeJoin:
         self.setup = setup
         given: Resolved = setup.spec.resolve(setup.left_schema, setup.right_schema)
         refuse_computed(given, "tables that change")
-        self.answer_schema = given.given_back(setup.left_schema, setup.right_schema)
+        self.answer_schema = given.user_schema(setup.left_schema, setup.right_schema)
         self.schema = written_schema(self.answer_schema, setup.output)
         self._resources = resources
         self._join = stored_join(given)

@@ -3,11 +3,11 @@
 from juncture.inputs.file_tables import open_files
 from juncture.inputs.files import Files
 from juncture.inputs.kinds import Kind, choose_engine, is_spark_frame, is_stream, kind_of
-from juncture.inputs.tables import Given, read_table
+from juncture.inputs.tables import InputTable, read_table
 
 __all__ = [
     "Files",
-    "Given",
+    "InputTable",
     "Kind",
     "choose_engine",
     "is_spark_frame",

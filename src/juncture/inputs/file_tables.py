@@ -14,13 +14,13 @@ from juncture.files.formats import WILDCARDS, Format, format_by_name
 from juncture.files.text.options import TextOptions
 from juncture.files.text.read import TextFiles
 from juncture.inputs.files import Files
-from juncture.inputs.tables import Given
+from juncture.inputs.tables import InputTable
 from juncture.runtime.footers import check_unchanged
 from juncture.runtime.paths import FoundFile, IsData, kind_at, listed
 from juncture.runtime.sources import ParquetSource
 
 
-def open_files(files: Files) -> ParquetSource | Given:
+def open_files(files: Files) -> ParquetSource | InputTable:
     """Return the rows of files. Text is read once to infer its types, and again for its rows."""
     formats = {files.format or format_at(path): path for path in files.paths}
     if len(formats) > 1:
@@ -107,7 +107,7 @@ def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
     return found
 
 
-def _text_table(files: list[FoundFile], chosen: Format) -> Given:
+def _text_table(files: list[FoundFile], chosen: Format) -> InputTable:
     text = TextFiles.of(files, chosen, TextOptions())
     schema = text.schema()
 
@@ -115,12 +115,12 @@ def _text_table(files: list[FoundFile], chosen: Format) -> Given:
         for table in text.rows(schema):
             yield from table.to_batches()
 
-    return Given(schema=schema, batches=_of_unchanged(files, rows))
+    return InputTable(schema=schema, batches=_of_unchanged(files, rows))
 
 
-def _arrow_table(files: list[FoundFile]) -> Given:
+def _arrow_table(files: list[FoundFile]) -> InputTable:
     paths = [Path(file.path) for file in files]
-    return Given(schema=arrow_schema(paths), batches=_of_unchanged(files, lambda: arrow_rows(paths)))
+    return InputTable(schema=arrow_schema(paths), batches=_of_unchanged(files, lambda: arrow_rows(paths)))
 
 
 def _of_unchanged(

@@ -93,7 +93,7 @@ class ArrowAnswer:
     @classmethod
     def of(cls, join: Resolved, given: Schemas, left_number: str | None, right_number: str | None) -> Self:
         """Return the result of a join of tables with these input schemas and optional row number columns."""
-        schema = join.given_back(*given)
+        schema = join.user_schema(*given)
         run = with_numbers(join, left_number, right_number)
         if not schema.names:
             # Without columns, rows cannot be counted.
@@ -149,10 +149,10 @@ class FrameAnswer:
             if (column.filled_from is not None if column.side == "left" else right_frame is None)
         )
         names = [column.name for column in others] + [each.name for each in join.aggregates]
-        described = join.given_back(*given)
+        described = join.user_schema(*given)
         fields = pa.schema([described.field(name) for name in names])
         run = replace(with_numbers(join, left_number, right_number), output=others, numbered=numbered)
-        answer = cls(join, run, left, right_frame, run.given_back(*given), fields)
+        answer = cls(join, run, left, right_frame, run.user_schema(*given), fields)
         # Unsupported types raise before any row is read.
         answer.table([])
         return answer

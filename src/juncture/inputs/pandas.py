@@ -17,7 +17,7 @@ from juncture.columnar.types import plain_type
 from juncture.errors import DataError, SchemaError
 from juncture.inputs.frames import Joined, without_runs
 from juncture.kernels.array_types import Ints
-from juncture.runtime.working_types import given_back, working_type
+from juncture.runtime.working_types import restore_types, working_type
 from juncture.spec.aggregate import CHOSEN
 from juncture.spec.schema import Side
 
@@ -201,7 +201,7 @@ def _arrow_rows(column: pa.ChunkedArray, rows: Ints) -> pa.ChunkedArray:
     plain = pa.chunked_array([converted(chunk, wanted) for chunk in column.chunks], wanted)
     schema = pa.schema([("", column.type)])
     taken = pa.table([rows_of(plain, pa.array(rows, mask=rows < 0))], names=schema.names)
-    return pa.Table.from_batches(given_back(taken.to_batches(), schema), schema).column(0)
+    return pa.Table.from_batches(restore_types(taken.to_batches(), schema), schema).column(0)
 
 
 def _with_missing(values: Values, rows: Ints) -> Values:

@@ -30,7 +30,7 @@ def unchanged(answer: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class InputTable:
     """An input table as Arrow.
 
     `number` is the column with row numbers of a table without other columns, which is not in `schema`.
@@ -42,10 +42,10 @@ class Given:
     batches: Callable[[], Iterator[pa.RecordBatch]] | None = None  # otherwise, yields the rows
     is_stream: bool = False  # whether rows can be read only once
     frame: Frame | None = None  # the table of a library that selects its own rows
-    as_given: Callable[[Any], Any] = unchanged  # converts a result to the input's own type: a lazy table, or a relation
+    restore: Callable[[Any], Any] = unchanged  # converts a result to the input's own type: a lazy table, or a relation
 
 
-def read_table(table: Any, side: Side) -> Given:
+def read_table(table: Any, side: Side) -> InputTable:
     """Return an in-process input as Arrow. Of an iterable, the first batch is read for its schema."""
     if isinstance(table, pa.Table):
         return _of_table(table)
@@ -54,7 +54,7 @@ def read_table(table: Any, side: Side) -> Given:
 
         return _of_frame(PandasFrame(table, side))
     if is_from(table, "polars", "LazyFrame"):
-        return replace(read_table(table.collect(), side), as_given=methodcaller("lazy"))
+        return replace(read_table(table.collect(), side), restore=methodcaller("lazy"))
     if is_from(table, "polars", "DataFrame"):
         from juncture.inputs.polars import PolarsFrame
 
@@ -63,7 +63,7 @@ def read_table(table: Any, side: Side) -> Given:
         return _of_table(pa.Table.from_batches([table]))
     if is_from(table, "duckdb", "DuckDBPyRelation"):
         # Streaming would block the connection, which the other table may use, too.
-        return replace(_of_table(table.to_arrow_table()), as_given=AsRelation(table))
+        return replace(_of_table(table.to_arrow_table()), restore=AsRelation(table))
     if is_from(table, "pyarrow.dataset", "Dataset"):
         return _of_batches(table.schema, lambda: _scanned(table, side), is_stream=False)
     if is_from(table, "pyarrow.dataset", "Scanner"):
@@ -85,28 +85,28 @@ def _stream(table: Any, side: Side) -> pa.RecordBatchReader:
         ) from error
 
 
-def _of_frame(frame: Frame) -> Given:
+def _of_frame(frame: Frame) -> InputTable:
     return replace(_of_table(frame.table), frame=frame)
 
 
-def _of_table(table: pa.Table) -> Given:
+def _of_table(table: pa.Table) -> InputTable:
     """Return a table. Without columns, it gets row numbers, because its slices would lose their number of rows."""
     if table.schema.names:
-        return Given(schema=table.schema, table=table)
+        return InputTable(schema=table.schema, table=table)
     numbered = table.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
-    return Given(schema=table.schema, number=ROW_NUMBER, table=numbered)
+    return InputTable(schema=table.schema, number=ROW_NUMBER, table=numbered)
 
 
-def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> Given:
+def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> InputTable:
     """Return a stream. Without columns, it gets row numbers."""
     if schema.names:
-        return Given(schema=schema, batches=batches, is_stream=is_stream)
+        return InputTable(schema=schema, batches=batches, is_stream=is_stream)
 
     def numbered() -> Iterator[pa.RecordBatch]:
         for batch in batches():
             yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[ROW_NUMBER])
 
-    return Given(schema=schema, number=ROW_NUMBER, batches=numbered, is_stream=is_stream)
+    return InputTable(schema=schema, number=ROW_NUMBER, batches=numbered, is_stream=is_stream)
 
 
 def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:
@@ -119,7 +119,7 @@ def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:
         ) from error
 
 
-def _of_iterable(batches: Iterator[Any], side: Side) -> Given:
+def _of_iterable(batches: Iterator[Any], side: Side) -> InputTable:
     """Return a stream of record batches with the schema of the first one."""
     first = next(batches, None)
     if not isinstance(first, pa.RecordBatch):

@@ -260,7 +260,7 @@ def choose(
     """
     places_behind = behind.shape[1] if len(behind) > 0 else 0
     places_ahead = ahead.shape[1] if len(ahead) > 0 else 0
-    seen = max(places_behind, places_ahead)
+    places_most = max(places_behind, places_ahead)
     for slot in range(first_slot, end_slot):
         next_row = np.int64(rows[min(slot + _AHEAD, end_slot - 1)])
         next_place = np.uint64(max(next_row, ~next_row) * wanted)
@@ -274,7 +274,7 @@ def choose(
         limit = tolerance[row * tolerance_step]
         back = front = taken = candidates = 0
         last_ahead: Any = False
-        while taken < seen:
+        while taken < places_most:
             has_behind = back < places_behind and behind[slot, back, behind.shape[2] - 1] != NOWHERE
             has_ahead = front < places_ahead and ahead[slot, front, ahead.shape[2] - 1] != NOWHERE
             if not has_behind and not has_ahead:

@@ -1,8 +1,8 @@
 """As-of joins by availability or a further condition: the nearest right rows that a left row may take.
 
 The right rows are sorted into the groups of the left slots, by value and time of availability (*known* code). A left
-slot searches from its value, backward or forward, for the nearest rows whose known code is at most its *seen* code. To
-skip rows, a *tree* has the minima of the known codes of every `FAN` rows, of every `FAN` of those, and so on. Its
+slot searches from its value, backward or forward, for the nearest rows whose known code is at most its *as-of* code.
+To skip rows, a *tree* has the minima of the known codes of every `FAN` rows, of every `FAN` of those, and so on. Its
 levels follow each other, the rows first.
 
 Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, known code and
@@ -65,13 +65,13 @@ def fill_tree(tree: IntsOut, first: int, size: int, to: int) -> None:
 
 
 @inlined
-def _before(tree: Ints, levels: Ints, low: Any, position: Any, seen: Any) -> Any:
+def _before(tree: Ints, levels: Ints, low: Any, position: Any, asof_code: Any) -> Any:
     """Return the last available row in ``[low, position)``, or -1: O(log n), and O(1) if it is near."""
     level = 0
     entry = np.int64(position) - 1
     while entry >= (np.int64(low) >> np.int64(FAN_BITS * level)):
         first = (entry >> np.int64(FAN_BITS)) << np.int64(FAN_BITS)
-        while entry >= first and tree[levels[level] + entry] > seen:
+        while entry >= first and tree[levels[level] + entry] > asof_code:
             entry -= 1
         if entry < first:
             if first == 0:
@@ -87,14 +87,14 @@ def _before(tree: Ints, levels: Ints, low: Any, position: Any, seen: Any) -> Any
 
 
 @inlined
-def _after(tree: Ints, levels: Ints, position: Any, high: Any, seen: Any) -> Any:
+def _after(tree: Ints, levels: Ints, position: Any, high: Any, asof_code: Any) -> Any:
     """Return the first available row in ``[position, high)``, or -1: O(log n), and O(1) if it is near."""
     level = 0
     entry = np.int64(position)
     while (entry << np.int64(FAN_BITS * level)) < high:
         size = levels[level + 1] - levels[level]
         end = min(((entry >> np.int64(FAN_BITS)) + 1) << np.int64(FAN_BITS), size)
-        while entry < end and tree[levels[level] + entry] > seen:
+        while entry < end and tree[levels[level] + entry] > asof_code:
             entry += 1
         if entry >= end:
             if end == size:
@@ -112,7 +112,7 @@ def _after(tree: Ints, levels: Ints, position: Any, high: Any, seen: Any) -> Any
 @compiled
 def find_known(
     on: Ints,
-    seen: Ints,
+    asof_codes: Ints,
     starts: Ints,
     first_slot: int,
     end_slot: int,
@@ -130,10 +130,10 @@ def find_known(
     """List the best available right rows for each slot. O(log n) for each candidate, regardless of unavailable rows.
 
     The right rows are sorted into the groups of the left slots by value, known code and tie order, the winner last;
-    ``seen`` has the seen code of each slot, and ``group`` is that of ``first_slot``. ``run_ends`` has the end of each
-    right row's run of equal values, and is read only if forward. ``tree`` has the known codes with their minima, and
-    ``levels`` the start of each level. ``strict`` is whether equal values do not match. Out: ``best[slot, place, (rank,
-    known, pointer)]``, initially empty, is filled for the whole range.
+    ``asof_codes`` has the as-of code of each slot, and ``group`` is that of ``first_slot``. ``run_ends`` has the end of
+    each right row's run of equal values, and is read only if forward. ``tree`` has the known codes with their minima,
+    and ``levels`` the start of each level. ``strict`` is whether equal values do not match. Out: ``best[slot, place,
+    (rank, known, pointer)]``, initially empty, is filled for the whole range.
     """
     places = best.shape[1]
     inclusive = forward == strict
@@ -149,7 +149,7 @@ def find_known(
         row: Any = np.int64(position)
         place = 0
         while place < places and not forward:
-            row = _before(tree, levels, low, row, seen[slot])
+            row = _before(tree, levels, low, row, asof_codes[slot])
             if row < 0:
                 break
             best[slot, place, RANK] = right_on[row]
@@ -157,18 +157,18 @@ def find_known(
             best[slot, place, POINTER] = pointers[row]
             place += 1
         while place < places and forward:
-            nearest = _after(tree, levels, row, end, seen[slot])
+            nearest = _after(tree, levels, row, end, asof_codes[slot])
             if nearest < 0:
                 break
             # Among rows of one value, the last available one ranks first.
             run_end = np.int64(run_ends[nearest])
-            row = _before(tree, levels, nearest, run_end, seen[slot])
+            row = _before(tree, levels, nearest, run_end, asof_codes[slot])
             while place < places and row >= 0:
                 best[slot, place, RANK] = ~right_on[row]
                 best[slot, place, KNOWN] = tree[row]
                 best[slot, place, POINTER] = pointers[row]
                 place += 1
-                row = _before(tree, levels, nearest, row, seen[slot])
+                row = _before(tree, levels, nearest, row, asof_codes[slot])
             row = run_end
 
 

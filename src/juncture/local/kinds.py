@@ -25,7 +25,7 @@ from juncture.planner.report import MatchReport
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import Source
-from juncture.runtime.working_types import given_back, working
+from juncture.runtime.working_types import restore_types, working
 from juncture.spec.asof import Asof
 from juncture.spec.condition import ResolvedInequality
 from juncture.spec.equi import Equi
@@ -72,7 +72,7 @@ def execute(
     """Yield the rows of a join, batch by batch, in the order of the left rows, by one of the algorithms of its kind."""
     sides = with_computed(left, join, "left"), with_computed(right, join, "right")
     rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, *sides), context)
-    yield from given_back(rows, join.given_back(*(side.schema for side in sides)))
+    yield from restore_types(rows, join.user_schema(*(side.schema for side in sides)))
 
 
 def match(join: Resolved, left: Source, right: Source, algorithm: str, context: JoinContext) -> Iterator[RowPairs]:

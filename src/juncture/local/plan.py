@@ -51,7 +51,7 @@ class _Execution:
 
     def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
-        return self._as_given(self._batches(self.ready.answer.run, report))
+        return self._in_input_type(self._batches(self.ready.answer.run, report))
 
     def stream(self, report: Report | None) -> pa.RecordBatchReader:
         """Return the rows as a reader of batches."""
@@ -84,7 +84,7 @@ class _Execution:
                 peak_memory_bytes=peak_memory_bytes(),
                 earlier_peak_bytes=earlier_peak_bytes,
             )
-        return run, self._as_given(kept) if keep else None
+        return run, self._in_input_type(kept) if keep else None
 
     def match(self, report: Report | None) -> pa.Table:
         """Return the row numbers of the matches."""
@@ -116,9 +116,9 @@ class _Execution:
                 )
             return explain_row(join, left, right, row, algorithm, context)
 
-    def _as_given(self, batches: Iterable[pa.RecordBatch]) -> Any:
+    def _in_input_type(self, batches: Iterable[pa.RecordBatch]) -> Any:
         """Return rows as a table such as the left one is."""
-        return self.ready.left.given.as_given(self.ready.answer.table(batches))
+        return self.ready.left.input_table.restore(self.ready.answer.table(batches))
 
     def _context(self, report: Report | None) -> AbstractContextManager[JoinContext]:
         is_short = self.ready.is_counted and self.cost_s is not None and self.cost_s < _SHORT_S
@@ -142,8 +142,8 @@ class _Execution:
         if ready.is_counted:
             return join, left, right, self.algorithm
         counted = Stats(
-            left=ready.left.seen(join, "left", ready.planning.stats.left, left),
-            right=ready.right.seen(join, "right", ready.planning.stats.right, right),
+            left=ready.left.refreshed_stats(join, "left", ready.planning.stats.left, left),
+            right=ready.right.refreshed_stats(join, "right", ready.planning.stats.right, right),
         )
         algorithm = serving(planning_input(join, counted, ready.planning.resources), self.algorithm)
         if algorithm != self.algorithm:
@@ -168,7 +168,8 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
         left, right = Input(tables[0], "left"), Input(tables[1], "right")
-        schemas, numbers = (left.given.schema, right.given.schema), (left.given.number, right.given.number)
+        left_table, right_table = left.input_table, right.input_table
+        schemas, numbers = (left_table.schema, right_table.schema), (left_table.number, right_table.number)
         resolved, as_arrow = _resolved(spec, schemas, numbers)
         return cls.opened(resolved, left, right, as_arrow, stats, resources, brief=brief)
 
@@ -186,17 +187,18 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Look at inputs that are open."""
         answer: ArrowAnswer | FrameAnswer = as_arrow
-        if left.given.frame is not None:
-            schemas = left.given.schema, right.given.schema
-            frames, numbers = (left.given.frame, right.given.frame), (left.given.number, right.given.number)
+        left_table, right_table = left.input_table, right.input_table
+        if left_table.frame is not None:
+            schemas, numbers = (left_table.schema, right_table.schema), (left_table.number, right_table.number)
+            frames = left_table.frame, right_table.frame
             answer = FrameAnswer.of(resolved, schemas, *frames, *numbers)
         given = stats or Stats()
-        looked = (
-            left.look(answer.run, "left", given.left, brief=brief),
-            right.look(answer.run, "right", given.right, brief=brief),
+        samples = (
+            left.sample(answer.run, "left", given.left, brief=brief),
+            right.sample(answer.run, "right", given.right, brief=brief),
         )
-        known = Stats(left=looked[0].stats, right=looked[1].stats)
-        planning = planning_input(answer.run, known, resources, (looked[0].rows, looked[1].rows))
+        known = Stats(left=samples[0].stats, right=samples[1].stats)
+        planning = planning_input(answer.run, known, resources, (samples[0].rows, samples[1].rows))
         return cls(resolved=resolved, left=left, right=right, answer=answer, as_arrow=as_arrow, planning=planning)
 
     @property
@@ -287,7 +289,7 @@ class PreparedJoin:
         """
         inputs = Input(left, "left"), Input(right, "right")
         for side, opened, schema in zip(SIDES, inputs, self._schemas, strict=True):
-            given = opened.given.schema
+            given = opened.input_table.schema
             if not given.equals(schema):
                 raise SchemaError(
                     f"The {side} table has the columns {_columns(given)}, but the join was prepared for "

@@ -17,7 +17,7 @@ from juncture.columnar.key_encoding import form_of
 from juncture.columnar.key_table import counts_steps
 from juncture.columnar.types import is_fixed
 from juncture.errors import PlanError
-from juncture.inputs import Files, Given, kind_of, open_files, read_table
+from juncture.inputs import Files, InputTable, kind_of, open_files, read_table
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.computed import with_computed
 from juncture.local.inequality.selectivity import reach_columns
@@ -69,21 +69,21 @@ class Input:
             table = open_files(Files.of(table)) if kind_of(table, side) == "path" else read_table(table, side)
         if isinstance(table, ParquetSource):
             self._source = table
-            self.given = Given(schema=table.schema)
+            self.input_table = InputTable(schema=table.schema)
         else:
-            self.given = table
-            if self.given.table is not None:
-                self._source = TableSource(self.given.table)
+            self.input_table = table
+            if self.input_table.table is not None:
+                self._source = TableSource(self.input_table.table)
         # Whether the number of rows is known before the input is read.
         self.is_counted = self._source is not None
 
-    def look(self, join: Resolved, side: Side, given: SideStats, *, brief: bool = False) -> Looked:
+    def sample(self, join: Resolved, side: Side, given: SideStats, *, brief: bool = False) -> InputSample:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
-            return Looked(combined(given, SideStats()))
-        return look(join, side, with_computed(self._source, join, side), given, brief=brief)
+            return InputSample(combined(given, SideStats()))
+        return sample_input(join, side, with_computed(self._source, join, side), given, brief=brief)
 
-    def seen(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
+    def refreshed_stats(self, join: Resolved, side: Side, known: SideStats, source: Source) -> SideStats:
         """Return what is known once the input can be read: a stream has been counted, whatever was said of it."""
         if self._source is not None:
             return known
@@ -107,18 +107,18 @@ class Input:
         """Return the input as a source that can be read again; raise PlanError for a stream that has been read."""
         if self._source is not None:
             return self._source.within(context.memory)
-        if self.given.is_stream and self._is_read:
+        if self.input_table.is_stream and self._is_read:
             raise PlanError(
                 f"The {self._side} table is a reader that an earlier execute() has consumed. Plan the join again with "
                 "a new reader.",
                 name="JN-READER-CONSUMED",
             )
         self._is_read = True
-        assert self.given.batches is not None
-        schema, memory = self.given.schema, MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16))
-        if self.given.number is not None:
-            schema = schema.append(pa.field(self.given.number, pa.int64()))
-        return SpooledSource(schema, self.given.batches(), context.spill, memory)
+        assert self.input_table.batches is not None
+        schema, memory = self.input_table.schema, MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16))
+        if self.input_table.number is not None:
+            schema = schema.append(pa.field(self.input_table.number, pa.int64()))
+        return SpooledSource(schema, self.input_table.batches(), context.spill, memory)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled and copied; raise PlanError for a stream."""
@@ -132,14 +132,14 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Looked:
+class InputSample:
     """What a sample of a side has shown."""
 
     stats: SideStats
     rows: pa.Table | None = None  # some rows, with the columns that were needed; None if none were
 
 
-def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief: bool = False) -> Looked:
+def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *, brief: bool = False) -> InputSample:
     """Return what is known of a side: what it declares, what a sample shows, and what the caller states.
 
     Statistics of the caller (`given`) are not collected again, but yield to what the side declares. With `brief`, at
@@ -148,23 +148,23 @@ def look(join: Resolved, side: Side, source: Source, given: SideStats, *, brief:
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
     if brief and isinstance(source, TableSource) and source.num_rows < _FEW_ROWS and source.table.nbytes < _FEW_BYTES:
-        return Looked(combined(given, SideStats(rows=source.num_rows, key_range=_key_range(join, side, source))))
+        return InputSample(combined(given, SideStats(rows=source.num_rows, key_range=_key_range(join, side, source))))
     join = working_join(join)
     source = working_source(source, join.schema(side))
-    found = _Look(join, side, source)
+    found = _Sampler(join, side, source)
     found.declared(brief=brief)
     most = SAMPLE_ROWS
     if brief and not isinstance(source, ParquetSource):
-        found.look_at_order_of_all()
+        found.check_order_of_all()
         # Only joins by inequalities run in another way if many pairs match.
         is_sampled = isinstance(join, ResolvedInequality)
         most = min(SAMPLE_ROWS, source.num_rows // _ROWS_PER_SAMPLED) if is_sampled else 0
     if most >= _SAMPLE_ROWS_LEAST:
         found.sampled(given, most)
-    return Looked(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
+    return InputSample(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
 
 
-class _Look:
+class _Sampler:
     """The sampling of a side: figures, where each comes from, and the sampled rows."""
 
     def __init__(self, join: Resolved, side: Side, source: Source) -> None:
@@ -198,7 +198,7 @@ class _Look:
         if len(set(self._on)) == 1 and source.is_declared_sorted(self._on[0]):
             self._learn(f"{name}, not checked", is_sorted=True)
 
-    def look_at_order_of_all(self) -> None:
+    def check_order_of_all(self) -> None:
         """Learn whether the rows of a table ascend, where that takes a pass over 64-bit values, or a part of one."""
         if len(set(self._on)) != 1 or "is_sorted" in self.figures or not isinstance(self._source, TableSource):
             return
@@ -210,7 +210,7 @@ class _Look:
 
     def sampled(self, given: SideStats, most: int) -> None:
         """Estimate missing figures from a number of rows at most."""
-        self.look_at_order_of_all()
+        self.check_order_of_all()
         wants_keys = bool(self._by or self._equalities) and None in (given.distinct_keys, given.hottest_key_share)
         unknown = [
             name for name in ("on_range", "is_sorted") if name not in self.figures and getattr(given, name) is None
@@ -236,14 +236,14 @@ class _Look:
         if wants_on:
             # What Arrow cannot compare, such as decimals that end before the point, is left alone.
             with suppress(pa.ArrowNotImplementedError):
-                self._look_at_order(rows, name)
+                self._check_order(rows, name)
 
     def _keys(self, rows: pa.Table) -> list[pa.Array]:
         """Return what has to be equal: columns, and what a predicate makes of them."""
         equal = equal_columns(self._equalities, self._side, rows)
         return [*(plain_column(rows.column(name)) for name in self._by), *equal]
 
-    def _look_at_order(self, rows: pa.Table, name: str) -> None:
+    def _check_order(self, rows: pa.Table, name: str) -> None:
         if "on_range" not in self.figures:
             self._learn_on_range(name, [ends_of(plain_column(rows.column(column))) for column in self._on])
         if len(set(self._on)) == 1 and "is_sorted" not in self.figures:

@@ -11,7 +11,7 @@ from juncture.columnar.arrays import joined_batches
 from juncture.columnar.conversion import converted, with_types
 from juncture.columnar.types import plain_type
 from juncture.runtime.take import nulls
-from juncture.runtime.working_types import given_back, working_join, working_type
+from juncture.runtime.working_types import restore_types, working_join, working_type
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -86,7 +86,7 @@ class Output:
     def finished(self, batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """Return rows in the types that users get, in few batches."""
         joined = _joined(batch for batch in batches if batch.num_rows)
-        return list(joined if self._is_user_schema else given_back(joined, self._user_schema))
+        return list(joined if self._is_user_schema else restore_types(joined, self._user_schema))
 
 
 _JOINED_ROWS = 1 << 16

@@ -150,7 +150,7 @@ def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
     """Return the columns of a step."""
     if isinstance(step, JoinStep):
         left, right = schemas
-        return step.spec.resolve(left, right).given_back(left, right)
+        return step.spec.resolve(left, right).user_schema(left, right)
     if isinstance(step, ManyStep):
         return _many(step, schemas, engine)
     if isinstance(step, InterpolateStep):

@@ -182,19 +182,19 @@ def combined(given: SideStats, found: SideStats) -> SideStats:
     figures: dict[str, Any] = {}
     provenance: dict[str, str] = {}
     for name in _FIGURES:
-        seen, said = getattr(found, name), getattr(given, name)
-        if seen is None and said is None:
+        measured, declared = getattr(found, name), getattr(given, name)
+        if measured is None and declared is None:
             continue
-        figures[name] = said if seen is None else seen
-        provenance[name] = GIVEN if seen is None else against(found.provenance.get(name, ""), seen, said)
+        figures[name] = declared if measured is None else measured
+        provenance[name] = GIVEN if measured is None else against(found.provenance.get(name, ""), measured, declared)
     return SideStats(**figures, provenance=provenance)
 
 
-def against(source: str, seen: Any, said: Any) -> str:
-    """Return where a figure comes from, and what the caller had said if that was something else."""
-    if said is None or said == seen:
+def against(source: str, seen: Any, declared: Any) -> str:
+    """Return where a figure comes from, and what the caller had declared if that was something else."""
+    if declared is None or declared == seen:
         return source
-    shown = f"{said:,}" if isinstance(said, int | float) and not isinstance(said, bool) else str(said)
+    shown = f"{declared:,}" if isinstance(declared, int | float) and not isinstance(declared, bool) else str(declared)
     return f"{source}, given: {shown}"
 
 

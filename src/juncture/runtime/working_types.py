@@ -145,7 +145,7 @@ class _ConvertedSource(Source):
         return self._source.nulls(column)
 
 
-def given_back(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def restore_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join in its output types. Batches that do not fit a type are split."""
 
     def fitted(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -195,7 +195,7 @@ def task_output(schema: st.StructType) -> pa.Schema:
     return pa.schema([(f"c{i}", field.type) for i, field in enumerate(wire)])
 
 
-def given_back(
+def restore_types(
     frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide, more: Sequence[str] = ()
 ) -> DataFrame:
     """Return a result with the metadata and null types of the inputs, as Spark's own joins do.
@@ -204,7 +204,7 @@ def given_back(
     """
     inputs = {"left": left.spark_schema, "right": right.spark_schema}
     metadata = [inputs[column.side][column.source].metadata for column in join.output] + [{}] * len(join.aggregates)
-    made, given = join.output_schema, join.given_back(left.schema, right.schema)
+    made, given = join.output_schema, join.user_schema(left.schema, right.schema)
     if made == given and not any(metadata):
         return frame
     columns = []

@@ -19,7 +19,7 @@ from juncture.planner.statistics import Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning, match_report
 from juncture.spark.equi.plan import EquiPlanning
-from juncture.spark.exchange import BuiltJoin, given_back
+from juncture.spark.exchange import BuiltJoin, restore_types
 from juncture.spark.inequality.plan import InequalityPlanning
 from juncture.spark.input.plain_scan import open_side
 from juncture.spark.input.sides import FileSide, SparkSide, as_frames
@@ -84,7 +84,7 @@ def plan(
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
     # The result gets back the null types of `left_side` and `right_side`, which `typed_sides` replaced.
-    query = Query(given_back(built.frame, join, left_side, right_side))
+    query = Query(restore_types(built.frame, join, left_side, right_side))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))

@@ -142,10 +142,10 @@ class Statistics:
     def learn(self, name: Side, source: str, **figures: Any) -> None:
         """Record figures of a side and their source."""
         side = self.of(name)
-        said = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
+        declared = {figure: getattr(side, figure) if side.is_given(figure) else None for figure in figures}
         provenance = {
             **side.provenance,
-            **{figure: against(source, figures[figure], said[figure]) for figure in figures},
+            **{figure: against(source, figures[figure], declared[figure]) for figure in figures},
         }
         self.stats = replace(self.stats, **{name: replace(side, **figures, provenance=provenance)})
 

@@ -90,7 +90,7 @@ class Resolved:
     def _number_fields(self) -> list[pa.Field]:
         return [pa.field(ROW_NUMBERS[side], pa.int64()) for side in self.numbered]
 
-    def given_back(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
+    def user_schema(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
         """Return the schema of the output with the nullability and metadata of the input fields.
 
         Columns of the null type are restored, unless they are filled. A filled left column keeps the metadata on which

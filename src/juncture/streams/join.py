@@ -107,7 +107,7 @@ class StreamJoin:
         return kept + self._plan.output.finished(ready)
 
     def _push(self, side: Side, given: pa.RecordBatch) -> list[pa.RecordBatch]:
-        batch = given if self._plan.is_seen_as_given[side] else project(given, self._plan.seen[side])
+        batch = given if self._plan.reads_all_columns[side] else project(given, self._plan.read_schemas[side])
         frontier = self._frontiers[side]
         before = frontier.to_dict()
         try:
@@ -115,7 +115,7 @@ class StreamJoin:
             self._check_placed(side, batch, placed)
             if late is not None:
                 batch = self._without_late(side, given, batch, late)
-            held = batch if self._plan.is_held_as_seen[side] else project(batch, self._plan.held[side])
+            held = batch if self._plan.stores_all_read[side] else project(batch, self._plan.stored_schemas[side])
             return list(self._operator.push(side, held) if held.num_rows else self._expire(side))
         except DataError:
             frontier.restore(before)
@@ -333,7 +333,7 @@ class StreamJoin:
             self._operator.stores[side].evicted = progress[side]["evicted_rows"]
 
     def _held_rows(self, side: Side) -> pa.Table:
-        return _with_marks(self._operator.stores[side].living(), self._plan.held[side])
+        return _with_marks(self._operator.stores[side].living(), self._plan.stored_schemas[side])
 
     def _late_table(self, side: Side) -> pa.Table:
         return pa.Table.from_batches(self._late[side], self.setup.schema(side))

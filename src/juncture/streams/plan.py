@@ -33,9 +33,9 @@ class StreamPlan:
     ----------
     join
         The resolved join, in the types of stored rows.
-    seen, held
+    read_schemas, stored_schemas
         The columns of each side that the join reads, and those that it stores.
-    is_seen_as_given, is_held_as_seen
+    reads_all_columns, stores_all_read
         For each side, whether these are all columns as pushed, and whether both are the same.
     bounds
         Which rows of each side are kept, and for how long.
@@ -51,17 +51,17 @@ class StreamPlan:
         refuse_computed(resolved, "a stream")
         _check_aggregates(resolved)
         self.join = stored_join(resolved)
-        self.schema = resolved.given_back(setup.left_schema, setup.right_schema)
+        self.schema = resolved.user_schema(setup.left_schema, setup.right_schema)
         self.output = Output(self.join, self.schema)
         names = setup.spec.names
         schemas = {"left": self.join.left_schema, "right": self.join.right_schema}
         self.orders: dict[Side, list[SideOrder]] = {
             side: [SideOrder.of(order, side, schemas[side], names) for order in setup.orders(side)] for side in SIDES
         }
-        self.held = {side: stored_schema(self.join, side) for side in SIDES}
-        self.seen = {side: self._looked_at(side, schemas[side]) for side in SIDES}
-        self.is_seen_as_given = {side: self.seen[side].equals(setup.schema(side)) for side in SIDES}
-        self.is_held_as_seen = {side: self.held[side].equals(self.seen[side]) for side in SIDES}
+        self.stored_schemas = {side: stored_schema(self.join, side) for side in SIDES}
+        self.read_schemas = {side: self._read_schema(side, schemas[side]) for side in SIDES}
+        self.reads_all_columns = {side: self.read_schemas[side].equals(setup.schema(side)) for side in SIDES}
+        self.stores_all_read = {side: self.stored_schemas[side].equals(self.read_schemas[side]) for side in SIDES}
         self._asof: AsofBounds | None = None
         self._condition: Condition | None = None
         self._pair_bounds: dict[Side, Bounds] = {}
@@ -84,10 +84,10 @@ class StreamPlan:
         """The setup as plain data."""
         return self.setup.to_dict()
 
-    def _looked_at(self, side: Side, schema: pa.Schema) -> pa.Schema:
+    def _read_schema(self, side: Side, schema: pa.Schema) -> pa.Schema:
         """Return the columns of a side that the join reads."""
         ordered = [column.name for order in self.orders[side] for column in columns(order.node)]
-        names = {*self.held[side].names, *ordered}
+        names = {*self.stored_schemas[side].names, *ordered}
         return pa.schema([field for field in schema if field.name in names])
 
     @property

@@ -44,7 +44,7 @@ def aggregated_rows(
         rows = [others if window is None else windows[window][row] for row, others in numbered]
         return [sorted(others, key=cmp_to_key(by_rank)) for others in rows]
 
-    schema = join.given_back(left.schema, right.schema)
+    schema = join.user_schema(left.schema, right.schema)
     types = schema.types[len(join.output) :]
     columns = [
         _column(each, kind, right, ranked(each.window)) for each, kind in zip(join.aggregates, types, strict=True)

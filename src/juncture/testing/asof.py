@@ -32,7 +32,7 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
     left_on, right_on = places(join, left, right)
     left_keys = keys(left, join.left_by, nulls_equal=spec.nulls_equal)
     right_keys = keys(right, join.right_by, nulls_equal=spec.nulls_equal)
-    seen, known = available_at_values(join, left, right)
+    asof_values, known = available_at_values(join, left, right)
     allowed = passing(join.where, left, right)
     tie_values = list(zip(*(values(right[name]) for name in join.tie_columns), strict=True))
     by_ties = tie_order(tie_values or [()] * right.num_rows)
@@ -53,13 +53,13 @@ def _matches(join: ResolvedAsof, left: pa.Table, right: pa.Table) -> Iterator[li
 
     rows = zip(left_on, left_keys, limits(join, left), allowed, strict=True)
     for row, (on, key, limit, others) in enumerate(rows):
-        if on is None or key is None or limit is None or seen[row] is None:
+        if on is None or key is None or limit is None or asof_values[row] is None:
             yield []
             continue
         near: list[tuple[tuple[Any, ...], Any, int]] = []
         for other in others:
             other_on = right_on[other]
-            if other_on is None or right_keys[other] != key or known[other] is None or known[other] > seen[row]:
+            if other_on is None or right_keys[other] != key or known[other] is None or known[other] > asof_values[row]:
                 continue
             if (spec.direction == "backward" and other_on > on) or (spec.direction == "forward" and other_on < on):
                 continue

@@ -35,12 +35,12 @@ def matched_rows(join: Resolved, left: pa.Table, right: pa.Table, matches: Itera
         pairs += [(None, row) for row in range(right.num_rows) if row not in taken]
     numbers = [pa.array([pair[SIDES.index(side)] for pair in pairs], pa.int64()) for side in join.numbered]
     columns = [*assemble(join, left, right, pairs), *numbers]
-    return pa.table(columns, schema=join.given_back(left.schema, right.schema))
+    return pa.table(columns, schema=join.user_schema(left.schema, right.schema))
 
 
 def assemble(join: Resolved, left: pa.Table, right: pa.Table, pairs: list[Pair]) -> list[pa.ChunkedArray]:
     """Return the output columns that are columns of the inputs."""
-    schema = join.given_back(left.schema, right.schema)
+    schema = join.user_schema(left.schema, right.schema)
     arrays = []
     for column, field in zip(join.output, schema, strict=False):
         own = left[column.source] if column.side == "left" else right[column.source]

@@ -53,7 +53,7 @@ class SpecJoinOperator(ViewOperator):
             resolved = spec.resolve(schemas["left"], schemas["right"])
             join = stored_join(resolved)
         self._shown = shown
-        self._output = Output(join, resolved.given_back(schemas["left"], schemas["right"]))
+        self._output = Output(join, resolved.user_schema(schemas["left"], schemas["right"]))
         self._runtime: JoinRuntime = join_runtime(join, self._output)
         self._schemas = schemas
         self._journal = Journal()

@@ -241,8 +241,8 @@ class _Walk:
         first = spans[part, kernels.FIRST][which]
         rows = order[first + offsets if self.direction.forward else first - offsets]
         slots = self.slots.rows[part][which]
-        if len(self.left.seen):
-            here = self.batch.known[rows] <= self.left.seen[slots]
+        if len(self.left.asof_codes):
+            here = self.batch.known[rows] <= self.left.asof_codes[slots]
             which, rows, slots = which[here], rows[here], slots[here]
         if self.predicate is not None and len(which):
             passed = matches(self.predicate, self.left_values.take(slots), self.right_values.take(rows)).to_numpy(False)

@@ -36,7 +36,7 @@ _PARTITIONS_MOST = 512
 
 def search_known(
     slots: Slots,
-    seen: Ints,
+    asof_codes: Ints,
     right: RightRows,
     directions: Sequence[Direction],
     places: int,
@@ -46,8 +46,8 @@ def search_known(
 ) -> list[Ints]:
     """Return each slot's best available right rows in each direction, as `juncture.local.asof.probe.probe` does.
 
-    `seen` has the code of the time of each left row up to which right rows are known to it. With `at_once`, all right
-    rows are buffered, rather than as many at a time as fit.
+    `asof_codes` has the code of the time of each left row up to which right rows are known to it. With `at_once`, all
+    right rows are buffered, rather than as many at a time as fit.
 
     Time O(R log R + L log R) for each batch, regardless of availability; some 60 ns and core for a right row.
     """
@@ -57,7 +57,7 @@ def search_known(
 
         def find(direction: Direction) -> Ints:
             batch = _Sorting(buckets, loaded, right, direction, context).batch()
-            return _found(batch, slots, seen, direction, places, context)
+            return _found(batch, slots, asof_codes, direction, places, context)
 
         return find
 
@@ -65,7 +65,9 @@ def search_known(
     return search_batches(slots, right, directions, places, context, searcher, at_once=at_once, batch_rows=batch_rows)
 
 
-def _found(batch: Batch, slots: Slots, seen: Ints, direction: Direction, places: int, context: JoinContext) -> Ints:
+def _found(
+    batch: Batch, slots: Slots, asof_codes: Ints, direction: Direction, places: int, context: JoinContext
+) -> Ints:
     """Return each slot's best known rows of a batch."""
     levels = np.array(kernels.tree_levels(len(batch.pointers)), np.int64)
     tree = np.empty(int(levels[-1]), np.int64)
@@ -76,7 +78,7 @@ def _found(batch: Batch, slots: Slots, seen: Ints, direction: Direction, places:
 
     def find(part: tuple[int, int, int]) -> None:
         kernels.find_known(
-            slots.on, seen, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree, levels,
+            slots.on, asof_codes, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree, levels,
             direction.forward, direction.strict, best,
         )  # fmt: skip
 

@@ -244,7 +244,7 @@ class Search:
             elif right.time is None:
                 best = probe(left.slots, right, *asked)
             else:
-                best = search_known(left.slots, left.seen, right, *asked, at_once=at_once)
+                best = search_known(left.slots, left.asof_codes, right, *asked, at_once=at_once)
         counts = self._choose(left, best, pointers, codes)
         if self._seeks_nearest:
             limits = self._coder.limit(None)

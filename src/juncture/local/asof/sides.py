@@ -185,7 +185,7 @@ class Left:
     keys: Keys
     limits: Words | list[Any]
     barred: Mask | None
-    seen: Ints  # the code of the time up to which each slot sees right rows; empty if it sees all
+    asof_codes: Ints  # the code of the time up to which each slot sees right rows; empty if it sees all
 
 
 def read_left(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from juncture.columnar.schemas import LEFT_OUT
 from juncture.errors import JunctureError
-from juncture.inputs import Given
+from juncture.inputs import InputTable
 from juncture.inputs.frames import Frame, Joined
 from juncture.kernels.array_types import Ints, Mask
 from juncture.local.kinds import RUNNERS, fitting
@@ -25,7 +25,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source
 from juncture.runtime.take import gather, select
-from juncture.runtime.working_types import given_back, working, working_source
+from juncture.runtime.working_types import restore_types, working, working_source
 from juncture.spec.aggregate import Aggregate
 from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
@@ -72,7 +72,7 @@ class Answer:
             wanted = list(dict.fromkeys(sources[name] for name in names))
             gathered = dict(zip(wanted, gather(self.right, wanted, pointers, context, "payload"), strict=True))
             rows = pa.table([gathered[sources[name]] for name in names], names=names)
-        return pa.Table.from_batches(given_back(rows.to_batches(), schema), schema)
+        return pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
 
 
 def answer(
@@ -106,7 +106,7 @@ def answer(
     return Answer(table, join, right, pointers >= 0, pointers, None)
 
 
-Answers = Sequence[tuple[Answer, Given]]
+Answers = Sequence[tuple[Answer, InputTable]]
 """What each table adds to the spine, and the table as the user passed it."""
 
 
@@ -116,7 +116,7 @@ def _kept_rows(answers: Answers) -> Ints | None:
     return np.flatnonzero(np.logical_and.reduce(masks)) if masks else None
 
 
-def together(spine: Given, left: Source, answers: Answers, context: JoinContext) -> Any:
+def together(spine: InputTable, left: Source, answers: Answers, context: JoinContext) -> Any:
     """Return the rows of the spine with the columns of all tables, as a table of the spine's library."""
     kept = _kept_rows(answers)
     if spine.frame is not None:
@@ -128,17 +128,17 @@ def _table_of(schema: pa.Schema, left: Source, answers: Answers, kept: Ints | No
     """Return the rows of the spine with the columns of all tables, as Arrow."""
     source = working_source(left, schema)
     rows = pa.table(select(source, schema.names, kept, context), names=schema.names)
-    own = pa.Table.from_batches(given_back(rows.to_batches(), schema), schema)
+    own = pa.Table.from_batches(restore_types(rows.to_batches(), schema), schema)
     columns, fields = list(own.columns), list(schema)
     for each, given in answers:
-        added = each.columns(each.table.names, kept, each.table.shown.given_back(schema, given.schema), context)
+        added = each.columns(each.table.names, kept, each.table.shown.user_schema(schema, given.schema), context)
         columns += added.columns
         fields += list(added.schema)
     metadata = {key: value for key, value in (schema.metadata or {}).items() if key != LEFT_OUT}
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, metadata or None))
 
 
-def _as_frame(spine: Given, frame: Frame, answers: Answers, kept: Ints | None, context: JoinContext) -> Any:
+def _as_frame(spine: InputTable, frame: Frame, answers: Answers, kept: Ints | None, context: JoinContext) -> Any:
     """Return the same as a table of a library that takes its rows itself."""
     rows = np.arange(frame.table.num_rows, dtype=np.int64) if kept is None else kept
     alone: Resolved = replace(answers[0][0].table.join, output=left_columns(spine.schema), aggregates=())
@@ -154,7 +154,7 @@ def _as_frame(spine: Given, frame: Frame, answers: Answers, kept: Ints | None, c
             join=table.shown,
             left=rows,
             right=None if pointers is None or right_frame is None else np.ascontiguousarray(pointers[rows]),
-            columns=each.columns(others, kept, table.shown.given_back(spine.schema, given.schema), context),
+            columns=each.columns(others, kept, table.shown.user_schema(spine.schema, given.schema), context),
         )
         tables.append(frame.joined(right_frame, joined))
     return frame.beside(tables)
@@ -164,11 +164,11 @@ def join_tables(
     tables: Sequence[ResolvedTable], schema: pa.Schema, left: Source, rights: Sequence[Source], context: JoinContext
 ) -> pa.Table:
     """Return the rows of a spine with the columns of its tables. Errors name the table."""
-    spine, answers = Spine(left.num_rows, context), list[tuple[Answer, Given]]()
+    spine, answers = Spine(left.num_rows, context), list[tuple[Answer, InputTable]]()
     for table, right in zip(tables, rights, strict=True):
         with about(table.name):
             found = answer(table, task_algorithm(table, left, right, context), spine, left, right, context)
-            answers.append((found, Given(schema=table.join.right_schema)))
+            answers.append((found, InputTable(schema=table.join.right_schema)))
     return _table_of(schema, left, answers, _kept_rows(answers), context)
 
 

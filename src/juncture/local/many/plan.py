@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from juncture.inputs import Given
+from juncture.inputs import InputTable
 from juncture.local.computed import with_computed
 from juncture.local.kinds import planning_input
 from juncture.local.many.answers import Answer, about, answer, together
@@ -29,7 +29,7 @@ class _TableInput:
     """A table, ready to be read."""
 
     table: ResolvedTable
-    input: Input
+    right: Input
     decision: Decision
 
 
@@ -45,13 +45,13 @@ class _ManyExecution:
         """Return the joined table."""
         with join_context(memory_bytes=self.resources.memory_bytes, report=report) as context:
             left = self.spine.source(context)
-            spine, answers = Spine(left.num_rows, context), list[tuple[Answer, Given]]()
+            spine, answers = Spine(left.num_rows, context), list[tuple[Answer, InputTable]]()
             for each in self.tables:
                 with about(each.table.name):
                     sides = _sides(each, left, context)
                     found = answer(each.table, self._algorithm(each, *sides), spine, *sides, context)
-                    answers.append((found, each.input.given))
-            return self.spine.given.as_given(together(self.spine.given, left, answers, context))
+                    answers.append((found, each.right.input_table))
+            return self.spine.input_table.restore(together(self.spine.input_table, left, answers, context))
 
     def match_report(self) -> ManyReport:
         """Return what becomes of the rows of the spine in each table."""
@@ -71,27 +71,27 @@ class _ManyExecution:
         if any(row.name == chosen for row in TABLES["local"]):
             # It holds no right rows, however many come.
             return chosen
-        seen = Stats(
-            left=self.spine.seen(join, "left", stats.left, left),
-            right=each.input.seen(join, "right", stats.right, right),
+        stats_now = Stats(
+            left=self.spine.refreshed_stats(join, "left", stats.left, left),
+            right=each.right.refreshed_stats(join, "right", stats.right, right),
         )
-        return serving(planning_input(join, seen, self.resources), chosen)
+        return serving(planning_input(join, stats_now, self.resources), chosen)
 
 
 def _sides(each: _TableInput, left: Source, context: JoinContext) -> tuple[Source, Source]:
     """Return the spine and a table with all columns that their join compares."""
-    join, right = each.table.join, each.input.source(context)
+    join, right = each.table.join, each.right.source(context)
     return with_computed(left, join, "left"), with_computed(right, join, "right")
 
 
 def plan(spine: Any, rights: Mapping[str, Right], resources: Resources) -> ManyPlan:
     """Plan joins of Arrow tables, streams and Parquet files to a spine of these, as `juncture.plan_many`."""
     left = Input(spine, "left")
-    taken, tables = set(left.given.schema.names), list[_TableInput]()
+    taken, tables = set(left.input_table.schema.names), list[_TableInput]()
     for name, right in rights.items():
         with about(name):
             right_input = Input(right.table, "right")
-            table = resolve_table(name, right, left.given.schema, right_input.given.schema, taken)
+            table = resolve_table(name, right, left.input_table.schema, right_input.input_table.schema, taken)
             tables.append(
                 _TableInput(table, right_input, _decided(table, right.algorithm, left, right_input, resources))
             )

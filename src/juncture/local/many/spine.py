@@ -69,7 +69,7 @@ class Spine:
             keys=order.coded.keys,
             limits=join.domain.limit(join.tolerance),
             barred=None,
-            seen=np.empty(0, np.int64),
+            asof_codes=np.empty(0, np.int64),
         )
 
 

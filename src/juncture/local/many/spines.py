@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from juncture.inputs import Files, Given, kind_of, open_files, read_table
+from juncture.inputs import Files, InputTable, kind_of, open_files, read_table
 from juncture.inputs.frames import Joined
 from juncture.kernels.array_types import Ints
 from juncture.local.many.grid import grid_rows, values_between
@@ -28,10 +28,10 @@ def grid(spec: Grid, data: Any) -> Any:
     if given.frame is not None:
         whole = _frame_of(given, list(resolved.by), rows, made)
         # The labels of the rows that keys were first in mean nothing here.
-        return given.as_given(whole.reset_index(drop=True) if hasattr(whole, "reset_index") else whole)
+        return given.restore(whole.reset_index(drop=True) if hasattr(whole, "reset_index") else whole)
     keys = table.select(list(resolved.by)).take(pa.array(rows))
     fields = [*(given.schema.field(name) for name in resolved.by), pa.field(resolved.on, resolved.type)]
-    return given.as_given(pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields)))
+    return given.restore(pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields)))
 
 
 def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources) -> Any:
@@ -43,17 +43,17 @@ def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources
     rows = plan(own, spec.tables(found.select(right_input.schema.names)), resources).execute()
     made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
     if given.frame is not None:
-        return given.as_given(_frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made))
+        return given.restore(_frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made))
     for name in made.column_names:
         own = own.append_column(name, made.column(name))
-    return given.as_given(own)
+    return given.restore(own)
 
 
-def _read(table: Any) -> tuple[Given, pa.Table]:
+def _read(table: Any) -> tuple[InputTable, pa.Table]:
     """Return an input, and all of its rows."""
     if kind_of(table, "left") == "path":
         opened = open_files(Files.of(table))
-        given = opened if isinstance(opened, Given) else read_table(_rows_of(opened), "left")
+        given = opened if isinstance(opened, InputTable) else read_table(_rows_of(opened), "left")
     else:
         given = read_table(table, "left")
     if given.table is not None:
@@ -67,7 +67,7 @@ def _rows_of(source: ParquetSource) -> pa.Table:
     return pa.Table.from_batches(batches, source.schema)
 
 
-def _frame_of(given: Given, names: list[str], rows: Ints, made: pa.Table) -> Any:
+def _frame_of(given: InputTable, names: list[str], rows: Ints, made: pa.Table) -> Any:
     """Return rows of a library's table, with further columns, as a table of the library."""
     assert given.frame is not None
     output = [OutputColumn(name, "left", name) for name in names]

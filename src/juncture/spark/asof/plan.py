@@ -121,16 +121,16 @@ def probe_stages(
 
     The first makes the probe stage from the feed of right rows, the second the choosing stage from the right schema.
     """
-    seen = join.for_tasks()
+    task_join = join.for_tasks()
     matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
     names = tuple(column.name for column in join.output)
 
     def probe(feed: Feed) -> ProbeLeft:
-        return ProbeLeft(feed, seen, left, matching, targets, memory_bytes=memory_bytes)
+        return ProbeLeft(feed, task_join, left, matching, targets, memory_bytes=memory_bytes)
 
     def choose(right: pa.Schema) -> ChooseCandidates:
-        found = candidates(right, seen)
-        return ChooseCandidates(seen, left, found, targets, names, memory_bytes=memory_bytes, output=output)
+        found = candidates(right, task_join)
+        return ChooseCandidates(task_join, left, found, targets, names, memory_bytes=memory_bytes, output=output)
 
     return probe, choose
 

@@ -232,14 +232,14 @@ def _cheapest(
     came = np.full(len(levels), -1)
     for i, level in enumerate(levels):
         width = 2.0**level
-        seen = _seen(neighbours, left, width, reach)
+        candidate_counts = _candidate_counts(neighbours, left, width, reach)
         for j in range(-1, i):
             below = levels[j] if j >= 0 else -(2**40)
             own = (left_needs > below) & (left_needs <= level)
-            pairs = float(seen[own].sum()) * left.weight
+            pairs = float(candidate_counts[own].sum()) * left.weight
             # By symmetry, a right row on this level is compared with as many left rows around it.
             pairs += (
-                float(np.mean(seen) if len(seen) else 0.0)
+                float(np.mean(candidate_counts) if len(candidate_counts) else 0.0)
                 * left.rows
                 / max(right.rows, 1)
                 * (np.count_nonzero((share > below) & (share <= level)) * right.weight)
@@ -254,7 +254,7 @@ def _cheapest(
     return float(cost[-1]), chosen[::-1]
 
 
-def _seen(neighbours: _Neighbours | None, side: SampledSide, width: float | Floats, reach: int) -> Floats:
+def _candidate_counts(neighbours: _Neighbours | None, side: SampledSide, width: float | Floats, reach: int) -> Floats:
     """Return how many rows share the bins of each row."""
     if neighbours is None:
         return np.zeros(len(side.keys))
@@ -284,12 +284,12 @@ def _described(
     needs = _needs(tried.lengths, bins.reach, min(bins.left))
     own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
     width = 2.0 ** own.astype(np.float64)
-    seen = _seen(neighbours, tried, width, bins.reach)
+    candidate_counts = _candidate_counts(neighbours, tried, width, bins.reach)
     spanned = np.zeros(0) if not bins.right else right.lengths / 2.0 ** bins.left[0]
     beyond = float(np.clip(spanned, 0, bins.reach).mean()) if len(spanned) else 0.0
     left_copies = 1.0 + len(bins.above) * (bins.reach + 1)
     right_copies = len(bins.left) * (bins.reach + 1 + beyond)
-    candidates = float(seen.mean()) if len(seen) else 0.0
+    candidates = float(candidate_counts.mean()) if len(candidate_counts) else 0.0
     moved_ns = (left.rows * left_copies + right.rows * right_copies) * _copy_ns(resources.constants)
     return Bins(
         left=bins.left,
@@ -318,10 +318,10 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources
     with np.errstate(over="ignore"):
         start = groups[2] * width
         end = start + (bins.reach + 1) * width
-    seen = _Neighbours(left, right).count(groups[0], start, end)
+    candidate_counts = _Neighbours(left, right).count(groups[0], start, end)
     rows = counts * left.weight
     copy_ns = _copy_ns(resources.constants)
-    cost = rows * seen * resources.constants.bin_pair_ns + (rows + seen) * copy_ns
+    cost = rows * candidate_counts * resources.constants.bin_pair_ns + (rows + candidate_counts) * copy_ns
     fair = (cost.sum() + (left.rows + right.rows) * copy_ns) / (2 * resources.cores)
     return tuple(
         HotBin(int(groups[0][i]), int(groups[1][i]), int(groups[2][i]), parts)

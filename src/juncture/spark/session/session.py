@@ -125,9 +125,9 @@ def limits_batch_bytes(session: SparkSession) -> bool:
 def _cores_by_settings(session: SparkSession) -> int | None:
     """Return the number of cores from settings, without a query, or None if the cluster decides."""
     for name in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
-        said = setting(session, name)
-        if said is not None:
-            return int(said)
+        value = setting(session, name)
+        if value is not None:
+            return int(value)
     # "local[2]", or "local[2, 3]" with three attempts per task.
     here = re.match(r"local\[(\d+)", setting(session, "spark.master") or "")
     return int(here[1]) if here else None
@@ -261,5 +261,5 @@ def no_answer(message: str) -> str:
     if missing:
         return f"Spark's workers run {missing[1]}, which does not exist."
     # The last line of Python's traceback, which is inside the JVM's.
-    said = re.findall(r"^\w+(?:Error|Exception): .*$", message, re.MULTILINE) or [message.strip().partition("\n")[0]]
-    return f"Spark's workers cannot run Python: {said[-1].rstrip('.')}."
+    errors = re.findall(r"^\w+(?:Error|Exception): .*$", message, re.MULTILINE) or [message.strip().partition("\n")[0]]
+    return f"Spark's workers cannot run Python: {errors[-1].rstrip('.')}."

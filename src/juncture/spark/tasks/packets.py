@@ -60,10 +60,10 @@ def widened(table: pa.Table) -> pa.Table:
     >>> widened(narrowed(table)).equals(table)
     True
     """
-    said = (table.schema.metadata or {}).get(_WIDE)
-    if said is None:
+    schema_bytes = (table.schema.metadata or {}).get(_WIDE)
+    if schema_bytes is None:
         return table
-    wide = _schema(said)
+    wide = _schema(schema_bytes)
     columns = []
     for column, field in zip(table.columns, table.schema, strict=True):
         least = (field.metadata or {}).get(_LEAST)
@@ -75,18 +75,18 @@ def widened(table: pa.Table) -> pa.Table:
 
 def widened_bytes(table: pa.Table) -> int:
     """Return the additional bytes of a table when it is widened."""
-    said = (table.schema.metadata or {}).get(_WIDE)
-    if said is None:
+    schema_bytes = (table.schema.metadata or {}).get(_WIDE)
+    if schema_bytes is None:
         return 0
-    wide, schema = _schema(said), table.schema
+    wide, schema = _schema(schema_bytes), table.schema
     narrow = [field for field in schema if _LEAST in (field.metadata or {})]
     bits = sum(wide.field(field.name).type.bit_width - field.type.bit_width for field in narrow)
     return int(table.num_rows * bits // 8)
 
 
 @lru_cache(256)
-def _schema(said: bytes) -> pa.Schema:
-    return pa.ipc.read_schema(pa.py_buffer(said))
+def _schema(schema_bytes: bytes) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(schema_bytes))
 
 
 def _is_whole(data_type: pa.DataType) -> bool:
@@ -222,5 +222,5 @@ def decoded(cell: pa.Buffer) -> pa.Table:
 
 def error_packet(error: JunctureError) -> Packet:
     """Return a packet that makes the next stage fail with the same error."""
-    told = {"kind": type(error).__name__, "message": error.message, "name": error.name}
-    return Packet(0, Content.ERROR, pa.Table.from_pylist([told]))
+    description = {"kind": type(error).__name__, "message": error.message, "name": error.name}
+    return Packet(0, Content.ERROR, pa.Table.from_pylist([description]))
