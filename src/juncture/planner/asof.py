@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 
 from juncture.planner.algorithm import (
     Algorithm,
@@ -17,19 +18,13 @@ from juncture.planner.algorithm import (
 )
 from juncture.planner.decision import Engine
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import Asof
 
 _SORT_SHARE_WITHOUT_KEYS = 0.6
 """What it takes to sort a row and merge it without keys, beside the same with keys."""
 
 _PIECE_ROW_BYTES = 240
 """How much memory there has to be for a left row of a piece: 72 bytes are of the share that left rows have of it."""
-
-
-def _spec(planning: PlanningInput) -> Asof:
-    spec = planning.join.spec
-    assert isinstance(spec, Asof)
-    return spec
 
 
 def _keeps_right_rows(planning: PlanningInput, _: Algorithm) -> str | None:
@@ -47,7 +42,7 @@ def _sees_all(planning: PlanningInput, algorithm: Algorithm) -> str | None:
     if not _passes_over_rows(planning):
         return None
     argument, may = "where", "not satisfy it"
-    if _spec(planning).available_at is not None:
+    if planning.join.spec.available_at is not None:
         argument, may = "available_at", "not be available yet"
     why = "cuts keys" if algorithm.splits_keys else "looks at one right row for each left one"
     return f"{argument}=: it {why}, but the nearest row may {may}. Use broadcast, broadcast_left or hash."
@@ -55,7 +50,8 @@ def _sees_all(planning: PlanningInput, algorithm: Algorithm) -> str | None:
 
 def _passes_over_rows(planning: PlanningInput) -> bool:
     """Return whether a left row may take another right row than the nearest."""
-    return _spec(planning).available_at is not None or _spec(planning).where is not None
+    spec: Asof = planning.join.spec
+    return spec.available_at is not None or spec.where is not None
 
 
 def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
@@ -67,7 +63,7 @@ def _has_keys(planning: PlanningInput, _: Algorithm) -> str | None:
 
 def _finds_one(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse to window what one window function cannot say."""
-    spec = _spec(planning)
+    spec: Asof = planning.join.spec
     if spec.matches > 1:
         return f"matches={spec.matches}: it finds only one match per row."
     return "ties='error': it cannot detect ties." if spec.ties == "error" else None
@@ -75,14 +71,13 @@ def _finds_one(planning: PlanningInput, _: Algorithm) -> str | None:
 
 def _compares_in_sql(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse SQL where integers of 64 bits meet floats, which it would round them to, and what it has no words for."""
-    join = planning.join
-    assert isinstance(join, ResolvedAsof)
-    return join.domain.sql_refusal
+    assert planning.join.domain is not None
+    return planning.join.domain.sql_refusal
 
 
 def _is_right_in_spark(planning: PlanningInput, _: Algorithm) -> str | None:
     """Refuse Spark's own join where it is off, or would give another answer."""
-    spec = _spec(planning)
+    spec: Asof = planning.join.spec
     if not planning.native:
         return "spark.sql.join.asofJoin.enabled is off, or Spark is older than 4.3."
     if spec.direction == "nearest":
@@ -123,17 +118,12 @@ def _broadcast_left_s(planning: PlanningInput) -> float:
     return (2 if planning.direct else 3) * c.stage_s + prepared + spread_s(planning, streamed + merged)
 
 
-def _hash_s(planning: PlanningInput) -> float:
+def _shuffled_s(planning: PlanningInput, *, splits_keys: bool) -> float:
     c, left, right = terms(planning)
     scattered = (left + right) * (enter_ns(planning) + c.scatter_ns)
     joined = (left + right) * c.search_ns + left * c.from_python_ns
-    return 2 * c.stage_s + spread_s(planning, scattered) + keyed_s(planning, joined)
-
-
-def _range_s(planning: PlanningInput) -> float:
-    c, left, right = terms(planning)
-    scattered = (left + right) * (enter_ns(planning) + c.scatter_ns)
-    joined = (left + right) * c.search_ns + left * c.from_python_ns
+    if not splits_keys:
+        return 2 * c.stage_s + spread_s(planning, scattered) + keyed_s(planning, joined)
     sampled = (left + right) * (c.direct_scan_ns if planning.direct else c.scan_ns)
     return 3 * c.stage_s + spread_s(planning, scattered + joined + sampled)
 
@@ -164,7 +154,7 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
         Algorithm(
             "hash",
             "shuffle both sides once by key",
-            _hash_s,
+            partial(_shuffled_s, splits_keys=False),
             shuffles="once",
             in_python=True,
             # Whether it beats ``range`` depends on how often the hottest key comes.
@@ -174,7 +164,7 @@ ASOF: Mapping[Engine, tuple[Algorithm, ...]] = {
         Algorithm(
             "range",
             "shuffle both sides once into equal ranges of (key, on), with carryover rows",
-            _range_s,
+            partial(_shuffled_s, splits_keys=True),
             shuffles="once",
             in_python=True,
             splits_keys=True,

@@ -8,7 +8,7 @@ from operator import itemgetter
 from juncture.errors import PlanError
 from juncture.planner.algorithm import Algorithm, PlanningInput
 from juncture.planner.asof import ASOF
-from juncture.planner.decision import Choice, Engine, Option
+from juncture.planner.decision import PLACES, Choice, Engine, Option
 from juncture.planner.equi import EQUI
 from juncture.planner.expected_bytes import expected_shuffle, expected_task
 from juncture.planner.expected_rows import expected_rows
@@ -49,9 +49,9 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
     known = algorithms_of(spec, engine)
     if isinstance(name, str) and name not in known and name in algorithms_of(spec, other):
         names = ", ".join(["'auto'", *map(repr, known)])
-        where = {"local": "in-process", "spark": "on Spark"}
         raise PlanError(
-            f"algorithm={name!r} runs {where[other]}, but these inputs are joined {where[engine]}. Use one of {names}.",
+            f"algorithm={name!r} runs {PLACES[other]}, but these inputs are joined {PLACES[engine]}. Use one of "
+            f"{names}.",
             name="JN-ALGORITHM-ENGINE",
         )
     check_choice("algorithm", name, ["auto", *known])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,9 @@ from juncture.planner.statistics import Resources, Stats
 from juncture.spec.resolved import Resolved
 
 Engine = Literal["local", "spark"]
+
+PLACES: Mapping[Engine, str] = {"local": "in-process", "spark": "on Spark"}
+"""Where an engine runs, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)

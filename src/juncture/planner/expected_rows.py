@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,11 @@ import numpy as np
 from juncture.kernels.array_types import Floats
 from juncture.planner.algorithm import PlanningInput
 from juncture.planner.decision import Estimate
-from juncture.spec.asof import Asof, ResolvedAsof
-from juncture.spec.equi import ResolvedEqui
-from juncture.spec.range import ResolvedRange
+from juncture.spec.asof import Asof
+from juncture.spec.equi import Equi
+from juncture.spec.overlap import Overlap
+from juncture.spec.range import Range, ResolvedRange
+from juncture.spec.where import Where
 
 _NOT_COUNTED = "a side is not counted"
 
@@ -46,7 +49,8 @@ def expected_rows(planning: PlanningInput) -> Estimate:
     >>> expected_rows(PlanningInput(join=join, engine="local", stats=stats, resources=resources)).value
     500
     """
-    join, how, matches = planning.join, planning.join.how, _matches(planning)
+    join, how = planning.join, planning.join.how
+    matches = _MATCHES[join.spec.joined_as](planning)
     left, right = planning.stats.left.rows, planning.stats.right.rows
     pairs = matches.left if join.aggregates or how == "semi" else matches.pairs
     if join.aggregates and how == "left" and left is not None:
@@ -62,14 +66,6 @@ def expected_rows(planning: PlanningInput) -> Estimate:
     return Estimate(value=round(sum(known)), source=matches.how)
 
 
-def _matches(planning: PlanningInput) -> _Matches:
-    if isinstance(planning.join, ResolvedAsof):
-        return _asof_matches(planning)
-    if isinstance(planning.join, ResolvedEqui):
-        return _equi_matches(planning, planning.join)
-    return _inequality_matches(planning)
-
-
 def _others(rows: int | None, matched: float | None) -> float | None:
     """Return how many rows of a side have no match."""
     return None if rows is None or matched is None else max(0.0, rows - matched)
@@ -77,8 +73,8 @@ def _others(rows: int | None, matched: float | None) -> float | None:
 
 def _asof_matches(planning: PlanningInput) -> _Matches:
     """Return what should match in an as-of join: one right row for each left row."""
-    spec, rows = planning.join.spec, planning.stats.left.rows
-    assert isinstance(spec, Asof)
+    spec: Asof = planning.join.spec
+    rows = planning.stats.left.rows
     if rows is None:
         return _Matches(how="the left side is not counted")
     if spec.how == "anti":
@@ -91,12 +87,12 @@ def _asof_matches(planning: PlanningInput) -> _Matches:
     return _Matches(pairs=rows * spec.matches, left=rows, right=taken, how=f"if each left row has {most}, the most")
 
 
-def _equi_matches(planning: PlanningInput, join: ResolvedEqui) -> _Matches:
+def _equi_matches(planning: PlanningInput) -> _Matches:
     """Return what should match in an equality join, if keys are spread evenly, and those of one side are in the other.
 
     Source: Selinger and others, "Access path selection in a relational database management system", 1979.
     """
-    left, right = planning.stats.left, planning.stats.right
+    join, left, right = planning.join, planning.stats.left, planning.stats.right
     if left.rows is None or right.rows is None:
         return _Matches(how=_NOT_COUNTED)
     keys = [side.distinct_keys for side in (left, right) if side.distinct_keys is not None]
@@ -117,16 +113,22 @@ def _equi_matches(planning: PlanningInput, join: ResolvedEqui) -> _Matches:
     return _Matches(pairs=left_rows * right_rows / most, how=how)
 
 
-def _inequality_matches(planning: PlanningInput) -> _Matches:
-    """Return what should match in a range, overlap or predicate join: by a sample, or by a window's width."""
-    left, right = planning.stats.left, planning.stats.right
+def _sampled_matches(planning: PlanningInput) -> _Matches:
+    """Return what should match in an overlap or predicate join, by a sample."""
+    left, right, features = planning.stats.left, planning.stats.right, planning.features
     if left.rows is None or right.rows is None:
         return _Matches(how=_NOT_COUNTED)
-    features, join = planning.features, planning.join
-    if features.pairs is not None:
-        return _spread(features.pairs, left.rows, right.rows, features.pairs_how)
-    if not isinstance(join, ResolvedRange) or not _is_constant(join):
+    if features.pairs is None:
         return _Matches(how=features.pairs_how)
+    return _spread(features.pairs, left.rows, right.rows, features.pairs_how)
+
+
+def _range_matches(planning: PlanningInput) -> _Matches:
+    """Return what should match in a range join: by a sample, or by the width of windows that are alike."""
+    join: Any = planning.join
+    left, right = planning.stats.left, planning.stats.right
+    if left.rows is None or right.rows is None or planning.features.pairs is not None or not _is_constant(join):
+        return _sampled_matches(planning)
     share, why = _window_share(join, left.on_range, right.on_range)
     if share is None:
         return _Matches(how=why)
@@ -139,6 +141,16 @@ def _inequality_matches(planning: PlanningInput) -> _Matches:
         among = f" / {keys:,} distinct keys"
     how = f"{left.rows:,} * {right.rows:,} rows{among} * {share:.2g}, {why}"
     return _spread(left.rows * right.rows / keys * share, left.rows, right.rows, how)
+
+
+_MATCHES: Mapping[type, Callable[[PlanningInput], _Matches]] = {
+    Asof: _asof_matches,
+    Equi: _equi_matches,
+    Range: _range_matches,
+    Overlap: _sampled_matches,
+    Where: _sampled_matches,
+}
+"""What should match in each kind of join."""
 
 
 def _spread(pairs: float, left: int, right: int, how: str) -> _Matches:

@@ -9,7 +9,7 @@ from html import escape
 from textwrap import indent
 from typing import Any, Literal
 
-from juncture.planner.decision import Decision, Engine
+from juncture.planner.decision import PLACES, Decision, Engine
 from juncture.planner.explain.charts import draw_distances
 from juncture.planner.explain.html import figure, page, rows_table
 from juncture.planner.explain.meaning import meaning_of
@@ -87,7 +87,6 @@ class ManyReport(Mapping[str, MatchReport]):
         return page(title, parts)
 
 
-_WHERE: dict[Engine, str] = {"local": "in-process", "spark": "on Spark"}
 _SHARED = ("left", "resources", "constants", "output")
 """What all tables have in common."""
 
@@ -209,7 +208,7 @@ class ManyPlan:
 
     def _title(self) -> str:
         count = len(self.tables)
-        return f"Join of {count} table{'s' * (count != 1)} to one spine {_WHERE[self.engine]}"
+        return f"Join of {count} table{'s' * (count != 1)} to one spine {PLACES[self.engine]}"
 
     def _words(self) -> Iterator[tuple[str, str]]:
         """Say what the tables share, as pairs of a heading and a text."""

@@ -28,7 +28,7 @@ from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.profile import measure
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.sql import computed_sides
-from juncture.spec.asof import Asof, ResolvedAsof
+from juncture.spec.asof import Asof
 from juncture.spec.equi import Equi
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
@@ -99,8 +99,8 @@ def plan(
         _run=query.execute,
         _measure=query.measure,
         _replay=partial(_replayed, join, built) if built.tasks else None,
-        _count_matches=partial(match_report, join, left_typed, right_typed, planning.partitions())
-        if isinstance(join, ResolvedAsof)
+        _count_matches=partial(match_report, request.join, left_typed, right_typed, planning.partitions())
+        if join.spec.ranks_matches
         else None,
     )
 

@@ -153,8 +153,8 @@ def _overlap_conditions(join: ResolvedOverlap) -> tuple[Condition, ...]:
 
 
 def _where(join: ResolvedWhere) -> str:
-    keys, spec = _of_equal_keys(join, nulls_equal=join.nulls_equal), join.spec
-    if isinstance(spec, Equi) and spec.where is None:
+    keys = _of_equal_keys(join, nulls_equal=join.nulls_equal)
+    if keys and not join.shape.parts():
         return f"{_right_rows(join)}{keys}".replace(", of equal", " of equal", 1)
     return f"{_right_rows(join)} for which {describe(join.predicate)}{keys}"
 
@@ -169,7 +169,7 @@ _KINDS: Mapping[type, tuple[Callable[[Any], str], Callable[[Any], tuple[Conditio
 """What a left row gets, and the conditions besides equal keys."""
 
 
-def explanations_of(join: Resolved) -> dict[str, str]:
+def explanations_of(join: Any) -> dict[str, str]:
     """Say what each count of a match report means, by its name, of those that are not 0 in every such join."""
     keys = ", ".join(join.left_by)
     texts: dict[str, str] = {}
@@ -179,7 +179,7 @@ def explanations_of(join: Resolved) -> dict[str, str]:
         texts["null_key"] = f"{keys} is null"
     if keys:
         texts["unknown_key"] = f"no right row has this {keys}"
-    if isinstance(join, ResolvedAsof):
+    if join.spec.ranks_matches:
         return texts | _asof_explanations(join)
     if join.domain is not None or join.predicate is not None:
         texts["no_candidate"] = "no right row of this key satisfies the condition" if keys else "no right row matches"

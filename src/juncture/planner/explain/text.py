@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from juncture.planner.decision import Decision, Engine, Estimate, Option
+from juncture.planner.decision import PLACES, Decision, Estimate, Option
 from juncture.planner.explain.meaning import conditions_of, meaning_of, title_of
 from juncture.planner.memory import held_bytes, room_bytes
 from juncture.planner.report import Measured
@@ -29,12 +29,10 @@ KNOWN: Mapping[str, str] = {
 _WORTH_SAYING_S = 0.01
 """A shorter time of compiling is of no account."""
 
-_WHERE: Mapping[Engine, str] = {"local": "in-process", "spark": "on Spark"}
-
 
 def title(plan: Decision) -> str:
     """Say what kind of join it is, and where it runs."""
-    return f"{title_of(plan.join.spec)} {_WHERE[plan.engine]}"
+    return f"{title_of(plan.join.spec)} {PLACES[plan.engine]}"
 
 
 def in_short(plan: Decision) -> str:

@@ -193,10 +193,10 @@ def has_native(session: SparkSession) -> bool:
 def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
     """Return the result of Spark's own as-of join; raise `PlanError` if its result would differ."""
     sql = SqlJoin(join, left, right)
-    refusal = _refusal(sql)
-    if refusal:
+    if len(sql.words) > 1:
         raise PlanError(
-            f"algorithm='native' cannot run this join: {refusal} Pass algorithm='auto' to use another one.",
+            "algorithm='native' cannot run this join: the on columns are decimals that have no common type. Pass "
+            "algorithm='auto' to use another one.",
             name="JN-ALGORITHM-UNSUITABLE",
         )
     left_rows = sql.left_rows()
@@ -217,19 +217,3 @@ def join_native(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFr
     )
     rows = left.session.sql(query, left_rows=left_rows, right_rows=right_rows)
     return sql.result(rows, sql.if_within("found", direction))
-
-
-def _refusal(sql: SqlJoin) -> str | None:
-    """Return why Spark's own join would return other rows, or None."""
-    spec = sql.join.spec
-    if spec.direction == "nearest":
-        return "Spark's nearest returns wrong rows when an earlier right value repeats."
-    if spec.how not in ("inner", "left"):
-        return f"how={spec.how!r}: Spark's ASOF JOIN supports inner and left."
-    if spec.matches > 1:
-        return f"matches={spec.matches}: Spark's ASOF JOIN finds one match per row."
-    if spec.ties == "error":
-        return "ties='error': Spark's ASOF JOIN cannot detect ties."
-    if len(sql.words) > 1:
-        return "the on columns are decimals that have no common type."
-    return None

@@ -34,7 +34,6 @@ from juncture.spark.tasks.inequality import BoundaryAggregate, JoinPairs, MarkMa
 from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
 from juncture.spark.tasks.placement import Placement
 from juncture.spec.condition import ResolvedInequality
-from juncture.spec.range import ResolvedRange
 from juncture.spec.schema import Side
 
 
@@ -201,7 +200,7 @@ class InequalityPlanning(Planning):
             "lengths": self._measure_lengths,
             "cuts": self._cut,
         }
-        if isinstance(self._join, ResolvedRange):
+        if len(self._join.position("left")) == 1:  # The windows of a range join limit the values of right rows.
             self._right, self._left_out = reachable_files(self._join, self._left, self._right)
         self._placements = inequality_placements(self._join)
         self._pairs, no_sql = self._sql_pairs()
