@@ -83,6 +83,17 @@ def test_rows_without_columns_count(form):
         assert (rows_of(answer), answer.column_names) == (rows, ["b"]), how
 
 
+def test_files_without_columns(tmp_path):
+    pq.write_table(NO_COLUMNS, tmp_path / "a.parquet")
+    with pa.OSFile(str(tmp_path / "a.arrow"), "wb") as file, pa.ipc.new_file(file, NO_COLUMNS.schema) as writer:
+        writer.write_table(NO_COLUMNS)
+    # The Parquet writer of Arrow drops such rows.
+    for name, count in {"a.parquet": 0, "a.arrow": 3}.items():
+        path, other = str(tmp_path / name), pa.table({"b": [1, 2, 3]})
+        assert rows_of(jn.join_where(path, other, "r.b > 1", allow_cross=True)) == 2 * count
+        assert rows_of(jn.join_where(other, path, "l.b > 1", how="left", allow_cross=True)) == 1 + (2 * count or 2)
+
+
 @pytest.mark.parametrize("form", WITHOUT_COLUMNS)
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full", "semi", "anti"])
 def test_neither_side_has_columns(form, how):

@@ -14,7 +14,7 @@ from juncture.files.formats import WILDCARDS, Format, format_by_name
 from juncture.files.text.options import TextOptions
 from juncture.files.text.read import TextFiles
 from juncture.inputs.files import Files
-from juncture.inputs.tables import InputTable
+from juncture.inputs.tables import InputTable, of_batches
 from juncture.runtime.footers import check_unchanged
 from juncture.runtime.paths import FoundFile, IsData, kind_at, listed
 from juncture.runtime.sources import ParquetSource
@@ -120,7 +120,7 @@ def _text_table(files: list[FoundFile], chosen: Format) -> InputTable:
 
 def _arrow_table(files: list[FoundFile]) -> InputTable:
     paths = [Path(file.path) for file in files]
-    return InputTable(schema=arrow_schema(paths), batches=_of_unchanged(files, lambda: arrow_rows(paths)))
+    return of_batches(arrow_schema(paths), _of_unchanged(files, lambda: arrow_rows(paths)), is_stream=False)
 
 
 def _of_unchanged(

@@ -20,6 +20,9 @@ from juncture.spec.schema import SIDES, Side
 
 Schemas = tuple[pa.Schema, pa.Schema]
 
+ROW_NUMBER = "row number"
+"""The column of a table without other columns, whose slices would lose their number of rows."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
@@ -70,17 +73,16 @@ def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, data_type)
 
 
-def with_numbers(join: Resolved, left: str | None, right: str | None) -> Resolved:
-    """Return a join whose schemas end with row number columns of these names; None adds none."""
-    if left is None and right is None:
+def numbered(schema: pa.Schema) -> pa.Schema:
+    """Return the columns with which a table is read: row numbers if it has no others."""
+    return schema if schema.names else schema.append(pa.field(ROW_NUMBER, pa.int64()))
+
+
+def _with_numbers(join: Resolved) -> Resolved:
+    """Return a join whose tables without columns have row numbers."""
+    if join.left_schema.names and join.right_schema.names:
         return join
-    schemas = {"left_schema": (join.left_schema, left), "right_schema": (join.right_schema, right)}
-    numbered = {
-        argument: schema.append(_number_field(number))
-        for argument, (schema, number) in schemas.items()
-        if number is not None
-    }
-    return replace(join, **numbered)
+    return replace(join, left_schema=numbered(join.left_schema), right_schema=numbered(join.right_schema))
 
 
 @dataclass(frozen=True)
@@ -91,10 +93,10 @@ class ArrowAnswer:
     schema: pa.Schema
 
     @classmethod
-    def of(cls, join: Resolved, given: Schemas, left_number: str | None, right_number: str | None) -> Self:
-        """Return the result of a join of tables with these input schemas and optional row number columns."""
+    def of(cls, join: Resolved, given: Schemas) -> Self:
+        """Return the result of a join of tables with these input schemas."""
         schema = join.user_schema(*given)
-        run = with_numbers(join, left_number, right_number)
+        run = _with_numbers(join)
         if not schema.names:
             # Without columns, rows cannot be counted.
             run = replace(run, numbered=("left",))
@@ -129,20 +131,12 @@ class FrameAnswer:
     fields: pa.Schema
 
     @classmethod
-    def of(
-        cls,
-        join: Resolved,
-        given: Schemas,
-        left: Frame,
-        right: Frame | None,
-        left_number: str | None,
-        right_number: str | None,
-    ) -> Self:
-        """Return the result of a join of a frame and another table; those without columns have a row number column."""
+    def of(cls, join: Resolved, given: Schemas, left: Frame, right: Frame | None) -> Self:
+        """Return the result of a join of a frame and another table with these input schemas."""
         right_frame = right if type(right) is type(left) else None
-        numbered: tuple[Side, ...] = ("left",)
+        sides: tuple[Side, ...] = ("left",)
         if right_frame is not None and any(column.side == "right" for column in join.output):
-            numbered = SIDES
+            sides = SIDES
         others = tuple(
             column
             for column in join.output
@@ -151,7 +145,7 @@ class FrameAnswer:
         names = [column.name for column in others] + [each.name for each in join.aggregates]
         described = join.user_schema(*given)
         fields = pa.schema([described.field(name) for name in names])
-        run = replace(with_numbers(join, left_number, right_number), output=others, numbered=numbered)
+        run = replace(_with_numbers(join), output=others, numbered=sides)
         answer = cls(join, run, left, right_frame, run.user_schema(*given), fields)
         # Unsupported types raise before any row is read.
         answer.table([])
@@ -170,10 +164,6 @@ class FrameAnswer:
             columns=pa.Table.from_arrays(rows.columns[:first] + rows.columns[end:], schema=self.fields),
         )
         return self.left.joined(self.right, joined)
-
-
-def _number_field(name: str) -> pa.Field:
-    return pa.field(name, pa.int64())
 
 
 def _numbers(column: pa.ChunkedArray) -> Ints:

@@ -14,14 +14,12 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import innermost, raw_values, validity
 from juncture.errors import DataError, SchemaError, SpecError
-from juncture.inputs.frames import Frame
+from juncture.inputs.frames import ROW_NUMBER, Frame
 from juncture.inputs.kinds import ACCEPTED, is_from, type_name
 from juncture.spec.schema import Side
 
 _READ_AHEAD = {"batch_readahead": 4, "fragment_readahead": 1}
 """Batches of a dataset that are read ahead: fewer than Arrow's default, because memory is limited."""
-
-ROW_NUMBER = "row number"
 
 
 def unchanged(answer: Any) -> Any:
@@ -31,13 +29,9 @@ def unchanged(answer: Any) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class InputTable:
-    """An input table as Arrow.
-
-    `number` is the column with row numbers of a table without other columns, which is not in `schema`.
-    """
+    """An input table as Arrow. The rows of a table without columns have a `ROW_NUMBER`, which is not in `schema`."""
 
     schema: pa.Schema
-    number: str | None = None
     table: pa.Table | None = None  # the rows, in memory
     batches: Callable[[], Iterator[pa.RecordBatch]] | None = None  # otherwise, yields the rows
     is_stream: bool = False  # whether rows can be read only once
@@ -65,13 +59,13 @@ def read_table(table: Any, side: Side) -> InputTable:
         # Streaming would block the connection, which the other table may use, too.
         return replace(_of_table(table.to_arrow_table()), restore=AsRelation(table))
     if is_from(table, "pyarrow.dataset", "Dataset"):
-        return _of_batches(table.schema, lambda: _scanned(table, side), is_stream=False)
+        return of_batches(table.schema, lambda: _scanned(table, side), is_stream=False)
     if is_from(table, "pyarrow.dataset", "Scanner"):
         table = table.to_reader()
     elif hasattr(table, "__arrow_c_stream__") and not isinstance(table, pa.RecordBatchReader):
         table = _stream(table, side)
     if isinstance(table, pa.RecordBatchReader):
-        return _of_batches(table.schema, lambda: iter(table), is_stream=True)
+        return of_batches(table.schema, lambda: iter(table), is_stream=True)
     return _of_iterable(iter(table), side)
 
 
@@ -90,14 +84,14 @@ def _of_frame(frame: Frame) -> InputTable:
 
 
 def _of_table(table: pa.Table) -> InputTable:
-    """Return a table. Without columns, it gets row numbers, because its slices would lose their number of rows."""
+    """Return a table. Without columns, it gets row numbers."""
     if table.schema.names:
         return InputTable(schema=table.schema, table=table)
     numbered = table.append_column(ROW_NUMBER, pa.array(np.arange(table.num_rows)))
-    return InputTable(schema=table.schema, number=ROW_NUMBER, table=numbered)
+    return InputTable(schema=table.schema, table=numbered)
 
 
-def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> InputTable:
+def of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]], *, is_stream: bool) -> InputTable:
     """Return a stream. Without columns, it gets row numbers."""
     if schema.names:
         return InputTable(schema=schema, batches=batches, is_stream=is_stream)
@@ -106,7 +100,7 @@ def _of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch
         for batch in batches():
             yield pa.RecordBatch.from_arrays([pa.array(np.arange(batch.num_rows))], names=[ROW_NUMBER])
 
-    return InputTable(schema=schema, number=ROW_NUMBER, batches=numbered, is_stream=is_stream)
+    return InputTable(schema=schema, batches=numbered, is_stream=is_stream)
 
 
 def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:
@@ -131,7 +125,7 @@ def _of_iterable(batches: Iterator[Any], side: Side) -> InputTable:
         yield first
         yield from _checked(batches, schema, side)
 
-    return _of_batches(schema, checked, is_stream=True)
+    return of_batches(schema, checked, is_stream=True)
 
 
 def _checked(batches: Iterable[Any], schema: pa.Schema, side: Side) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from juncture.errors import SchemaError, SpecError
 from juncture.inputs.frames import ArrowAnswer, FrameAnswer
-from juncture.inputs.tables import ROW_NUMBER
 from juncture.kernels.compiled import compile_seconds
 from juncture.local.computed import with_computed
 from juncture.local.explain_row import explain_row, row_report
@@ -168,9 +167,9 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
         left, right = Input(tables[0], "left"), Input(tables[1], "right")
-        left_table, right_table = left.input_table, right.input_table
-        schemas, numbers = (left_table.schema, right_table.schema), (left_table.number, right_table.number)
-        resolved, as_arrow = _resolved(spec, schemas, numbers)
+        schemas = left.input_table.schema, right.input_table.schema
+        resolved = spec.resolve(*schemas)
+        as_arrow = ArrowAnswer.of(resolved, schemas)
         return cls.opened(resolved, left, right, as_arrow, stats, resources, brief=brief)
 
     @classmethod
@@ -187,11 +186,9 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Look at inputs that are open."""
         answer: ArrowAnswer | FrameAnswer = as_arrow
-        left_table, right_table = left.input_table, right.input_table
-        if left_table.frame is not None:
-            schemas, numbers = (left_table.schema, right_table.schema), (left_table.number, right_table.number)
-            frames = left_table.frame, right_table.frame
-            answer = FrameAnswer.of(resolved, schemas, *frames, *numbers)
+        if left.input_table.frame is not None:
+            schemas = left.input_table.schema, right.input_table.schema
+            answer = FrameAnswer.of(resolved, schemas, left.input_table.frame, right.input_table.frame)
         given = stats or Stats()
         samples = (
             left.sample(answer.run, "left", given.left, brief=brief),
@@ -302,18 +299,10 @@ class PreparedJoin:
 
 def prepare(spec: Any, schemas: tuple[pa.Schema, pa.Schema], *, algorithm: str, resources: Resources) -> PreparedJoin:
     """Validate a join of tables of two schemas. Raises SchemaError."""
-    numbers = [None if schema.names else ROW_NUMBER for schema in schemas]
-    join, answer = _resolved(spec, schemas, numbers)
+    join: Resolved = spec.resolve(*schemas)
+    answer = ArrowAnswer.of(join, schemas)
     return PreparedJoin(join=join, _schemas=schemas, _answer=answer, _algorithm=algorithm, _resources=resources)
 
 
 def _columns(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} ({field.type})" for field in schema) or "none"
-
-
-def _resolved(
-    spec: Any, schemas: tuple[pa.Schema, pa.Schema], numbers: Sequence[str | None]
-) -> tuple[Resolved, ArrowAnswer]:
-    """Validate a join of two schemas, and return it with what runs it. `numbers` are added to sides without columns."""
-    join: Resolved = spec.resolve(*schemas)
-    return join, ArrowAnswer.of(join, schemas, *numbers)

@@ -18,6 +18,7 @@ from juncture.columnar.key_table import counts_steps
 from juncture.columnar.types import is_fixed
 from juncture.errors import PlanError
 from juncture.inputs import Files, InputTable, kind_of, open_files, read_table
+from juncture.inputs.frames import numbered
 from juncture.kernels.merge import DISORDER, order_of_values
 from juncture.local.computed import with_computed
 from juncture.local.inequality.selectivity import reach_columns
@@ -67,6 +68,8 @@ class Input:
         self._source: Source | None = None
         if not isinstance(table, ParquetSource):
             table = open_files(Files.of(table)) if kind_of(table, side) == "path" else read_table(table, side)
+        if isinstance(table, ParquetSource) and not table.schema.names:
+            table = read_table(pa.table({"": pa.nulls(table.num_rows)}).select([]), side)
         if isinstance(table, ParquetSource):
             self._source = table
             self.input_table = InputTable(schema=table.schema)
@@ -115,9 +118,10 @@ class Input:
             )
         self._is_read = True
         assert self.input_table.batches is not None
-        schema, memory = self.input_table.schema, MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16))
-        if self.input_table.number is not None:
-            schema = schema.append(pa.field(self.input_table.number, pa.int64()))
+        schema, memory = (
+            numbered(self.input_table.schema),
+            MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16)),
+        )
         return SpooledSource(schema, self.input_table.batches(), context.spill, memory)
 
     def __getstate__(self) -> dict[str, Any]:
