@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from threading import Lock
 
 import numba
 import pyarrow as pa
@@ -39,7 +38,7 @@ def folder(monkeypatch, tmp_path) -> Path:
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"ts": [1, 2, 3]}), "table.parquet")
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(compiled._announcement, "_said", Lock())
+    monkeypatch.setattr(compiled._compiler, "logged", set())
     monkeypatch.setattr(asof.choose, "_machine_code", None)
     return tmp_path
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Lock
 
 import numba
 import numpy as np
@@ -34,8 +33,7 @@ def compilations(monkeypatch) -> list[bool]:
 @pytest.fixture
 def logged(monkeypatch, caplog) -> pytest.LogCaptureFixture:
     """Catch all lines, also those that have been logged once already."""
-    for line in (compiled._announcement, compiled._lack_of_room):
-        monkeypatch.setattr(line, "_said", Lock())
+    monkeypatch.setattr(compiled._compiler, "logged", set())
     caplog.set_level(logging.DEBUG, "juncture.kernels")
     return caplog
 

@@ -290,27 +290,6 @@ def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) 
     return data_type
 
 
-def without_times(data_type: pa.DataType) -> pa.DataType:
-    """Return a nested type with integers for times, which Python's own types round or cannot represent.
-
-    Examples
-    --------
-    >>> without_times(pa.list_(pa.timestamp("ns")))
-    ListType(list<item: int64>)
-    """
-    if (
-        pat.is_timestamp(data_type)
-        or pat.is_time64(data_type)
-        or pat.is_duration(data_type)
-        or pat.is_date64(data_type)
-    ):
-        return pa.int64()
-    if pat.is_time32(data_type) or pat.is_date32(data_type):
-        return pa.int32()
-    # Arrow cannot cast null structs to a type with non-nullable fields.
-    return with_fields(data_type, lambda field: field.with_type(without_times(field.type)).with_nullable(True))
-
-
 def float_codes(values: Floats) -> Ints:
     """Return integers in the order of floats; 0.0 and -0.0 are equal, and NaN is the greatest.
 

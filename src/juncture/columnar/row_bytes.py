@@ -13,6 +13,7 @@ dates, times, timestamps, durations     the same, of their count of units
 floats                                  8, those of a 64-bit float, the most significant first: the first bit inverted
                                         if it is 0, all bits if it is 1; -0.0 as 0.0, any NaN as ``FF F8 00 …``
 decimals of 32 to 256 bits              8, 8, 16 or 32: the unscaled number as signed integers are
+intervals                               24: their months, days and nanoseconds as signed integers are
 strings and binary                      their bytes, ``00`` as ``00 FF``, and then ``00``
 binary of fixed size                    their bytes
 lists of any kind, maps                 each item as a column has it, after ``01``; and then ``00``
@@ -43,7 +44,7 @@ from juncture.columnar.arrays import array_of, plain, raw_values, texts_of, vali
 from juncture.columnar.types import is_list, is_text
 from juncture.kernels import row_bytes as kernels
 from juncture.kernels.array_types import Bytes, Ints, Mask
-from juncture.kernels.equal_rows import keep_equal_texts, keep_equal_values
+from juncture.kernels.equal_rows import keep_equal
 
 _SIGN = np.uint64(1 << 63)
 _NOTHING = np.zeros(0, np.uint8)
@@ -71,11 +72,11 @@ class RowBytes:
         return cls(*texts_of(array))
 
 
-def encode_rows(columns: Sequence[pa.Array]) -> RowBytes:
+def encode_rows(columns: Sequence[pa.Array], *, by_key: bool = False) -> RowBytes:
     """Return rows of at least one column as bytes in their order; the first column is the most significant.
 
-    Raises `TypeError` for unions and intervals. Costs some nanoseconds per byte, and the memory of two copies of the
-    result; the items of lists are encoded at once.
+    With `by_key`, maps have their entries in the order of keys. Raises `TypeError` for unions. Costs some nanoseconds
+    per byte, and the memory of two copies of the result; the items of lists are encoded at once.
 
     Examples
     --------
@@ -83,27 +84,27 @@ def encode_rows(columns: Sequence[pa.Array]) -> RowBytes:
     >>> [row.hex(" ") for row in rows.to_arrow().to_pylist()]
     ['01 80 00 00 00 00 00 00 01 01 62 00', '00 01 61 00']
     """
-    return _side_by_side([_encoded(column) for column in columns])
+    return _side_by_side([_encoded(column, by_key) for column in columns])
 
 
-def _encoded(array: pa.Array) -> RowBytes:
+def _encoded(array: pa.Array, by_key: bool) -> RowBytes:
     """Return the bytes of a column, including the mark of null or value."""
     array = plain(array)
     valid = validity(array)
     mark = np.ones(len(array), np.uint8) if valid is None else valid.astype(np.uint8)
     pieces = [RowBytes(np.arange(len(array) + 1, dtype=np.int64), mark)]
     if not pat.is_null(array.type):
-        pieces += [_without(piece, valid) for piece in _value_pieces(array)]
+        pieces += [_without(piece, valid) for piece in _value_pieces(array, by_key)]
     return _side_by_side(pieces)
 
 
-def _value_pieces(array: pa.Array) -> list[RowBytes]:
+def _value_pieces(array: pa.Array, by_key: bool) -> list[RowBytes]:
     """Return the bytes of values as consecutive pieces; those under nulls are undefined."""
     data_type = array.type
     if pat.is_struct(data_type):
-        return [_encoded(child) for child in array.flatten()]
+        return [_encoded(child, by_key) for child in array.flatten()]
     if pat.is_map(data_type) or is_list(data_type):
-        return [_list_bytes(array)]
+        return [_list_bytes(array, by_key)]
     if is_text(data_type):
         return [_text_bytes(array)]
     width = _fixed_width(data_type)
@@ -120,11 +121,9 @@ def _fixed_width(data_type: pa.DataType) -> int:
         return int(data_type.byte_width)
     if pat.is_decimal(data_type):
         return max(8, int(data_type.bit_width) // 8)
-    if (
-        pat.is_integer(data_type)
-        or pat.is_floating(data_type)
-        or (pat.is_temporal(data_type) and not pat.is_interval(data_type))
-    ):
+    if pat.is_interval(data_type):
+        return 24
+    if pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_temporal(data_type):
         return 8
     raise TypeError(f"Values of type {data_type} have no order.")
 
@@ -144,6 +143,9 @@ def _words(array: pa.Array) -> Bytes:
         words = raw[:, ::-1].copy()
         words[:, 0] ^= _SIGN
         return _most_significant_first(words.reshape(-1)).reshape(len(array), 8 * words.shape[1])
+    if pat.is_interval(data_type):
+        parts = np.column_stack([raw_values(array, np.int32)[:, :2], raw_values(array, np.int64)[:, 1]])
+        return _most_significant_first(parts.reshape(-1).view(np.uint64) ^ _SIGN).reshape(len(array), 24)
     values = raw_values(array, f"i{data_type.bit_width // 8}")
     if pat.is_unsigned_integer(data_type):
         return _most_significant_first(raw_values(array, f"u{data_type.bit_width // 8}").astype(np.uint64))
@@ -165,16 +167,16 @@ def _text_bytes(array: pa.Array) -> RowBytes:
     return RowBytes(ends, target)
 
 
-def _list_bytes(array: pa.Array) -> RowBytes:
+def _list_bytes(array: pa.Array, by_key: bool) -> RowBytes:
     """Return lists as their items, each after a mark, with an end mark."""
-    items, lengths = _items(array)
-    encoded = [_encoded(item) for item in items]
+    items, lengths = _items(array, by_key)
+    encoded = [_encoded(item, by_key) for item in items]
     marked = _side_by_side([_constant(1, len(items[0])), *encoded])
     edges = _edges(lengths)
     return _side_by_side([RowBytes(marked.offsets[edges], marked.data), _constant(0, len(array))])
 
 
-def _items(array: pa.Array) -> tuple[list[pa.Array], Ints]:
+def _items(array: pa.Array, by_key: bool) -> tuple[list[pa.Array], Ints]:
     """Return the concatenated items of lists, or keys and values of maps, and the count of each row."""
     if pat.is_map(array.type):
         offsets = np.asarray(array.offsets).astype(np.int64)
@@ -182,6 +184,10 @@ def _items(array: pa.Array) -> tuple[list[pa.Array], Ints]:
         lengths = np.diff(offsets) if valid is None else np.where(valid, np.diff(offsets), 0)
         # Arrow returns the keys and values of the whole array, even for a slice.
         index = np.repeat(offsets[:-1] - _edges(lengths)[:-1], lengths) + np.arange(lengths.sum())
+        if by_key and len(index):
+            keys = encode_rows([array.keys.take(array_of(index, pa.int64()))], by_key=True).to_arrow()
+            ranks = pc.rank(keys, tiebreaker="dense").to_numpy()
+            index = index[np.lexsort([ranks, np.repeat(np.arange(len(lengths)), lengths)])]
         return [child.take(array_of(index, pa.int64())) for child in (array.keys, array.items)], lengths
     counts = pc.list_value_length(array).fill_null(0).cast(pa.int64())
     return [array.flatten()], counts.to_numpy(zero_copy_only=False)
@@ -258,12 +264,8 @@ class ColumnMemory:
 
     def keep_equal(self, rows: Ints, other: ColumnMemory, places: Ints, same: Bytes) -> None:
         """Remove candidates of equal rows that differ in this column."""
-        one, two = (self.first, self.valid), (other.first, other.valid)
-        if self.edge_width:
-            texts = (self.edges, self.values), (other.edges, other.values)
-            keep_equal_texts(*one, *texts[0], rows, *two, *texts[1], places, self.edge_width, same)
-        else:
-            keep_equal_values(*one, self.values, rows, *two, other.values, places, self.width, same)
+        one, two = ((each.first, each.valid, each.values, each.edges) for each in (self, other))
+        keep_equal(*one, rows, *two, places, self.width, self.edge_width, same)
 
 
 @dataclass(frozen=True)

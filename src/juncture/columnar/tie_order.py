@@ -6,20 +6,17 @@ longer values; maps as the list of their entries by key.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from functools import cmp_to_key
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import float_codes, floats, plain, validity, without_times
+from juncture.columnar.arrays import float_codes, floats, plain, validity
 from juncture.columnar.key_encoding import first_bytes, form_of
-from juncture.columnar.types import is_text, map_entries, plain_type
+from juncture.columnar.row_bytes import encode_rows
+from juncture.columnar.types import is_text, plain_type
 from juncture.kernels.array_types import Ints
 
 CODES_MOST = 4
@@ -35,18 +32,12 @@ class UndecidedError(Exception):
 def order_keys(columns: Sequence[pa.ChunkedArray]) -> list[Ints]:
     """Return numbers that order rows by columns, the most significant first: winning rows have greater ones.
 
-    The distinct values of strings and long decimals are sorted by Arrow, those of nested types one by one in Python.
+    Arrow sorts the distinct values of strings and long decimals, and those of nested types by their bytes.
     """
     keys = [key for column in columns for key in _keys_of(column)]
     # Equal maps may list their entries in different orders, which decides last of all.
     with_maps = [column for column in columns if pat.is_nested(column.type) and "map<" in str(column.type)]
-    return keys + [_nested_ranks(_values_of(column), by_key=False) for column in with_maps]
-
-
-def _values_of(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values of a column of a nested type, times as numbers."""
-    chunks = [plain(chunk) for chunk in column.chunks]
-    return [value for chunk in chunks for value in chunk.cast(without_times(chunk.type)).to_pylist()]
+    return keys + [_nested_ranks(column.chunks, by_key=False) for column in with_maps]
 
 
 def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
@@ -55,7 +46,7 @@ def _keys_of(column: pa.ChunkedArray) -> list[Ints]:
         return []
     chunks = [plain(chunk) for chunk in column.chunks]
     if pat.is_nested(chunks[0].type) or pat.is_interval(chunks[0].type):
-        return [_nested_ranks(_values_of(column))]
+        return [_nested_ranks(chunks, by_key=True)]
     if _prefix_kind(chunks[0].type) == "whole":
         codes = np.concatenate([_whole_codes(chunk) for chunk in chunks])
     else:
@@ -76,34 +67,9 @@ def _text_ranks(chunks: list[pa.Array]) -> Ints:
     return ranks
 
 
-def _nested_ranks(values: list[Any], *, by_key: bool = True) -> Ints:
+def _nested_ranks(chunks: list[pa.Array], *, by_key: bool) -> Ints:
     """Return the rank of each value; of maps by their entries in the order of keys, or as they are listed."""
-
-    def precedence(one: int, other: int) -> int:
-        return _compare(values[one], values[other], by_key)
-
-    order = sorted(range(len(values)), key=cmp_to_key(precedence))
-    result = np.zeros(len(values), np.int64)
-    for before, row in pairwise(order):
-        result[row] = result[before] + (precedence(before, row) != 0)
-    return result
-
-
-def _compare(one: Any, other: Any, by_key: bool) -> int:
-    """Compare two Python values: -1, 0 or 1."""
-    if one is None or other is None:
-        return (one is not None) - (other is not None)
-    if isinstance(one, float) and (math.isnan(one) or math.isnan(other)):
-        return math.isnan(one) - math.isnan(other)
-    if isinstance(one, dict):
-        return _compare(list(one.values()), list(other.values()), by_key)
-    if isinstance(one, list | tuple):
-        entries = (map_entries(one), map_entries(other)) if by_key else (one, other)
-        for one_entry, other_entry in zip(*entries, strict=False):
-            if sign := _compare(one_entry, other_entry, by_key):
-                return sign
-        return _compare(len(one), len(other), by_key)
-    return int(one > other) - int(one < other)
+    return _text_ranks([encode_rows([chunk], by_key=by_key).to_arrow() for chunk in chunks])
 
 
 def _is_text(data_type: pa.DataType) -> bool:

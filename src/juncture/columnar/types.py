@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -95,10 +94,3 @@ def key_kind(data_type: pa.DataType) -> str:
         fields = (data_type.field(i) for i in range(data_type.num_fields))
         return f"struct<{', '.join(key_kind(field.type) for field in fields)}>"
     return str(data_type)
-
-
-def map_entries(items: Any) -> Any:
-    """Return the entries of a map in the order of keys, and other values unchanged. Only maps are lists of tuples."""
-    if isinstance(items, list) and items and type(items[0]) is tuple:
-        return sorted(items, key=lambda entry: entry[0])
-    return items

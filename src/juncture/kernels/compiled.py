@@ -7,8 +7,7 @@ these are read-only, or in ``NUMBA_CACHE_DIR``.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import update_wrapper
 from threading import Lock
@@ -21,6 +20,15 @@ from numba import types
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _log = logging.getLogger(__name__)
+
+_ANNOUNCEMENT = (
+    "Compiling kernels that no join on this machine has run before: it takes some seconds, once. `juncture warmup` "
+    "does it ahead."
+)
+_LACK_OF_ROOM = (
+    "No folder can be written to keep compiled kernels in, so each process compiles them anew: set NUMBA_CACHE_DIR to "
+    "one that can (%s)."
+)
 
 
 def _array(item: types.Type, dimensions: int = 1, *, readonly: bool = True) -> types.Array:
@@ -73,7 +81,6 @@ class Kernel:
         self._function = function
         self._machine_code: Callable[..., Any] | None = None
         self._compilation = Compilation(is_new=False, folder=None)
-        self._lock = Lock()
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the machine code."""
@@ -85,18 +92,19 @@ class Kernel:
         return self._compilation
 
     def _compiled(self) -> Callable[..., Any]:
-        with self._lock:
+        with _compiler.lock:
             if self._machine_code is None:
                 start = perf_counter()
-                with _clock.running():
-                    machine_code, self._compilation = _compile(self._function)
-                self._report(perf_counter() - start)
+                machine_code, self._compilation = _compile(self._function)
+                seconds = perf_counter() - start
+                _compiler.seconds += seconds
+                self._report(seconds)
                 self._machine_code = machine_code
             return self._machine_code
 
     def _report(self, seconds: float) -> None:
         if self._compilation.is_new and self._compilation.folder is not None:
-            _announcement.log()
+            _compiler.log_once(logging.INFO, _ANNOUNCEMENT)
         did = "Compiled" if self._compilation.is_new else "Loaded"
         module = self._function.__module__.rpartition(".")[-1]
         _log.debug("%s the kernel %s.%s in %.2f s", did, module, self._function.__qualname__, seconds)
@@ -104,7 +112,7 @@ class Kernel:
 
 def compile_seconds() -> float:
     """Return the time in which any thread of this process compiled or loaded kernels."""
-    return _clock.seconds
+    return _compiler.seconds
 
 
 def compiled(function: Function) -> Function:
@@ -129,59 +137,25 @@ def _compile(function: Callable[..., Any]) -> tuple[Callable[..., Any], Compilat
         # No writable folder, as on some cluster nodes, or a full disk: compile for this process only.
         if isinstance(error, RuntimeError) and "cannot cache" not in str(error):
             raise
-        _lack_of_room.log(error)
+        _compiler.log_once(logging.WARNING, _LACK_OF_ROOM, error)
         return numba.njit(signature, nogil=True, no_cfunc_wrapper=True)(function), Compilation(True, None)
     known = machine_code.stats
     return machine_code, Compilation(is_new=not known.cache_hits, folder=known.cache_path)
 
 
-class _Clock:
-    """Counts the time in which any thread runs a block."""
+class _Compiler:
+    """What all compilations share: they run one at a time, as Numba has it, so that their seconds add up."""
 
     def __init__(self) -> None:
+        self.lock = Lock()
         self.seconds = 0.0
-        self._threads = 0
-        self._since = 0.0
-        self._lock = Lock()
+        self.logged = set[str]()
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
-        """Count while the block runs."""
-        with self._lock:
-            if self._threads == 0:
-                self._since = perf_counter()
-            self._threads += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._threads -= 1
-                if self._threads == 0:
-                    self.seconds += perf_counter() - self._since
+    def log_once(self, level: int, message: str, *arguments: object) -> None:
+        """Log a line, unless this process has logged it before."""
+        if message not in self.logged:
+            self.logged.add(message)
+            _log.log(level, message, *arguments)
 
 
-class _OnceLogged:
-    """A line that is logged once per process."""
-
-    def __init__(self, level: int, message: str) -> None:
-        self._level = level
-        self._message = message
-        self._said = Lock()
-
-    def log(self, *arguments: object) -> None:
-        """Log the line, unless logged before."""
-        if self._said.acquire(blocking=False):
-            _log.log(self._level, self._message, *arguments)
-
-
-_clock = _Clock()
-_announcement = _OnceLogged(
-    logging.INFO,
-    "Compiling kernels that no join on this machine has run before: it takes some seconds, once. `juncture warmup` "
-    "does it ahead.",
-)
-_lack_of_room = _OnceLogged(
-    logging.WARNING,
-    "No folder can be written to keep compiled kernels in, so each process compiles them anew: set NUMBA_CACHE_DIR to "
-    "one that can (%s).",
-)
+_compiler = _Compiler()

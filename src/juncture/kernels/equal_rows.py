@@ -175,23 +175,26 @@ def _are_same_bytes(one: Any, first: Any, other: Any, second: Any, count: Any) -
 
 
 @compiled
-def keep_equal_values(
+def keep_equal(
     first: int,
     valid: Bytes,
     values: Bytes,
+    edges: Bytes,
     rows: Ints,
     other_first: int,
     other_valid: Bytes,
     others: Bytes,
+    other_edges: Bytes,
     places: Ints,
     width: int,
+    edge_width: int,
     same: BytesOut,
 ) -> None:
     """Compare values of rows with others at some positions, and clear ``same`` where they differ.
 
     Row ``i`` is the one at ``first + i``: its validity bit (an empty array if all are valid), and its bytes. ``width``
-    is the bytes of a value, and 0 for a bit. The other rows at ``places`` have the same form. Rows whose ``same`` is 0
-    are skipped.
+    is the bytes of a value, and 0 for a bit. Texts have offsets of ``edge_width`` bytes, 4 or 8, in ``edges``; it is 0
+    for other values. The other rows at ``places`` have the same form. Rows whose ``same`` is 0 are skipped.
     """
     for i in range(len(rows)):
         if same[i] == 0:
@@ -200,43 +203,15 @@ def keep_equal_values(
         here, there = is_there(valid, one), is_there(other_valid, other)
         if here != there:
             same[i] = 0
+        elif here and edge_width != 0:
+            begin, end = edges_at(edges, one, edge_width)
+            other_begin, other_end = edges_at(other_edges, other, edge_width)
+            is_long = end - begin == other_end - other_begin
+            same[i] = is_long and _are_same_bytes(values, begin, others, other_begin, end - begin)
         elif here and width == 0:
             same[i] = bit_at(values, one) == bit_at(others, other)
         elif here:
             same[i] = _are_same_bytes(values, one * width, others, other * width, width)
-
-
-@compiled
-def keep_equal_texts(
-    first: int,
-    valid: Bytes,
-    edges: Bytes,
-    data: Bytes,
-    rows: Ints,
-    other_first: int,
-    other_valid: Bytes,
-    other_edges: Bytes,
-    others: Bytes,
-    places: Ints,
-    edge_width: int,
-    same: BytesOut,
-) -> None:
-    """Compare texts of rows with others at some positions, as `keep_equal_values`.
-
-    ``edges`` are offsets of ``edge_width`` bytes, 4 or 8.
-    """
-    for i in range(len(rows)):
-        if same[i] == 0:
-            continue
-        one, other = first + rows[i], other_first + places[i]
-        here, there = is_there(valid, one), is_there(other_valid, other)
-        if here != there:
-            same[i] = 0
-        elif here:
-            begin, end = edges_at(edges, one, edge_width)
-            other_begin, other_end = edges_at(other_edges, other, edge_width)
-            is_long = end - begin == other_end - other_begin
-            same[i] = is_long and _are_same_bytes(data, begin, others, other_begin, end - begin)
 
 
 @inlined

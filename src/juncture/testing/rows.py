@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import DAY_MS, DAY_S, TIME_UNITS, map_entries, plain_type
+from juncture.columnar.types import DAY_MS, DAY_S, TIME_UNITS, plain_type
 from juncture.ordered.domain import Domain
 
 
@@ -129,12 +129,19 @@ def compare(a: Any, b: Any, *, by_key: bool = True) -> int:
     if isinstance(a, dict):
         return compare(list(a.values()), list(b.values()), by_key=by_key)
     if isinstance(a, list | tuple):
-        a, b = (map_entries(a), map_entries(b)) if by_key else (a, b)
+        a, b = (_entries(a), _entries(b)) if by_key else (a, b)
         for one, other in zip(a, b, strict=False):
             if order := compare(one, other, by_key=by_key):
                 return order
         return sign(len(a), len(b))
     return sign(a, b)
+
+
+def _entries(items: Any) -> Any:
+    """Return the entries of a map in the order of keys, and other values unchanged. Only maps are lists of tuples."""
+    if isinstance(items, list) and items and type(items[0]) is tuple:
+        return sorted(items, key=lambda entry: entry[0])
+    return items
 
 
 def sign(a: Any, b: Any) -> int:

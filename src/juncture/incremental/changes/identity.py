@@ -5,7 +5,7 @@ NaN equals NaN, null equals null, and -0.0 equals 0.0.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,10 @@ class RowIdentity:
     def __init__(self, schema: pa.Schema) -> None:
         # A null column distinguishes no rows.
         self._columns = [place for place, field in enumerate(schema) if not is_null_type(field.type)]
-        self._as_bytes = [_has_map(field.type) for field in schema]
+        self._as_bytes = [_has(pat.is_map, field.type) for field in schema]
         for field in schema:
+            if _has(pat.is_interval, field.type):
+                raise NoIdentityError(field.name, field.type)
             try:
                 encode_rows([pa.array([], field.type)])
             except (TypeError, pa.ArrowException):
@@ -120,10 +122,11 @@ class RowIdentity:
         return weights
 
 
-def _has_map(data_type: pa.DataType) -> bool:
-    if pat.is_map(data_type):
+def _has(is_kind: Callable[[pa.DataType], bool], data_type: pa.DataType) -> bool:
+    """Return whether a type is, or contains, one of a kind."""
+    if is_kind(data_type):
         return True
     if pat.is_struct(data_type):
-        return any(_has_map(field.type) for field in data_type)
+        return any(_has(is_kind, field.type) for field in data_type)
     is_list = pat.is_list(data_type) or pat.is_large_list(data_type) or pat.is_fixed_size_list(data_type)
-    return is_list and _has_map(data_type.value_type)
+    return is_list and _has(is_kind, data_type.value_type)
