@@ -88,6 +88,11 @@ def joined_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
 
 
+def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """Return a batch cut into pieces of a number of rows, the last of fewer."""
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
 def joined_pieces(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Return many small batches of one schema, not all empty, as one.
 

@@ -40,10 +40,7 @@ def read_through(
     names = source.schema.names if columns is None else columns
 
     def batches(part: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        first = int(source.bounds[part])
-        for batch in source.read(part, names, coded):
-            yield first, batch
-            first += batch.num_rows
+        return source.numbered(part, names, coded)
 
     def read(part: int) -> tuple[int, list[Result]]:
         return source.part_rows[part], [make(*each) for each in batches(part)]

@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of, sliced
 from juncture.kernels import sort as kernels
 from juncture.kernels.array_types import Ints, Rows, Words
 from juncture.kernels.intrinsics import WINDOW
 from juncture.runtime.context import JoinContext
 from juncture.runtime.spill import SpillFile
-from juncture.runtime.threads import slices
+from juncture.runtime.threads import grouped, slices
 
 ROWS_MOST = 1 << 29
 """The maximum number of rows of a sort, because positions are 32-bit integers."""
@@ -306,22 +306,15 @@ class ExternalSorter:
 
     def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
         """Group batches that are partitioned together."""
-        held: list[pa.RecordBatch] = []
-        size = 0
-        for batch in batches:
-            rows = max(1, self._group_bytes * batch.num_rows // max(batch.nbytes, 1))
-            for piece in _slices(batch, rows):
-                if held and size + piece.nbytes > self._group_bytes:
-                    yield held
-                    held, size = [], 0
-                held.append(piece)
-                size += piece.nbytes
-        if held:
-            yield held
+        most = self._group_bytes
+        pieces = (
+            piece for batch in batches for piece in sliced(batch, max(1, most * batch.num_rows // max(batch.nbytes, 1)))
+        )
+        return grouped(pieces, most, lambda piece: int(piece.nbytes))
 
     def _read(self, file: SpillFile, ranges: Iterable[_Range]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of ranges in order, and remove their file."""
-        together = _together(ranges, self._range_bytes)
+        together = map(_Range.of, grouped(ranges, self._range_bytes, lambda each: each.size_bytes))
         for are_small, several in groupby(together, lambda each: each.size_bytes <= self._range_bytes):
             if are_small:
                 for batches in self._context.threads.map(partial(self._read_small, file), several):
@@ -341,7 +334,7 @@ class ExternalSorter:
         if one.first == one.last:
             # Rows with one value are still in input order.
             for group in self._groups(pieces):
-                yield from _slices(joined_batches(group), _BATCH_ROWS)
+                yield from sliced(joined_batches(group), _BATCH_ROWS)
         elif one.size_bytes <= self._context.threads.count * self._range_bytes:
             yield from self._sorted(list(pieces), self._context)
         else:
@@ -356,7 +349,7 @@ class ExternalSorter:
         values = self._values(rows)
         if (values[1:] < values[:-1]).any():
             rows = rows_of(rows, array_of(order_of([values], context), pa.int32()))
-        return list(_slices(rows, _BATCH_ROWS))
+        return list(sliced(rows, _BATCH_ROWS))
 
     def _values(self, batch: pa.RecordBatch) -> Ints:
         values: Ints = raw_values(batch.column(self._position), np.int64)
@@ -373,6 +366,14 @@ class _Range:
     size_bytes: int = 0
     sample: list[Ints] = field(default_factory=list)
 
+    @classmethod
+    def of(cls, ranges: list[_Range]) -> _Range:
+        """Return neighbouring ranges as one."""
+        if len(ranges) == 1:
+            return ranges[0]
+        pieces = [piece for each in ranges for piece in each.pieces]
+        return cls(ranges[0].first, ranges[-1].last, pieces, sum(each.size_bytes for each in ranges))
+
     def edges(self, count: int) -> Ints:
         """Return the values that split this range into parts with about equally many rows.
 
@@ -386,25 +387,6 @@ class _Range:
         often = values[(times > 1) & (values < self.last)]
         edges: Ints = np.unique(np.concatenate([values, often + 1]))
         return edges[(edges > self.first) & (edges <= self.last)]
-
-
-def _together(ranges: Iterable[_Range], size_most: int) -> Iterator[_Range]:
-    """Merge neighbouring ranges while they fit."""
-    held: _Range | None = None
-    for each in ranges:
-        if held is None:
-            held = each
-        elif held.size_bytes + each.size_bytes <= size_most:
-            held = _Range(held.first, each.last, held.pieces + each.pieces, held.size_bytes + each.size_bytes)
-        else:
-            yield held
-            held = each
-    if held is not None:
-        yield held
-
-
-def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 def _one_after_the_other(held: list[pa.RecordBatch], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -67,6 +67,19 @@ class Source(ABC):
         Columns in `coded` may be dictionary-encoded if that is cheaper to read.
         """
 
+    def numbered(
+        self, part: int, columns: Sequence[str], coded: Collection[str] = (), /
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows of a part as `read` does, each batch after the number of its first row."""
+        first = int(self.bounds[part])
+        for batch in self.read(part, columns, coded):
+            yield first, batch
+            first += batch.num_rows
+
+    def scan(self, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows of all parts as `numbered` does."""
+        return chain.from_iterable(self.numbered(part, columns) for part in range(len(self.part_rows)))
+
     @abstractmethod
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the estimated size of columns in memory."""

@@ -14,7 +14,7 @@ from weakref import finalize
 
 import pyarrow as pa
 
-from juncture.columnar.arrays import memory_pool
+from juncture.columnar.arrays import memory_pool, sliced
 from juncture.errors import StateError
 from juncture.runtime.memory import MemoryBudget, release_unused
 from juncture.runtime.sources import Source
@@ -295,10 +295,9 @@ def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: Spi
     # Batches without columns lose their number of rows.
     names = list(columns) or source.schema.names[:1]
     kept = SpilledSource(pa.schema([source.schema.field(name) for name in names]), spill, 0)
-    for part in range(len(source.part_rows)):
-        for batch in source.read(part, names):
-            for start in range(0, batch.num_rows, rows):
-                kept.write(batch.slice(start, rows))
+    for _, batch in source.scan(names):
+        for piece in sliced(batch, rows):
+            kept.write(piece)
     kept.finish()
     return kept
 

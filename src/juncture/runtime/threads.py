@@ -48,6 +48,26 @@ def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
+def grouped(items: Iterable[Item], most: int, size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
+    """Group consecutive items that have a maximum size together; an item that is larger is alone.
+
+    Examples
+    --------
+    >>> list(grouped([2, 2, 3, 9, 1], 5, int))
+    [[2, 2], [3], [9], [1]]
+    """
+    group, size = list[Item](), 0
+    for item in items:
+        own = size_of(item)
+        if group and size + own > most:
+            yield group
+            group, size = [], 0
+        group.append(item)
+        size += own
+    if group:
+        yield group
+
+
 class Threads:
     """A thread pool for one join. A single thread is the caller's.
 

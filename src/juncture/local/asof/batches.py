@@ -19,6 +19,7 @@ from juncture.local.asof.sides import RightRows, SideCodes, pointers_of, read_co
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import ROWS_MOST, Slots, order_of, sort_slots
 from juncture.runtime.take import tie_keys
+from juncture.runtime.threads import grouped
 from juncture.spec.asof import Direction
 
 AnyRows = TypeVar("AnyRows", Ints, Rows)
@@ -70,7 +71,7 @@ def search_batches(
     )
     best: list[Ints] = []
     advance, done = context.progress.of("right"), 0
-    for parts in _parts_of_batches(right, most):
+    for parts in grouped(right.parts, most, right.source.part_rows.__getitem__):
         loaded = read_codes(right, parts, right.keys.find, "right", context).with_keys()
         done += len(loaded.keys)
         find = searcher(loaded)
@@ -82,20 +83,6 @@ def search_batches(
         best = best or found
         advance(done, right.rows)
     return best or [nothing(slots, places) for _ in directions]
-
-
-def _parts_of_batches(right: RightRows, most: int) -> list[list[int]]:
-    """Group the parts into batches of a number of rows, or of one part."""
-    batches: list[list[int]] = []
-    held = 0
-    for part in right.parts:
-        rows = right.source.part_rows[part]
-        if not batches or held + rows > most:
-            batches.append([])
-            held = 0
-        batches[-1].append(part)
-        held += rows
-    return batches
 
 
 def sorted_by_key(loaded: SideCodes, key_count: int, right: RightRows, context: JoinContext) -> Batch:

@@ -15,6 +15,7 @@ from threading import Condition, Lock, local
 
 import numpy as np
 
+from juncture.columnar.arrays import sliced
 from juncture.columnar.tie_order import order_codes
 from juncture.kernels import asof as kernels
 from juncture.kernels import search
@@ -193,8 +194,7 @@ class _Pass:
         scratch, right, done = self.scratch, self.right, 0
         for part in parts:
             for whole in right.batches(part):
-                for start in range(0, whole.num_rows, len(scratch.keys)):
-                    batch = whole.slice(start, len(scratch.keys))
+                for batch in sliced(whole, len(scratch.keys)):
                     if done + batch.num_rows > len(scratch.keys):
                         yield done
                         done = 0

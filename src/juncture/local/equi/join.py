@@ -12,7 +12,6 @@ from juncture.local.output.numbered import LateColumns, NumberedJoin
 from juncture.local.prune import within_keys
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
-from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui
 
@@ -105,23 +104,9 @@ def _in_pieces(
     numbered = numbered if late is None else late.narrow
     share = _PIECE_SHARE if late is None else _LEFT_SHARE
     work = join_pieces(numbered, context.within(memory.reserve("pieces of both sides", share)))
-    if not context.in_order:
-        for batch in work.rows():
-            yield from numbered.finished(batch)
-        return
-    order = context.within(memory.reserve("output in order", _ORDER_SHARE))
-    sorter = ExternalSorter(numbered.join.output_schema, numbered.number, order, numbered.sample)
-    rows = 0
-
-    def counted() -> Iterator[pa.RecordBatch]:
-        nonlocal rows
-        for batch in work.rows():
-            rows += batch.num_rows
-            yield batch
-
-    advance, done = context.progress.of("output"), 0
-    for batch in sorter.sort(counted()):
+    rows = work.rows()
+    if context.in_order:
+        rows = numbered.in_order(rows, context.within(memory.reserve("output in order", _ORDER_SHARE)))
+    for batch in rows:
         for whole in [batch] if late is None else late.added_to(batch):
             yield from numbered.finished(whole)
-        done += batch.num_rows
-        advance(done, rows)

@@ -30,7 +30,7 @@ from juncture.local.equi.in_memory import (
     stream_swapped,
 )
 from juncture.local.keys import key_types, partition_rows
-from juncture.local.output.numbered import NumberedJoin
+from juncture.local.output.numbered import NumberedJoin, with_integers
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import AscendingBatches, ExternalSorter, last_values
@@ -180,8 +180,7 @@ class ExternalMergeJoin:
         )
 
         def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            codes = array_of(self._hashes.of(batch, names).view(np.int64), pa.int64())
-            return pa.RecordBatch.from_arrays([*batch.columns, codes], schema=schema)
+            return with_integers(batch, [self._hashes.of(batch, names).view(np.int64)], schema)
 
         return AscendingBatches(schema, sorter.sort(read_through(side, coded, self._context, phase)))
 

@@ -172,9 +172,8 @@ class CodedCondition:
             return coded
         value = coded.value.right
         names = [value] if isinstance(value, str) else [each.name for each in columns(value)]
-        parts = range(len(right.part_rows))
-        batches = (batch for part in parts for batch in right.read(part, names))
-        return replace(coded, coder=RankCoder.of(coded.value.domain, map(coded.right_values, batches)))
+        values = (coded.right_values(batch) for _, batch in right.scan(names))
+        return replace(coded, coder=RankCoder.of(coded.value.domain, values))
 
 
 def _offset(limit: Limit, batch: pa.RecordBatch) -> Offset:
@@ -198,11 +197,10 @@ def check_intervals(interval: OwnInterval, source: Source, side: Side, context: 
         return False
 
     def check(part: int) -> bool:
-        row, good = int(source.bounds[part]), True
-        for batch in source.read(part, list(dict.fromkeys(interval.names))):
+        good = True
+        for row, batch in source.numbered(part, list(dict.fromkeys(interval.names))):
             points = points_of(interval, batch, side, row)
             good = good and (points is None or bool(points.all()))
-            row += batch.num_rows
         return good
 
     return all(list(context.threads.map(check, range(len(source.part_rows)))))

@@ -8,26 +8,29 @@ so that no aggregate has to be put together from parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import itemgetter
 from typing import Generic
 
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, memory_pool, raw_values
+from juncture.columnar.arrays import joined_batches, memory_pool, raw_values, sliced
 from juncture.errors import PlanError
 from juncture.kernels.array_types import Ints
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
-from juncture.local.output.numbered import Join, NumberedJoin, Run, join_blockwise
+from juncture.local.output.numbered import Join, NumberedJoin, Run, join_blockwise, unused_name, with_integers
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, TooWideError
 from juncture.planner.memory import HELD_SHARE, held_row_bytes
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
-from juncture.runtime.sort import ExternalSorter
+from juncture.runtime.sort import ExternalSorter, last_values
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.spill import SpilledSource
 from juncture.runtime.take import SelectedSource, SomeParts
+from juncture.runtime.threads import grouped
 from juncture.spec.size import format_size
 
 _SHARE = 1 / 7
@@ -61,48 +64,66 @@ _LEFT_FIELDS = ("low", "high", "threshold", "place")
 """What is added to left rows: limits of the right codes that may match, the least second code that may, and which of
 these brings rows of like reach together."""
 
-_RIGHT_FIELDS = ("code", "leaf")
-"""What is added to right rows: their code, and their second one."""
+_RIGHT_FIELDS = ("leaf", "code")
+"""What is added to right rows: their second code, and their code."""
 
 
 @dataclass(frozen=True)
-class _BuildRange:
-    """The least and the greatest code of some right rows, and their greatest second code."""
+class _Range:
+    """Where some rows lie: between two codes, and up to a depth.
 
-    first: int
-    last: int
-    leaf: int
-
-    @classmethod
-    def of(cls, codes: Ints, leaves: Ints) -> _BuildRange:
-        """Return the extent of ascending codes."""
-        return cls(int(codes[0]), int(codes[-1]), int(leaves.max()))
-
-    def joined(self, other: _BuildRange) -> _BuildRange:
-        """Return the extent of both."""
-        return _BuildRange(min(self.first, other.first), max(self.last, other.last), max(self.leaf, other.leaf))
-
-
-@dataclass(frozen=True)
-class _ProbeRange:
-    """The least and the greatest right code that some left rows may match, and the least second code that they ask."""
+    Of right rows, these are their codes and their greatest second code. Of left rows, these are the right codes that
+    they may match, and the complement of the least second code that they may.
+    """
 
     low: int
     high: int
-    threshold: int
+    depth: int
 
     @classmethod
-    def of(cls, low: Ints, high: Ints, threshold: Ints) -> _ProbeRange:
-        """Return the reach of left rows."""
-        return cls(int(low.min()), int(high.max()), int(threshold.min()))
+    def of_left(cls, batch: pa.RecordBatch) -> _Range:
+        """Return the range of left rows with the `_LEFT_FIELDS`."""
+        _, (low, high, threshold, _) = _last_fields(batch, _LEFT_FIELDS)
+        return cls.of(low, high, threshold)
 
-    def joined(self, other: _ProbeRange) -> _ProbeRange:
-        """Return the reach of both."""
-        return _ProbeRange(min(self.low, other.low), max(self.high, other.high), min(self.threshold, other.threshold))
+    @classmethod
+    def of(cls, low: Ints, high: Ints, threshold: Ints) -> _Range:
+        """Return the range of left rows by their fields."""
+        return cls(int(low.min()), int(high.max()), ~int(threshold.min()))
 
-    def meets(self, extent: _BuildRange) -> bool:
-        """Return whether right rows of an extent may match."""
-        return self.low <= extent.last and self.high >= extent.first and self.threshold <= extent.leaf
+    def joined(self, other: _Range) -> _Range:
+        """Return the range of the rows of both."""
+        return _Range(min(self.low, other.low), max(self.high, other.high), max(self.depth, other.depth))
+
+    def meets(self, other: _Range) -> bool:
+        """Return whether rows of this range may match rows of a range of the other side."""
+        return self.low <= other.high and self.high >= other.low and ~self.depth <= other.depth
+
+
+class _Parts:
+    """Rows of a side in order on disk, part by part, with the range of each part, and the bytes that a join holds."""
+
+    def __init__(self, schema: pa.Schema, context: JoinContext) -> None:
+        self.source = SpilledSource(schema, context.spill, 0)
+        self.ranges: list[_Range] = []
+        self._held_bytes: list[int] = []
+
+    def put(self, rows: pa.RecordBatch, own: _Range, held_bytes: int = 0) -> None:
+        """Append a part."""
+        self.source.write(rows)
+        self.ranges.append(own)
+        self._held_bytes.append(held_bytes)
+
+    def bytes_within(self, other: _Range) -> int:
+        """Return what the rows within a range of the other side take, and others of their parts."""
+        return sum(self._held_bytes[part] for part in self._numbers(other))
+
+    def within(self, other: _Range) -> SomeParts:
+        """Return the parts that may have matches in a range of the other side."""
+        return SomeParts(self.source, self._numbers(other))
+
+    def _numbers(self, other: _Range) -> list[int]:
+        return [part for part, own in enumerate(self.ranges) if own.meets(other)]
 
 
 def stream_merged(
@@ -131,18 +152,6 @@ def stream_merged(
     yield from _Merge(numbered, key_ranges(numbered.join), run, context).rows()
 
 
-@dataclass(frozen=True)
-class _Stretches:
-    """Left rows in order, part by part, with the `_LEFT_FIELDS`."""
-
-    source: Source
-    reaches: list[_ProbeRange]  # the key ranges of each part
-
-    def within(self, extent: _BuildRange) -> SomeParts:
-        """Return the parts that reach right rows."""
-        return SomeParts(self.source, [part for part, reach in enumerate(self.reaches) if reach.meets(extent)])
-
-
 class _Merge(Generic[Join]):
     """One join on disk."""
 
@@ -153,9 +162,8 @@ class _Merge(Generic[Join]):
         run: Run[Join],
         context: JoinContext,
     ) -> None:
-        self._shows_right_numbers = key_ranges.by_row and numbered.join.how not in ("semi", "anti")
-        self._numbered = numbered.with_right_number() if self._shows_right_numbers else numbered
-        self._step = np.int64(numbered.left.num_rows + numbered.right.num_rows + 1 if self._shows_right_numbers else 1)
+        by_row = key_ranges.by_row and numbered.join.how not in ("semi", "anti")
+        self._numbered = numbered.sorted_by_both() if by_row else numbered
         self._key_ranges = key_ranges
         self._run = run
         self._context = context
@@ -167,116 +175,91 @@ class _Merge(Generic[Join]):
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join, in their order if the context requires it."""
-        numbered = self._numbered
-        if not self._context.in_order:
-            for batch in self._pieces():
-                yield from numbered.finished(batch)
-            return
-        schema = numbered.join.output_schema
-        order = _unused("order", schema)
-        schema = schema.append(pa.field(order, pa.int64()))
-        sample = numbered.sample * self._step
-        sorter = self._sorter("output in order", schema, order, sample)
-        pieces = (_with_fields(batch, [self._order_of(batch)], schema) for batch in self._pieces())
-        for batch in sorter.sort(pieces):
-            yield from numbered.finished(batch)
+        rows = self._pieces()
+        if self._context.in_order:
+            rows = self._numbered.in_order(rows, self._reserved("output in order"))
+        for batch in rows:
+            yield from self._numbered.finished(batch)
 
-    def _order_of(self, batch: pa.RecordBatch) -> Ints:
-        """Return what brings rows of the output into their order, stably."""
-        order: Ints = self._numbered.numbers_of(batch) * self._step
-        if self._shows_right_numbers:
-            rights = batch.column(self._numbered.right_number).fill_null(0)
-            order += raw_values(rights, np.int64)
-        return order
+    def _reserved(self, what: str) -> JoinContext:
+        return self._context.within(self._context.memory.reserve(what, _SHARE))
 
     def _pieces(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join in any order of the left rows, those of one left row in their own."""
         join, key_ranges = self._numbered.join, self._key_ranges
         try:
-            right, seek = _cut(self._sorted_right(key_ranges.code), self._part_bytes, self._held_bytes), key_ranges.seek
+            right, seek = self._sorted_right(key_ranges.code), key_ranges.seek
         except TooWideError:
             # Different values may then have one code, so that it does not determine the range of a left row.
-            right, seek = (
-                _cut(self._sorted_right(_roughly(key_ranges)), self._part_bytes, self._held_bytes),
-                _everywhere,
-            )
+            right, seek = self._sorted_right(_roughly(key_ranges)), _everywhere
             if key_ranges.rough is not None:
                 right = self._at_changes(right)
-        stretches = self._sorted_left(seek)
+        left = self._sorted_left(seek)
         if join.aggregates:
-            yield from self._aggregated(stretches, right)
+            yield from self._aggregated(left, right)
         else:
-            blocks = self._blocks(stretches, right)
-            yield from join_blockwise(self._numbered, stretches.source, blocks, self._run)
+            yield from join_blockwise(self._numbered, left.source, self._blocks(left, right), self._run)
 
     def _sorted_right(self, code: Callable[[pa.RecordBatch, int], BuildKeys]) -> Iterator[pa.RecordBatch]:
-        """Bring the right side into the order of its codes, with the `_RIGHT_FIELDS`."""
-        side = self._numbered.right
-        schema = _extended(side.schema, _RIGHT_FIELDS)
-        sorter = self._sorter("right rows in order", schema, schema.names[-2])
+        """Bring the right side into the order of its codes, with the `_RIGHT_FIELDS`, in small parts."""
+        schema = _extended(self._numbered.right.schema, _RIGHT_FIELDS)
 
-        def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            return _with_fields(batch, _right_fields(code(batch, first), batch.num_rows), schema)
+        def fields(first: int, batch: pa.RecordBatch) -> list[Ints]:
+            return _right_fields(code(batch, first), batch.num_rows)
 
-        return sorter.sort(read_through(side, placed, self._context, "right"))
+        return _cut(self._sorted(self._numbered.right, schema, fields, "right"), self._part_bytes, self._held_bytes)
 
-    def _sorted_left(self, seek: Callable[[pa.RecordBatch], ProbeKeys]) -> _Stretches:
+    def _sorted_left(self, seek: Callable[[pa.RecordBatch], ProbeKeys]) -> _Parts:
         """Bring the left side into the order of what it reaches, and keep it on disk."""
-        side = self._numbered.left
-        schema = _extended(side.schema, _LEFT_FIELDS)
-        sorter = self._sorter("left rows in order", schema, schema.names[-1])
+        schema = _extended(self._numbered.left.schema, _LEFT_FIELDS)
 
-        def placed(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        def fields(first: int, batch: pa.RecordBatch) -> list[Ints]:
             if self._key_ranges.check is not None:
                 self._key_ranges.check(batch, first)
-            return _with_fields(batch, _left_fields(seek(batch), batch.num_rows), schema)
+            return _left_fields(seek(batch), batch.num_rows)
 
-        rows = sorter.sort(read_through(side, placed, self._context, "left"))
-        kept, reaches = SpilledSource(schema, self._context.spill, 0), []
-        for batch in _cut(rows, self._part_bytes, _columns_bytes):
-            kept.write(batch)
-            reaches.append(_ProbeRange.of(*_last_fields(batch, 4)[1][:3]))
-        kept.finish()
-        return _Stretches(kept, reaches)
+        parts = _Parts(schema, self._context)
+        rows = self._sorted(self._numbered.left, schema, fields, "left")
+        for batch in _cut(rows, self._part_bytes, lambda batch: int(batch.nbytes)):
+            parts.put(batch, _Range.of_left(batch))
+        parts.source.finish()
+        return parts
 
-    def _sorter(self, what: str, schema: pa.Schema, column: str, sample: Ints | None = None) -> ExternalSorter:
-        memory = self._context.memory.reserve(what, _SHARE)
-        return ExternalSorter(schema, column, self._context.within(memory), sample)
+    def _sorted(
+        self, side: Source, schema: pa.Schema, fields: Callable[[int, pa.RecordBatch], list[Ints]], phase: str
+    ) -> Iterator[pa.RecordBatch]:
+        """Return the rows of a side with further fields, in the order of the last one."""
+        sorter = ExternalSorter(schema, schema.names[-1], self._reserved(f"{phase} rows in order"))
 
-    def _blocks(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, Source]]:
-        """Yield blocks of right rows, each with the left rows that reach it."""
+        def extended(first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+            return with_integers(batch, fields(first, batch), schema)
+
+        return sorter.sort(read_through(side, extended, self._context, phase))
+
+    def _right_parts(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, _Range, int]]:
+        """Yield right rows without their fields, their range, and what they take where a join holds them."""
+        for batch in right:
+            rows, (leaves, codes) = _last_fields(batch, _RIGHT_FIELDS)
+            yield rows, _Range(int(codes[0]), int(codes[-1]), int(leaves.max())), self._held_bytes(rows)
+
+    def _blocks(self, left: _Parts, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, Source]]:
+        """Yield blocks of as many right rows as may be held, each with the left rows that reach it."""
         keeps_right = self._numbered.join.how in ("right", "full")
         advance, done, total = self._context.progress.of("blocks"), 0, self._numbered.right.num_rows
-        for block, extent in self._held(right):
-            near = stretches.within(extent)
-            if near.num_rows or keeps_right:
-                yield near, block
+        for parts in grouped(self._right_parts(right), self._room, itemgetter(2)):
+            near = left.within(reduce(_Range.joined, (own for _, own, _ in parts)))
+            block = pa.Table.from_batches([rows for rows, _, _ in parts])
             done += block.num_rows
+            if near.num_rows or keeps_right:
+                yield near, TableSource(block.combine_chunks(memory_pool()))
             advance(done, total)
-
-    def _held(self, right: Iterable[pa.RecordBatch]) -> Iterator[tuple[Source, _BuildRange]]:
-        """Yield as many rows at once as may be held."""
-        held: list[pa.RecordBatch] = []
-        extent: _BuildRange | None = None
-        size = 0
-        for batch in right:
-            rows, fields = _last_fields(batch, 2)
-            if extent is not None and size + self._held_bytes(rows) > self._room:
-                yield _whole(held), extent
-                held, extent, size = [], None, 0
-            held.append(rows)
-            size += self._held_bytes(rows)
-            here = _BuildRange.of(*fields)
-            extent = here if extent is None else extent.joined(here)
-        if extent is not None:
-            yield _whole(held), extent
 
     def _at_changes(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Split sorted right rows only where their codes change."""
         held: list[pa.RecordBatch] = []
         for batch in batches:
-            _, (codes, _) = _last_fields(batch, 2)
-            before = _last_fields(held[-1], 2)[1][0][-1:] if held else codes[:1]
+            codes = last_values(batch)
+            before = last_values(held[-1])[-1:] if held else codes[:1]
             changes = np.flatnonzero(np.diff(codes, prepend=before))
             if len(changes):
                 yield joined_batches([*held, batch.slice(0, int(changes[-1]))])
@@ -293,38 +276,33 @@ class _Merge(Generic[Join]):
         size: int = 2 * rows.nbytes + self._row_bytes * rows.num_rows
         return size
 
-    def _aggregated(self, stretches: _Stretches, right: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _aggregated(self, left: _Parts, right: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the left rows with their aggregates, each stretch of them beside all that it reaches."""
-        shelf = _Shelf(self._numbered.right.schema, self._context)
-        for batch in right:
-            rows, fields = _last_fields(batch, 2)
-            shelf.put(rows, _BuildRange.of(*fields), self._held_bytes(rows))
+        shelf = _Parts(self._numbered.right.schema, self._context)
+        for part in self._right_parts(right):
+            shelf.put(*part)
         shelf.source.finish()
-        join, parts, start = self._numbered.join, len(stretches.reaches), 0
+        join, parts, start = self._numbered.join, len(left.ranges), 0
         advance = self._context.progress.of("blocks")
         while start < parts:
-            reach, end = stretches.reaches[start], start + 1
+            reach, end = left.ranges[start], start + 1
             if shelf.bytes_within(reach) > self._room:
-                yield from self._halved(stretches.source, start, shelf)
+                yield from self._halved(left.source, start, shelf)
             else:
-                while end < parts and shelf.bytes_within(wider := reach.joined(stretches.reaches[end])) <= self._room:
+                while end < parts and shelf.bytes_within(wider := reach.joined(left.ranges[end])) <= self._room:
                     reach, end = wider, end + 1
-                yield from self._run(join, SomeParts(stretches.source, range(start, end)), shelf.within(reach))
+                yield from self._run(join, SomeParts(left.source, range(start, end)), shelf.within(reach))
             start = end
-            advance(int(stretches.source.bounds[start]), stretches.source.num_rows)
+            advance(int(left.source.bounds[start]), left.source.num_rows)
 
-    def _halved(self, left: Source, part: int, shelf: _Shelf) -> Iterator[pa.RecordBatch]:
+    def _halved(self, left: Source, part: int, shelf: _Parts) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part whose key range exceeds the memory, piece by piece."""
-        fields = [
-            np.concatenate(columns)
-            for columns in zip(
-                *(_last_fields(batch, 4)[1][:3] for batch in left.read(part, left.schema.names)), strict=True
-            )
-        ]
+        batches = (_last_fields(batch, _LEFT_FIELDS)[1][:3] for batch in left.read(part, left.schema.names))
+        fields = [np.concatenate(columns) for columns in zip(*batches, strict=True)]
         waiting = [(0, len(fields[0]))]
         while waiting:
             first, end = waiting.pop()
-            reach = _ProbeRange.of(*(values[first:end] for values in fields))
+            reach = _Range.of(*(values[first:end] for values in fields))
             size = shelf.bytes_within(reach)
             if size <= (self._room if end - first > 1 else self._most_room):
                 rows = np.arange(first, end) + left.bounds[part]
@@ -346,32 +324,6 @@ class _Merge(Generic[Join]):
         )
 
 
-class _Shelf:
-    """Right rows in order, part by part, with the extent of each part and what it takes where a join holds it."""
-
-    def __init__(self, schema: pa.Schema, context: JoinContext) -> None:
-        self.source = SpilledSource(schema, context.spill, 0)
-        self._extents: list[_BuildRange] = []
-        self._held_bytes: list[int] = []
-
-    def put(self, rows: pa.RecordBatch, extent: _BuildRange, held_bytes: int) -> None:
-        """Append a part."""
-        self.source.write(rows)
-        self._extents.append(extent)
-        self._held_bytes.append(held_bytes)
-
-    def bytes_within(self, reach: _ProbeRange) -> int:
-        """Return what the rows within reach take, and others of their parts."""
-        return sum(self._held_bytes[part] for part in self._parts(reach))
-
-    def within(self, reach: _ProbeRange) -> Source:
-        """Return the parts with rows within reach."""
-        return SomeParts(self.source, self._parts(reach))
-
-    def _parts(self, reach: _ProbeRange) -> list[int]:
-        return [part for part, extent in enumerate(self._extents) if reach.meets(extent)]
-
-
 def _roughly(key_ranges: KeyRangeRules) -> Callable[[pa.RecordBatch, int], BuildKeys]:
     """Return what codes right rows in their order only."""
     return lambda batch, _first: BuildKeys([], None if key_ranges.rough is None else key_ranges.rough(batch))
@@ -387,32 +339,14 @@ def _cut(
 ) -> Iterator[pa.RecordBatch]:
     """Cut batches into pieces of about such a size."""
     for batch in batches:
-        rows = max(1, int(size_bytes * batch.num_rows / max(bytes_of(batch), 1)))
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
-
-
-def _columns_bytes(batch: pa.RecordBatch) -> int:
-    size: int = batch.nbytes
-    return size
-
-
-def _whole(batches: list[pa.RecordBatch]) -> Source:
-    return TableSource(pa.Table.from_batches(batches).combine_chunks(memory_pool()))
+        yield from sliced(batch, max(1, int(size_bytes * batch.num_rows / max(bytes_of(batch), 1))))
 
 
 def _extended(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
     """Return a schema with more columns of integers."""
     for name in names:
-        schema = schema.append(pa.field(_unused(name, schema), pa.int64()))
+        schema = schema.append(pa.field(unused_name(name, schema), pa.int64()))
     return schema
-
-
-def _unused(name: str, schema: pa.Schema) -> str:
-    """Return a name that no column has."""
-    while name in schema.names:
-        name += "_"
-    return name
 
 
 def _left_fields(probe_keys: ProbeKeys, rows: int) -> list[Ints]:
@@ -442,16 +376,11 @@ def _right_fields(coded: BuildKeys, rows: int) -> list[Ints]:
     leaves = np.full(rows, MAX_CODE) if coded.leaves is None else coded.leaves
     if coded.valid is not None:
         codes, leaves = np.where(coded.valid, codes, MAX_CODE), np.where(coded.valid, leaves, MIN_CODE)
-    return [codes, leaves]
+    return [leaves, codes]
 
 
-def _with_fields(batch: pa.RecordBatch, values: list[Ints], schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with more columns of integers."""
-    return pa.RecordBatch.from_arrays([*batch.columns, *(array_of(each, pa.int64()) for each in values)], schema=schema)
-
-
-def _last_fields(batch: pa.RecordBatch, count: int) -> tuple[pa.RecordBatch, list[Ints]]:
-    """Return a batch without its last columns, and these."""
-    kept = batch.num_columns - count
+def _last_fields(batch: pa.RecordBatch, names: Sequence[str]) -> tuple[pa.RecordBatch, list[Ints]]:
+    """Return a batch without its last columns, which are added fields, and these."""
+    kept = batch.num_columns - len(names)
     values = [raw_values(batch.column(number), np.int64) for number in range(kept, batch.num_columns)]
     return batch.select(range(kept)), values

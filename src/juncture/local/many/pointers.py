@@ -96,12 +96,11 @@ def _codes(join: ResolvedEqui, keys: Keys, right: Source, context: JoinContext) 
     names = list(dict.fromkeys(join.right_by))
 
     def read(part: int) -> list[tuple[int, Codes]]:
-        start, found = int(right.bounds[part]), []
-        for batch in right.read(part, names, names):
+        found = []
+        for start, batch in right.numbered(part, names, names):
             codes = np.empty(batch.num_rows, np.int32)
             keys.find([batch.column(name) for name in join.right_by], codes)
             found.append((start, codes))
-            start += batch.num_rows
         return found
 
     for found in context.threads.map(read, range(len(right.part_rows))):

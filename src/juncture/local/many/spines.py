@@ -63,8 +63,7 @@ def _read(table: Any) -> tuple[InputTable, pa.Table]:
 
 
 def _rows_of(source: ParquetSource) -> pa.Table:
-    batches = [batch for part in range(len(source.part_rows)) for batch in source.read(part, source.schema.names)]
-    return pa.Table.from_batches(batches, source.schema)
+    return pa.Table.from_batches([batch for _, batch in source.scan(source.schema.names)], source.schema)
 
 
 def _frame_of(given: InputTable, names: list[str], rows: Ints, made: pa.Table) -> Any:

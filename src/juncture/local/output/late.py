@@ -65,17 +65,14 @@ class _Late:
 
     def beside_left(self, pairs: SpilledSource) -> Iterator[pa.RecordBatch]:
         """Yield the rows of pairs in their order."""
-        by_left = AscendingBatches(_BY_LEFT, _all(pairs, _BY_LEFT))
+        by_left = AscendingBatches(_BY_LEFT, _rows(pairs, _BY_LEFT))
         fetched = self._fetched(pairs)
         shown = [column.source for column in self._join.output if column.side == "left"]
         names = list(dict.fromkeys(shown)) or self._left.schema.names[:1]
-        for part in range(len(self._left.part_rows)):
-            first = int(self._left.bounds[part])
-            for batch in self._left.read(part, names):
-                left_columns = dict(zip(names, map(plain, batch.columns), strict=True))
-                for some in by_left.through(first + batch.num_rows - 1):
-                    yield self._row_batch(left_columns, first, some, fetched)
-                first += batch.num_rows
+        for first, batch in self._left.scan(names):
+            left_columns = dict(zip(names, map(plain, batch.columns), strict=True))
+            for some in by_left.through(first + batch.num_rows - 1):
+                yield self._row_batch(left_columns, first, some, fetched)
         # All right rows are read to the end, for those without a match.
         for _ in fetched.rest():
             raise AssertionError("a row was fetched for no pair")
@@ -111,7 +108,7 @@ class _Late:
         if not self._shown and not self._keeps_right:
             return AscendingBatches(schema, iter(()))
         by_right = self._sorter("pairs by right row", _PAIRS_SHARE, _BY_RIGHT, "right_row", self._right.num_rows)
-        matched = (batch.filter(pc.greater_equal(batch.column(1), 0)) for batch in _all(pairs, _BY_RIGHT))
+        matched = (batch.filter(pc.greater_equal(batch.column(1), 0)) for batch in _rows(pairs, _BY_RIGHT))
         rows = self._read_right(AscendingBatches(_BY_RIGHT, by_right.sort(matched)), schema)
         in_order = self._sorter("rows in order", _ROWS_SHARE, schema, place, pairs.num_rows)
         return AscendingBatches(schema, in_order.sort(rows))
@@ -123,11 +120,11 @@ class _Late:
             names = list(dict.fromkeys([*names, *(c.filled_from for c in self._join.output if c.filled_from)]))
         advance = self._context.progress.of("payload")
         for part in range(len(self._right.part_rows)):
-            start, end = int(self._right.bounds[part]), int(self._right.bounds[part + 1])
+            end = int(self._right.bounds[part + 1])
             coming = by_right.next_value()
             if not self._keeps_right and (coming is None or coming >= end):
                 continue
-            for batch in self._right.read(part, names or self._right.schema.names[:1]):
+            for start, batch in self._right.numbered(part, names or self._right.schema.names[:1]):
                 arrays = {name: plain(column) for name, column in zip(names, batch.columns, strict=False)}
                 is_matched = np.zeros(batch.num_rows, np.bool_)
                 for pairs in by_right.through(start + batch.num_rows - 1):
@@ -138,7 +135,6 @@ class _Late:
                     yield pa.RecordBatch.from_arrays([*taken, pairs.column(0)], schema=schema)
                 if self._keeps_right:
                     self._keep_unmatched(arrays, np.flatnonzero(~is_matched), start)
-                start += batch.num_rows
             advance(end, self._right.num_rows)
         self._unmatched.finish()
 
@@ -151,7 +147,7 @@ class _Late:
 
     def unmatched_right(self) -> Iterator[pa.RecordBatch]:
         """Yield the right rows without a match, once all others have been shown."""
-        yield from _all(self._unmatched, self._schema)
+        yield from _rows(self._unmatched, self._schema)
 
     def _sorter(self, what: str, share: float, schema: pa.Schema, column: str, values: int) -> ExternalSorter:
         context = self._context.within(self._context.memory.reserve(what, share))
@@ -170,7 +166,6 @@ def _pair_batches(pairs: Iterable[RowPairs]) -> Iterator[pa.RecordBatch]:
             yield pa.RecordBatch.from_arrays(columns, schema=_BY_LEFT)
 
 
-def _all(source: SpilledSource, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield columns of all rows."""
-    for part in range(len(source.part_rows)):
-        yield from source.read(part, schema.names)
+def _rows(source: SpilledSource, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Return the columns of all rows."""
+    return (batch for _, batch in source.scan(schema.names))

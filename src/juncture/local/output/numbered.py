@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, in_halves, plain, raw_values
+from juncture.columnar.arrays import array_of, in_halves, plain, raw_values, sliced
 from juncture.columnar.conversion import converted
 from juncture.kernels.array_types import Ints, Mask
 from juncture.local.output.payload import read_held
 from juncture.runtime.context import JoinContext
+from juncture.runtime.sort import ExternalSorter
 from juncture.runtime.sources import Source, TableSource
 from juncture.runtime.take import SelectedSource, nulls
+from juncture.runtime.threads import grouped
 from juncture.spec.resolved import ROW_NUMBERS, Resolved
 from juncture.spec.schema import How, OutputColumn, Side
 
@@ -76,13 +78,12 @@ class NumberedJoin(Generic[Join]):
     numbered: tuple[Side, ...]
     left: NumberedSource
     right: NumberedSource
+    by_both: bool = False  # whether the output is sorted by the numbers of both rows
 
     @classmethod
     def of(cls, join: Join, left: Source, right: Source) -> NumberedJoin[Join]:
         """Return the join with its rows numbered."""
-        number = "number"
-        while number in (*join.left_schema.names, *join.right_schema.names, *join.output_schema.names):
-            number += "_"
+        number = unused_name("number", join.left_schema, join.right_schema, join.output_schema)
         left_schema, right_schema = (_plain_schema(join, side, number) for side in ("left", "right"))
         own = OutputColumn(number, "left", number, number if join.how in ("right", "full") else None)
         aggregates = (replace(each, type=plain_type_of(each.type)) for each in join.aggregates)
@@ -111,6 +112,10 @@ class NumberedJoin(Generic[Join]):
             return self
         return replace(self, join=replace(self.join, output=(*output[:-1], right, output[-1])))
 
+    def sorted_by_both(self) -> NumberedJoin[Join]:
+        """Return the join for pieces in which the matches of a left row are not in the order of the right rows."""
+        return replace(self.with_right_number(), by_both=True)
+
     @property
     def number(self) -> str:
         """The name of the column with the number."""
@@ -130,6 +135,34 @@ class NumberedJoin(Generic[Join]):
         if self.join.how in ("right", "full"):
             numbers.append(left_rows + places * self.right.num_rows)
         return np.concatenate(numbers).astype(np.int64)
+
+    def in_order(self, pieces: Iterable[pa.RecordBatch], context: JoinContext) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of pieces in the order of the output. All memory of the context is used."""
+        schema, key, sample = self.join.output_schema, self.number, self.sample
+        if self.by_both:
+            step = np.int64(self.left.num_rows + self.right.num_rows + 1)
+            key, sample = unused_name("order", schema), sample * step
+            schema = schema.append(pa.field(key, pa.int64()))
+            pieces = (with_integers(batch, [self._order_of(batch, step)], schema) for batch in pieces)
+        rows = done = 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal rows
+            for batch in pieces:
+                rows += batch.num_rows
+                yield batch
+
+        advance = context.progress.of("output")
+        for batch in ExternalSorter(schema, key, context, sample).sort(counted()):
+            yield batch
+            done += batch.num_rows
+            advance(done, rows)
+
+    def _order_of(self, batch: pa.RecordBatch, step: np.int64) -> Ints:
+        """Return integers in the order of the numbers of left rows, and then of right ones."""
+        rights = batch.column(self.right_number).fill_null(0)
+        order: Ints = self.numbers_of(batch) * step + raw_values(rights, np.int64)
+        return order
 
     def finished(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Yield output rows without their number, in the output types."""
@@ -189,6 +222,18 @@ class LateColumns(Generic[Join]):
         columns = [late[name] if name in late else batch.column(name) for name in self._schema.names]
         batches: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
         return batches
+
+
+def unused_name(name: str, *schemas: pa.Schema) -> str:
+    """Return a name that no column has."""
+    while any(name in schema.names for schema in schemas):
+        name += "_"
+    return name
+
+
+def with_integers(batch: pa.RecordBatch, values: Sequence[Ints], schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with more columns of integers."""
+    return pa.RecordBatch.from_arrays([*batch.columns, *(array_of(each, pa.int64()) for each in values)], schema=schema)
 
 
 def number_column(rows: npt.NDArray[np.integer]) -> pa.Array:
@@ -265,26 +310,16 @@ def join_blockwise(
 
 def _rows(numbered: NumberedJoin[Join], source: Source, wanted: Mask) -> npt.NDArray[np.int64]:
     """Return the places in a source of the rows whose numbers are wanted."""
-    found = [np.zeros(0, np.int64)]
-    for part in range(len(source.part_rows)):
-        place = int(source.bounds[part])
-        for batch in source.read(part, [numbered.number]):
-            found.append(np.flatnonzero(wanted[numbered.numbers_of(batch)]) + place)
-            place += batch.num_rows
-    return np.concatenate(found)
+    found = [
+        np.flatnonzero(wanted[numbered.numbers_of(rows)]) + first for first, rows in source.scan([numbered.number])
+    ]
+    return np.concatenate([np.zeros(0, np.int64), *found])
 
 
 def blocks_of(source: Source, rows_most: int) -> Iterator[Source]:
     """Read a source block by block; at least one, even if it is empty."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for part in range(len(source.part_rows)):
-        for batch in source.read(part, source.schema.names):
-            for start in range(0, batch.num_rows, rows_most):
-                piece = batch.slice(start, rows_most)
-                if held and rows + piece.num_rows > rows_most:
-                    yield TableSource(pa.Table.from_batches(held))
-                    held, rows = [], 0
-                held.append(piece)
-                rows += piece.num_rows
-    yield TableSource(pa.Table.from_batches(held, source.schema))
+    if not source.num_rows:
+        yield TableSource(source.schema.empty_table())
+    pieces = (piece for _, batch in source.scan(source.schema.names) for piece in sliced(batch, rows_most))
+    for block in grouped(pieces, rows_most, len):
+        yield TableSource(pa.Table.from_batches(block))

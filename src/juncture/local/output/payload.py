@@ -137,13 +137,10 @@ def read_all(
     names = names or source.schema.names[:1]
 
     def read(part: int) -> None:
-        start = int(source.bounds[part])
-        for batch in source.read(part, names, coded):
-            rows = slice(start, start + batch.num_rows)
+        for start, batch in source.numbered(part, names, coded):
             if holder is not None:
                 holder.put(part, start, batch)
-            take(batch, rows)
-            start = rows.stop
+            take(batch, slice(start, start + batch.num_rows))
 
     advance = None if phase is None else context.progress.of(phase)
     for part, _ in enumerate(context.threads.map(read, range(len(source.part_rows)))):

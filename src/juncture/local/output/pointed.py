@@ -122,12 +122,8 @@ def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[
     names = [column.source if column.side == "right" else column.filled_from for column in join.output]
     # Batches without columns would have no rows either.
     wanted = list(dict.fromkeys(name for name in names if name is not None)) or right.schema.names[:1]
-    alone = SelectedSource(right, rows)
-    for part in range(len(alone.part_rows)):
-        start = int(alone.bounds[part])
-        for batch in alone.read(part, wanted):
-            numbers = rows[start : start + batch.num_rows]
-            start += batch.num_rows
-            columns = unmatched_columns(join, join.output_schema, batch.num_rows, batch.column)
-            columns += number_columns(join, np.full(len(numbers), -1), numbers)
-            yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
+    for start, batch in SelectedSource(right, rows).scan(wanted):
+        numbers = rows[start : start + batch.num_rows]
+        columns = unmatched_columns(join, join.output_schema, batch.num_rows, batch.column)
+        columns += number_columns(join, np.full(len(numbers), -1), numbers)
+        yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
