@@ -197,7 +197,7 @@ def test_a_left_side_in_pieces_reads_the_right_once_for_each(monkeypatch):
     for memory_bytes, times in ((MEMORY_BYTES, 1), (1, 3)):
         with join_context(threads=1, memory_bytes=memory_bytes) as context:
             found = find(join, TableSource(left), TableSource(right), context)
-        assert found.report.right_rows_read == 10 * times
+        assert found.counts["right_rows_read"] == 10 * times
         assert found.pointers[:, 0].tolist() == list(range(10))
 
 

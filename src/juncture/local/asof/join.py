@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pyarrow as pa
 
-from juncture.kernels.array_types import Ints
-from juncture.local.asof.search import Found, Prepared, Search, pieces
+from juncture.local.asof.search import Found, Prepared, Search
 from juncture.local.output.late import RowPairs, show_late
 from juncture.local.output.pointed import output_row_bytes, pairs_of, row_pairs, show_pointed
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.runtime.spill import in_small_parts
-from juncture.runtime.take import SomeParts
 from juncture.spec.asof import ResolvedAsof
 
 _log = logging.getLogger(__name__)
@@ -26,14 +23,6 @@ _LEFT_SHARE = 0.3
 
 _OUTPUT_SHARE = 0.5
 """How much of it the joined table may take that is made at once, when the left side is not held any more."""
-
-
-@dataclass(frozen=True)
-class Matches:
-    """Row numbers of pairs that match, in the order of the left rows, best first."""
-
-    left_rows: Ints
-    right_rows: Ints
 
 
 def execute(
@@ -54,7 +43,8 @@ def execute(
     there are several pieces, all shown columns are written to disk, once or twice.
     """
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
-    search = _search(join, left, right, context, merges=merges)
+    shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
+    search = Search(join, left, right, context, merges=merges, keep_codes=shows_on)
     output_bytes = left.num_rows * output_row_bytes(join, left, right)
     if left.num_rows * search.row_bytes <= room_bytes and output_bytes <= context.memory.total_bytes * _OUTPUT_SHARE:
         found = search.run(room_bytes)
@@ -90,17 +80,12 @@ def find(
     return search.run(room_bytes)
 
 
-def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> Matches:
-    """Return the pairs of rows that match, found by ``"probe"``."""
+def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> RowPairs:
+    """Return the pairs of rows that match, found by ``"probe"``, in the order of the left rows, best first."""
     pointers = find(join, left, right, context).pointers
     left_rows, here = pairs_of(pointers, keep_unmatched=False)
     assert left_rows is not None
-    return Matches(left_rows, pointers[here])
-
-
-def _search(join: ResolvedAsof, left: Source, right: Source, context: JoinContext, *, merges: bool) -> Search:
-    shows_on = any(column.side == "right" and column.source == join.right_on for column in join.output)
-    return Search(join, left, right, context, merges=merges, keep_codes=shows_on)
+    return left_rows, pointers[here]
 
 
 def _piecewise(
@@ -111,10 +96,8 @@ def _piecewise(
     room_bytes = context.memory.reserve("left rows and their matches", _LEFT_SHARE).total_bytes
     _log.debug("The left side does not fit: it is joined in pieces of %s rows", f"{max(1, room_bytes // row_bytes):,}")
     left = in_small_parts(left, join.needed("left"), max(1, room_bytes // row_bytes), context.spill)
-    for piece in pieces(left, row_bytes, room_bytes):
-        piece_rows, first = SomeParts(left, piece), int(left.bounds[piece.start])
-        search = Search(join, piece_rows, right, context, merges=merges, first_row=first)
-        left_rows, right_rows = row_pairs(join, search.run(room_bytes).pointers)
+    for first, found in Search(join, left, right, context, merges=merges).pieces(room_bytes):
+        left_rows, right_rows = row_pairs(join, found.pointers)
         yield left_rows + first, right_rows
     # What fetches right rows reserves memory of its own.
     context.memory.release()

@@ -48,7 +48,7 @@ class RowMatches:
         keys = CodedKeys.of(join, left, context)
         is_beyond = found.nearest >= 0
         reasons = reasons_of(join, pointers >= 0, keys, left, right, context, is_beyond=is_beyond)
-        return cls(pointers, found.nearest, reasons, found.tied)
+        return cls(pointers, found.nearest, reasons, found.counts["tied"])
 
 
 def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:

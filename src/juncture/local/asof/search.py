@@ -30,6 +30,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
 from juncture.runtime.sort import ROWS_MOST
 from juncture.runtime.sources import Source
+from juncture.runtime.threads import grouped
 from juncture.spec.asof import ResolvedAsof
 
 _log = logging.getLogger(__name__)
@@ -42,39 +43,20 @@ _CANDIDATE_BYTES = 16
 _WORD_BYTES = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class SearchReport:
-    """What happened in a join. Rows that are read for several pieces are counted for each."""
-
-    right_rows_read: int = 0
-    parts_skipped: int = 0  # row groups without matches, by their statistics
-
-
 @dataclass(frozen=True)
 class Found:
-    """The matches of all left rows.
+    """The matches of left rows.
 
     `pointers` are right row numbers for each left row, best first, -1 where there are no more; one for ``semi`` and
-    ``anti``. `tied` counts left rows with a tie between the last match and the next row, if requested.
+    ``anti``. `counts` has the left rows with a tie between the last match and the next row (``"tied"``, if requested).
+    Except for `merge`, it also has the right rows that were read (``"right_rows_read"``), again for each piece, and the
+    row groups without matches by their statistics (``"parts_skipped"``).
     """
 
     pointers: Ints
     codes: Ints | None  # the codes of the matches' ``on``, if they were computed and determine the values
-    tied: int
-    report: SearchReport | None  # None for `merge`
-    nearest: Ints | None = None  # the best right rows at any distance, -1 without one; None unless requested
-
-
-def pieces(left: Source, row_bytes: int, room_bytes: int) -> Iterator[range]:
-    """Cut the parts of the left side into pieces that fit in so much."""
-    most = max(1, min(ROWS_MOST, room_bytes // row_bytes))
-    first = rows = 0
-    for part, part_rows in enumerate(left.part_rows):
-        if part > first and rows + part_rows > most:
-            yield range(first, part)
-            first, rows = part, 0
-        rows += part_rows
-    yield range(first, len(left.part_rows))
+    nearest: Ints | None  # the best right rows at any distance, -1 without one; None unless requested
+    counts: Counter[str]
 
 
 class Search:
@@ -82,8 +64,7 @@ class Search:
 
     With `count_ties`, ties are counted instead of broken. With `seek_nearest`, the best right rows at any distance are
     returned, too, so no row groups are skipped. With `keep_codes`, the codes of the matches' ``on`` are returned.
-    Errors number left rows from `first_row`. `prepared` returns the left side if it is joined in one piece; by default
-    it is read.
+    `prepared` returns the left side if it is joined in one piece; by default it is read.
     """
 
     def __init__(
@@ -97,7 +78,6 @@ class Search:
         count_ties: bool = False,
         seek_nearest: bool = False,
         keep_codes: bool = False,
-        first_row: int = 0,
         prepared: Prepared | None = None,
     ) -> None:
         self._join = join
@@ -105,7 +85,6 @@ class Search:
         self._right = right
         self._is_merge = merges
         self._context = context
-        self._first_row = first_row
         self._prepared = prepared
         spec = join.spec
         any_match = spec.how in ("semi", "anti") and spec.ties != "error" and not count_ties
@@ -146,19 +125,37 @@ class Search:
 
     def run(self, room_bytes: int) -> Found:
         """Find the matches of all left rows, piece by piece if they do not fit in `room_bytes`."""
+        found = [each for _, each in self.pieces(room_bytes)]
+        if len(found) == 1:
+            return found[0]
+        pointers, codes, nearest = (
+            None if pieces[0] is None else np.concatenate(pieces)
+            for pieces in zip(*((each.pointers, each.codes, each.nearest) for each in found), strict=True)
+        )
+        assert pointers is not None
+        return Found(pointers, codes, nearest, sum((each.counts for each in found), Counter[str]()))
+
+    def pieces(self, room_bytes: int) -> Iterator[tuple[int, Found]]:
+        """Yield the matches of as many left rows at a time as fit in `room_bytes`, with the number of the first one."""
         # Where memory is short, what the allocator keeps for the next join would count.
         allocate = np.empty if self._context.threads.is_frugal else pooled_array
-        pointers = allocate(self._left.num_rows * self._wanted, np.int64).reshape(-1, self._wanted)
-        codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
-        nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)
-        counts: Counter[str] = Counter()
-        for piece in pieces(self._left, self.row_bytes, room_bytes):
+        most, sizes = min(ROWS_MOST, room_bytes // self.row_bytes), self._left.part_rows
+        pieces = [range(parts[0], parts[-1] + 1) for parts in grouped(range(len(sizes)), most, sizes.__getitem__)]
+        for piece in pieces or [range(0)]:
             first, end = (int(self._left.bounds[edge]) for edge in (piece.start, piece.stop))
-            counts.update(self._persist(piece, pointers[first:end], codes[first:end], nearest[first:end]))
-        tied = counts.pop("tied", 0)
-        report = None if self._merges else SearchReport(**counts)
-        kept = codes if self._keep_codes else None
-        return Found(pointers[:, : self._kept], kept, tied, report, nearest[:, 0] if self._seeks_nearest else None)
+            pointers = allocate((end - first) * self._wanted, np.int64).reshape(-1, self._wanted)
+            codes = np.empty((len(pointers) * self._keep_codes, self._wanted), np.int64)
+            nearest = np.full((len(pointers) * self._seeks_nearest, 1), kernels.NOWHERE, np.int64)
+            counts = Counter(self._persist(piece, pointers, codes, nearest))
+            yield (
+                first,
+                Found(
+                    pointers[:, : self._kept],
+                    codes if self._keep_codes else None,
+                    nearest[:, 0] if self._seeks_nearest else None,
+                    counts,
+                ),
+            )
 
     def _persist(self, piece: range, pointers: Ints, codes: Ints, nearest: Ints) -> dict[str, int]:
         """Try, and try again with what was learnt."""
@@ -317,7 +314,7 @@ class Search:
         cells = row_text(self._left, self._join, keys, row, self._context)
         return DataError(
             f"Several right rows with the same {spec.on_names()[1]!r} tie for the left row with {cells} "
-            f"(row {row + self._first_row:,}), and ties='error'. Remove the duplicates, or pass ties='greatest' with "
+            f"(row {row:,}), and ties='error'. Remove the duplicates, or pass ties='greatest' with "
             "order_by=.",
             name="JN-TIE",
         )

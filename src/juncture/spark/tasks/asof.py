@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.kernels.array_types import Ints, Words
+from juncture.local.asof.join import match
 from juncture.local.asof.report import FIGURES, figures_of
 from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext, join_context
@@ -146,7 +147,7 @@ class Carryover:
             output=(),
         )
         with join_context(threads=1) as context:
-            found, rows = engine.match(join, TableSource(left), TableSource(right), context)
+            found, rows = match(join, TableSource(left), TableSource(right), context)
         return Ranked(rows, keys[rows], np.arange(len(found)) - np.searchsorted(found, found, side="left"))
 
     def packets(self, parts: Sequence[BoundaryRows], cuts: Cuts) -> Iterator[Packet]:
@@ -305,7 +306,7 @@ class ProbeLeft(PacketStage):
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
         spec = self._probe_spec
         probing = replace(self.join, spec=spec, how=spec.how).over(left.schema, right.schema)
-        found, rows = engine.match(probing, TableSource(left), right, joining)
+        found, rows = match(probing, TableSource(left), right, joining)
         schema = candidates(self.feed.schema, self.join)
         kept = pa.table(gather(right, schema.names[:-1], rows, context), names=schema.names[:-1])
         yield from self._cut(found, kept.append_column(_ROW, pa.array(found)).cast(schema))

@@ -7,13 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from juncture.kernels.array_types import Ints
 from juncture.local import kinds
-from juncture.local.asof.join import match as asof_match
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import Source, TableSource
-from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -22,12 +19,6 @@ RECEIVED_SHARE = 1 / 8
 
 JOIN_SHARE = 1 / 2
 """Share of a task's memory for the join. The remainder is for rows being read and returned."""
-
-
-def match(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> tuple[Ints, Ints]:
-    """Return the row numbers of the matches of an as-of join, by left row, best first."""
-    matches = asof_match(join, left, right, context)
-    return matches.left_rows, matches.right_rows
 
 
 def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -> Iterator[pa.Table]:
