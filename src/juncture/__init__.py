@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from juncture.incremental.changes.source import Source
     from juncture.incremental.follow import Follower
     from juncture.incremental.join import ChangeJoin
+    from juncture.incremental.sources.source import Snapshot, SourceEpoch
     from juncture.incremental.view import View
     from juncture.inputs.files import Files
     from juncture.joins import (
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         stream_listener,
         view,
     )
+    from juncture.pipeline.connector import Connector, ConnectorTable
     from juncture.pipeline.pipeline import Pipeline
     from juncture.pipeline.problems import PipelineError
     from juncture.pipeline.run import RunReport
@@ -81,6 +83,8 @@ __all__ = [
     "Analysis",
     "Asof",
     "ChangeJoin",
+    "Connector",
+    "ConnectorTable",
     "DataError",
     "Equi",
     "Execution",
@@ -103,7 +107,9 @@ __all__ = [
     "RunReport",
     "SchemaError",
     "SideStats",
+    "Snapshot",
     "Source",
+    "SourceEpoch",
     "SpecError",
     "StateError",
     "Stats",
@@ -146,6 +152,8 @@ _HOME = {
     "Analysis": "juncture.planner.plan",
     "Asof": "juncture.spec.asof",
     "ChangeJoin": "juncture.incremental.join",
+    "Connector": "juncture.pipeline.connector",
+    "ConnectorTable": "juncture.pipeline.connector",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
     "Execution": "juncture.joins",
@@ -168,7 +176,9 @@ _HOME = {
     "RunReport": "juncture.pipeline.run",
     "SchemaError": "juncture.errors",
     "SideStats": "juncture.planner.statistics",
+    "Snapshot": "juncture.incremental.sources.source",
     "Source": "juncture.incremental.changes.source",
+    "SourceEpoch": "juncture.incremental.sources.source",
     "SpecError": "juncture.errors",
     "StateError": "juncture.errors",
     "Stats": "juncture.planner.statistics",

@@ -22,7 +22,7 @@ def test_its_file_is_right():
     assert list(read_file(text, "page")[0].steps) == ["large", "quoted"]
     assert tomllib.loads(text)["parameters"] == {"least": 10}
     assert read_file(kept, "page")[0].sinks["priced"].changes == "output/priced-changes"
-    assert read_file(followed, "page")[0].sinks["rated"].is_live
+    assert read_file(followed, "page")[0].sinks["rated"].connector
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.__name__)

@@ -6,32 +6,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from juncture.errors import JunctureError, PlanError, SchemaError
 from juncture.incremental.changes.change_batch import WEIGHT, rows_within
 from juncture.pipeline.graph import needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep, SinkSection, Step
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.schemas import Schemas
-from juncture.pipeline.sources import resolved
 from juncture.planner.decision import Engine
-from juncture.runtime.sources import ParquetSource
 from juncture.spec.resolved import refuse_computed
 
 
 def changing(file: File) -> frozenset[str]:
     """Return the sources with changes, and the steps that depend on them."""
-    found = {name for name, source in file.sources.items() if source.is_live}
+    found = {name for name, source in file.sources.items() if source.change_connector is not None}
     for name in steps_in_order(file):
         if found.intersection(file.steps[name].inputs):
             found.add(name)
     return frozenset(found)
-
-
-def changes_schema(folder: str) -> pa.Schema:
-    """Return the columns of the Parquet files in a folder of changes."""
-    return ParquetSource([folder]).schema
 
 
 def change_sink(sink: SinkSection) -> SinkSection:
@@ -57,7 +48,7 @@ def with_marks(step: Derived, marks: Sequence[str]) -> Derived:
 
 def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems, engine: Engine) -> None:
     """Add a problem for each section that cannot be maintained."""
-    kept = [name for name, sink in file.sinks.items() if sink.is_live]
+    kept = [name for name, sink in file.sinks.items() if sink.change_connector is not None]
     if not kept:
         problems.add((), 'No sink has changes. Write changes = "folder" in the sink to maintain.')
     nested = _check_sources(file, folder, schemas, problems, engine)
@@ -67,9 +58,9 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
             why = f"No source of {file.sinks[name].from_!r} has changes."
             problems.add(("sinks", name, "changes"), f'{why} Write changes = "folder" in a source.')
         elif engine == "local":
-            _check_together(file, name, problems)
+            _check_together(file, folder, name, problems)
         else:
-            _check_slots(file, name, problems)
+            _check_readers(file, name, problems)
     for name in steps_in_order(file):
         if name in live and name in needed:
             step = file.steps[name]
@@ -82,26 +73,29 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
                 problems.add(("steps", name, "from"), f"{why} Join them first, or write changes with {WEIGHT!r}.")
 
 
-def _check_together(file: File, sink: str, problems: Problems) -> None:
+def _check_together(file: File, folder: Path, sink: str, problems: Problems) -> None:
     """Add a problem for sources whose changes cannot be combined into epochs, because they have different origins."""
     reads = needed_for(file, [file.sinks[sink].from_])
-    places = {
-        name: source.options.get("dsn") if source.format == "postgres" else None
+    origins = {
+        name: (type(connector), connector.origin(source.connected(name, folder)))
         for name, source in file.sources.items()
-        if name in reads and source.is_live
+        if name in reads
+        and (connector := source.change_connector) is not None
+        # Sources without required options have a problem already.
+        and all(option in source.options for option in connector.required)
     }
-    other = next((name for name, place in places.items() if place != next(iter(places.values()))), None)
+    first = next(iter(origins), "")
+    other = next((name for name, origin in origins.items() if origin != origins[first]), None)
     if other is not None:
-        why = (
-            f"{next(iter(places))!r} and {other!r} feed one sink, but are neither in one database nor both in folders."
-        )
+        why = f"{first!r} and {other!r} feed one sink, but are neither in one database nor both in folders."
         problems.add(("sources", other), f"{why} Move both to one origin, or write a sink for each.")
 
 
-def _check_slots(file: File, sink: str, problems: Problems) -> None:
-    """Add a problem for PostgreSQL tables that a Spark query would read twice, with a single slot."""
+def _check_readers(file: File, sink: str, problems: Problems) -> None:
+    """Add a problem for tables that a Spark query would read twice, but whose changes can be read once only."""
     for name, source in file.sources.items():
-        if source.format == "postgres" and _times_read(file, file.sinks[sink].from_, name) > 1:
+        connector = source.change_connector
+        if connector is not None and connector.reads_once and _times_read(file, file.sinks[sink].from_, name) > 1:
             why = f"{name!r} feeds {sink!r} through several steps, but a Spark query reads its changes once."
             problems.add(("sources", name), f"{why} Run it with --engine local.")
 
@@ -127,7 +121,9 @@ def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problem
                     "Run the pipeline on Spark.",
                     name="JN-CHANGES-REMOTE",
                 )
-            fields, marks = rows_within(changes_schema(str(resolved(source, folder).changes)), name)
+            connector = source.change_connector
+            assert connector is not None
+            fields, marks = rows_within(connector.schema(source.connected(name, folder)), name)
             nested += [name] if len(marks) > 1 else []
             other = {(field.name, str(field.type)) for field in fields} ^ {
                 (field.name, str(field.type)) for field in rows

@@ -32,7 +32,6 @@ from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, r
 from juncture.pipeline.expressions import counted, derived_batches
 from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
 from juncture.pipeline.places import adding, placed
-from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
 from juncture.planner.plan import Plan
@@ -173,8 +172,8 @@ class LocalEngine(Engine):
             if form == "arrow":
                 files = [file for path in source.paths for file in paths_of(path, "path")]
                 _write(pa.RecordBatchReader.from_batches(arrow_schema(files), arrow_rows(files)), target)
-            elif form == "postgres":
-                _write(table_rows(source).to_reader(_ROW_GROUP_ROWS), target)
+            elif source.connector is not None:
+                _write(source.connector.rows(source.connected(name)), target)
             elif is_text(form):
                 self._read_text(name, source, target)
         return Files(target, "parquet")

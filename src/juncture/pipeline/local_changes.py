@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from juncture.incremental.follow import Follower
-from juncture.incremental.sinks.files import FilesSink
-from juncture.incremental.sources.files import FilesSource
+from juncture.incremental.sources.source import Source
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
 from juncture.joins.following import follow
@@ -21,11 +20,9 @@ from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.kept import KeptPipeline
 from juncture.pipeline.local import LocalEngine
-from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
-from juncture.pipeline.postgres import follow_tables, table_sink
+from juncture.pipeline.model import Derived, File, JoinStep
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.schemas import Schemas
-from juncture.pipeline.sources import resolved
 
 _LOOK_S = 0.05
 
@@ -49,13 +46,15 @@ def following(
         made: set[str] = set()
         found = {}
         for name in chosen_sinks(file, only, downstream_of):
-            if not file.sinks[name].is_live:
+            section = file.sinks[name]
+            if section.change_connector is None:
                 continue
             kept = _kept(file, folder, schemas, name, engine, made)
             stack.callback(kept.close)
             source = _source(file, folder, schemas, kept.sources, name)
             stack.callback(source.close)
-            found[name] = stack.enter_context(follow(kept, source, _sink(file.sinks[name], folder)))
+            sink = section.change_connector.sink(section.connected(name, folder))
+            found[name] = stack.enter_context(follow(kept, source, sink))
         yield found
 
 
@@ -90,18 +89,11 @@ def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEn
     )
 
 
-def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str], sink: str) -> Any:
-    """Return the change source of a sink, whose sources are all of one kind."""
-    if file.sources[names[0]].format == "postgres":
-        return follow_tables({name: file.sources[name] for name in names}, sink)
-    places = {name: Path(str(resolved(file.sources[name], folder).changes)) for name in names}
-    return FilesSource(places, {name: schemas[name] for name in names})
-
-
-def _sink(sink: SinkSection, folder: Path) -> Any:
-    if sink.changes is None:
-        return table_sink(sink)
-    return FilesSink(folder / Path(sink.changes).expanduser())
+def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str], sink: str) -> Source:
+    """Return the change source of a sink, whose sources have one origin."""
+    connector = file.sources[names[0]].change_connector
+    assert connector is not None
+    return connector.source([file.sources[name].connected(name, folder, schemas[name]) for name in names], sink)
 
 
 def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None, shown: PhaseProgress) -> RunReport:

@@ -8,22 +8,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic_core import PydanticCustomError
 
+from juncture.errors import PlanError
+from juncture.pipeline.connector import ChangeFolders, Connector, ConnectorTable, connector_named, connector_names
 from juncture.spec.kinds import Spec
 from juncture.spec.many import Right
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Text = Annotated[StrictStr, Field(min_length=1)]
 Number: TypeAlias = StrictInt | float | Decimal
 Option: TypeAlias = StrictStr | StrictBool | StrictInt | float
-SourceFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres"]
-SinkFormat = Literal["parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres"]
 
-SOURCE_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", "delta", "iceberg", "jdbc", "postgres")
 SPARK_ONLY_FORMATS = ("delta", "iceberg", "jdbc")
 """Formats that only Spark reads and writes, with additional packages."""
+
+_FORMATS = ("parquet", "csv", "tsv", "json", "arrow", *SPARK_ONLY_FORMATS)
+"""Formats without connectors."""
 
 MANY, INTERPOLATE = "many", "interpolate"
 """Values of ``join`` besides the kinds of joins."""
@@ -42,6 +49,48 @@ class Settings(_Section):
     state: Text = ".juncture"
 
 
+def _known_format(name: str) -> str:
+    try:
+        is_known = name in _FORMATS or connector_named(name) is not None
+    except PlanError as error:
+        raise PydanticCustomError("connector_error", "{problem}", {"problem": error.message}) from error
+    if not is_known:
+        known = ", ".join(map(repr, [*_FORMATS, *connector_names()]))
+        raise PydanticCustomError("literal_error", "unknown format", {"expected": f"one of {known}"})
+    return name
+
+
+class _TableSection(_Section):
+    """A source or sink, which may have changes."""
+
+    table: Text | None = None
+    format: Annotated[StrictStr, AfterValidator(_known_format)] | None = None
+    options: dict[Text, Option] = {}
+    changes: Text | None = None
+
+    @property
+    def connector(self) -> Connector | None:
+        """The connector of the format, if it has one."""
+        return None if self.format is None or self.format in _FORMATS else connector_named(self.format)
+
+    @property
+    def change_connector(self) -> Connector | None:
+        """The connector of the changes; None if the section has none."""
+        return ChangeFolders() if self.changes is not None else self.connector
+
+    def connected(self, name: str, folder: Path | None = None, schema: pa.Schema | None = None) -> ConnectorTable:
+        """Return the table of the section for its connector. With a folder, it is the table of its changes."""
+        table = self.table or ""
+        if folder is not None and self.changes is not None:
+            table = self.changes if "://" in self.changes else str(folder / Path(self.changes).expanduser())
+        return ConnectorTable(name, table, self.options, self.keys, schema)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The columns that identify a row of a sink."""
+        return ()
+
+
 class OrderedBy(_Section):
     """The order of a source's rows when it is read as a stream."""
 
@@ -50,27 +99,18 @@ class OrderedBy(_Section):
     descending: StrictBool = False
 
 
-class SourceSection(_Section):
+class SourceSection(_TableSection):
     """A section of ``[sources]``."""
 
     path: Text | list[Text] | None = None
-    table: Text | None = None
-    format: SourceFormat | None = None
     types: dict[Text, Text] = {}
     header: StrictBool = True
     delimiter: StrictStr = ","
     nulls: list[StrictStr] = []
     all_text: StrictBool = False
     union_by_name: StrictBool = False
-    options: dict[Text, Option] = {}
     order: OrderedBy | list[OrderedBy] | None = None
     stream: StrictBool | None = None
-    changes: Text | None = None
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the source has changes."""
-        return self.changes is not None or self.format == "postgres"
 
     @property
     def paths(self) -> list[str]:
@@ -189,29 +229,20 @@ class Check(_Section):
     on_failure: Literal["error", "warn"] = "error"
 
 
-class SinkSection(_Section):
+class SinkSection(_TableSection):
     """A section of ``[sinks]``."""
 
     from_: Text = Field(alias="from")
     path: Text | None = None
-    table: Text | None = None
-    format: SinkFormat | None = None
     mode: Literal["error", "overwrite", "append"] = "error"
     partition_by: Text | list[Text] = []
-    options: dict[Text, Option] = {}
     checkpoint: Text | None = None
-    changes: Text | None = None
     key: Text | list[Text] = []
 
     @property
-    def is_live(self) -> bool:
-        """Whether the sink receives changes."""
-        return self.changes is not None or self.format == "postgres"
-
-    @property
-    def keys(self) -> list[str]:
+    def keys(self) -> tuple[str, ...]:
         """The columns that identify a row."""
-        return [self.key] if isinstance(self.key, str) else list(self.key)
+        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
 
     @property
     def partitions(self) -> list[str]:

@@ -1,54 +1,74 @@
-"""PostgreSQL in pipelines: tables as sources, change sources and maintained sinks."""
+"""PostgreSQL as a connector of pipelines: tables as sources, change sources and maintained sinks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from juncture.errors import PlanError, SpecError
-from juncture.pipeline.model import SinkSection, SourceSection
+from juncture.errors import PlanError
+from juncture.joins.following import into_postgres, postgres, register_postgres
+from juncture.pipeline.connector import Connector, ConnectorTable
 
-_OPTIONS = {"source": ("dsn", "slot"), "sink": ("dsn", "replace")}
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
-
-def check_options(section: SourceSection | SinkSection) -> None:
-    """Refuse missing or unknown options."""
-    known = _OPTIONS["source" if isinstance(section, SourceSection) else "sink"]
-    if section.table is None or not isinstance(section.options.get("dsn"), str):
-        raise SpecError(
-            'format="postgres" needs table = "…" and options = { dsn = "…" }, such as "host=db dbname=shop". Other '
-            "settings are read from PostgreSQL's environment variables and ~/.pgpass.",
-            name="JN-ARGUMENT-CONFLICT",
-        )
-    for name in section.options:
-        if name not in known:
-            raise SpecError(
-                f"options={name!r} is not an option of format='postgres'. Expected {' or '.join(known)}.",
-                name="JN-ARGUMENT-UNKNOWN",
-            )
+    from juncture.incremental.sinks.sink import Sink
+    from juncture.incremental.sources.source import Source
 
 
-def table_schema(source: SourceSection) -> pa.Schema:
-    """Return the columns of a table."""
-    with _table(source) as (_, table):
-        return table.schema
+class PostgresConnector(Connector):
+    """Tables of PostgreSQL. Each query has its own replication slot; on Spark, one per table."""
 
+    source_options = {"dsn": str, "slot": str}  # noqa: RUF012 - a constant
+    sink_options = {"dsn": str, "replace": bool}  # noqa: RUF012 - a constant
+    required = ("dsn",)
+    usage = (
+        'table = "…" and options = { dsn = "…" }, such as "host=db dbname=shop". Other settings are read from '
+        "PostgreSQL's environment variables and ~/.pgpass."
+    )
+    reads_once = True
 
-def table_rows(source: SourceSection) -> pa.Table:
-    """Return the current rows of a table."""
-    module = import_module("juncture.incremental.sources.postgres")
-    with _table(source) as (connection, table):
-        return module.copied(connection, table, lambda *_: None)
+    def schema(self, table: ConnectorTable) -> pa.Schema:
+        """Return the columns of a table."""
+        with _opened(table) as (_, opened):
+            return opened.schema
+
+    def rows(self, table: ConnectorTable) -> pa.RecordBatchReader:
+        """Return the current rows of a table."""
+        module = import_module("juncture.incremental.sources.postgres")
+        with _opened(table) as (connection, opened):
+            return module.copied(connection, opened, lambda *_: None).to_reader()
+
+    def origin(self, table: ConnectorTable) -> Hashable:
+        """Return the database of a table."""
+        return table.options["dsn"]
+
+    def source(self, tables: Sequence[ConnectorTable], query: str) -> Source:
+        """Return the transactions of tables, read from one slot."""
+        first = tables[0]
+        slot = _slot(first, query)
+        return postgres(str(first.options["dsn"]), {each.name: each.table for each in tables}, slot=slot)
+
+    def stream(self, spark: SparkSession, table: ConnectorTable, query: str) -> DataFrame:
+        """Return the changes of a table as a stream, read from a slot of its own."""
+        register_postgres(spark)
+        options = {"dsn": str(table.options["dsn"]), "table": table.table, "slot": _slot(table, query, table.name)}
+        return spark.readStream.format("juncture.postgres").options(**options).load()
+
+    def sink(self, table: ConnectorTable) -> Sink:
+        """Return a sink that maintains a table."""
+        replace = bool(table.options.get("replace", False))
+        return into_postgres(str(table.options["dsn"]), table.table, table.key, replace=replace)
 
 
 @contextmanager
-def _table(source: SourceSection) -> Iterator[tuple[Any, Any]]:
-    """Connect to the database of a source, and yield the connection and the table."""
+def _opened(table: ConnectorTable) -> Iterator[tuple[Any, Any]]:
+    """Connect to the database of a table, and yield the connection and the table."""
     try:
         catalog = import_module("juncture.incremental.postgres.catalog")
         connection = import_module("juncture.incremental.postgres.connection")
@@ -58,33 +78,11 @@ def _table(source: SourceSection) -> Iterator[tuple[Any, Any]]:
             "install 'juncture[postgres]'.",
             name="JN-PACKAGE-MISSING",
         ) from error
-    with connection.connected(str(source.options["dsn"])) as connected:
+    with connection.connected(str(table.options["dsn"])) as connected:
         # Rows that are only read need no identity.
-        yield connected, catalog.find_tables(connected, {"it": source.table}, {}, ["it"])["it"]
+        yield connected, catalog.find_tables(connected, {"it": table.table}, {}, ["it"])["it"]
 
 
-def follow_tables(sources: Mapping[str, SourceSection], sink: str) -> Any:
-    """Return a change source of tables with one ``dsn``. Each sink has its own replication slot."""
-    from juncture.joins.following import postgres
-
-    first = next(iter(sources.values()))
-    tables = {each: str(source.table) for each, source in sources.items()}
-    return postgres(str(first.options["dsn"]), tables, slot=_slot(first, sink))
-
-
-def stream_options(source: SourceSection, name: str, sink: str) -> dict[str, str]:
-    """Return the options of a Spark stream of a table's changes. Each sink has its own replication slot per table."""
-    return {"dsn": str(source.options["dsn"]), "table": str(source.table), "slot": _slot(source, sink, name)}
-
-
-def _slot(source: SourceSection, *names: str) -> str:
+def _slot(table: ConnectorTable, *names: str) -> str:
     """Return the name of a replication slot."""
-    return re.sub(r"\W", "_", "_".join([str(source.options.get("slot", "juncture")), *names]).lower())
-
-
-def table_sink(sink: SinkSection) -> Any:
-    """Return a sink that maintains a table."""
-    from juncture.joins.following import into_postgres
-
-    dsn, replace = str(sink.options["dsn"]), bool(sink.options.get("replace", False))
-    return into_postgres(dsn, str(sink.table), sink.keys, replace=replace)
+    return re.sub(r"\W", "_", "_".join([str(table.options.get("slot", "juncture")), *names]).lower())

@@ -12,7 +12,6 @@ from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import format_of
 from juncture.files.output import check_target
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection
-from juncture.pipeline.postgres import check_options
 from juncture.planner.decision import Engine
 
 
@@ -52,8 +51,9 @@ def check_sink(
 ) -> None:
     """Refuse a sink that cannot be written. `own` are outputs of earlier runs, which may exist."""
     name = sink_format(sink)
-    if name == "postgres":
-        _check_postgres(sink, schema, engine, of_changes=of_changes)
+    if sink.connector is not None:
+        sink.connector.check_options(name, sink.connected("sink"), "sink")
+        _check_connected(sink, schema, engine, of_changes=of_changes)
     if name == "jdbc":
         if not {"url", "dbtable"} <= set(sink.options):
             raise SpecError(
@@ -64,7 +64,7 @@ def check_sink(
         raise SpecError(
             f'The sink has {given}. Expected one of them, such as path = "joined.parquet".', name="JN-ARGUMENT-CONFLICT"
         )
-    if engine == "local" and name != "postgres" and (sink.table is not None or name in SPARK_ONLY_FORMATS):
+    if engine == "local" and sink.connector is None and (sink.table is not None or name in SPARK_ONLY_FORMATS):
         raise SpecError(
             f"table= and format={name!r} are written by Spark only. Run the pipeline on Spark, or write Parquet to a "
             "path.",
@@ -99,22 +99,22 @@ def _check_uris(sink: SinkSection, engine: Engine, *, of_changes: bool) -> None:
         )
 
 
-def _check_postgres(sink: SinkSection, schema: pa.Schema | None, engine: Engine, *, of_changes: bool) -> None:
-    check_options(sink)
+def _check_connected(sink: SinkSection, schema: pa.Schema | None, engine: Engine, *, of_changes: bool) -> None:
+    """Refuse a sink with a connector that this run cannot write."""
     if engine == "spark":
         raise SpecError(
-            "format='postgres' is written in this process only. Run with --engine local, or use format='jdbc'.",
+            f"format={sink.format!r} is written in this process only. Run with --engine local, or use format='jdbc'.",
             name="JN-PIPELINE-ENGINE",
         )
     if not of_changes:
         raise SpecError(
-            "format='postgres' is written with --changes only. Run with --changes --engine local, or write files in "
-            "a run without it.",
+            f"format={sink.format!r} is written with --changes only. Run with --changes --engine local, or write files "
+            "in a run without it.",
             name="JN-ARGUMENT-CONFLICT",
         )
     if not sink.keys:
         raise SpecError(
-            'format="postgres" needs key = "…", the columns that identify a row.', name="JN-ARGUMENT-CONFLICT"
+            f'format="{sink.format}" needs key = "…", the columns that identify a row.', name="JN-ARGUMENT-CONFLICT"
         )
     if schema is not None:
         _check_names(sink, schema, sink.keys, "key")

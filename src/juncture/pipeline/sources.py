@@ -15,7 +15,6 @@ from juncture.files.text.read import TextFiles
 from juncture.files.text.types import as_text
 from juncture.inputs import Files
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, SourceSection
-from juncture.pipeline.postgres import check_options, table_schema
 from juncture.planner.decision import Engine
 from juncture.runtime.sources import ParquetSource
 
@@ -52,13 +51,20 @@ def resolved(source: SourceSection, folder: Path) -> SourceSection:
     def placed(path: str) -> str:
         return path if "://" in path else str(folder / Path(path).expanduser())
 
-    changes = None if source.changes is None else placed(source.changes)
-    return source.model_copy(update={"path": [placed(path) for path in source.paths] or None, "changes": changes})
+    return source.model_copy(update={"path": [placed(path) for path in source.paths] or None})
 
 
 def check_place(source: SourceSection, engine: Engine) -> None:
     """Refuse a source without a place, with two, or with one that the engine cannot read."""
     name = format_name(source)
+    if source.connector is not None:
+        source.connector.check_options(name, source.connected("source"), "source")
+        if engine == "spark" and comes(source):
+            key = "order" if source.stream is None else "stream"
+            raise SpecError(
+                f"{key}= applies to streamed rows, but format={name!r} has changes. Remove it, and run with --changes.",
+                name="JN-ARGUMENT-CONFLICT",
+            )
     if name == "jdbc":
         if "url" not in source.options or not {"dbtable", "query"} & set(source.options):
             raise SpecError(
@@ -71,15 +77,6 @@ def check_place(source: SourceSection, engine: Engine) -> None:
             f'The source has {given}. Expected one of them, such as path = "trades.parquet".',
             name="JN-ARGUMENT-CONFLICT",
         )
-    if name == "postgres":
-        check_options(source)
-        if engine == "spark" and comes(source):
-            key = "order" if source.stream is None else "stream"
-            raise SpecError(
-                f"{key}= applies to streamed rows, but format='postgres' has changes. Remove it, and run with "
-                "--changes.",
-                name="JN-ARGUMENT-CONFLICT",
-            )
     if engine == "local" and (name == "table" or name in SPARK_ONLY_FORMATS):
         what = "Spark tables" if name == "table" else f"format={name!r}"
         raise SpecError(
@@ -128,8 +125,8 @@ def source_schema(source: SourceSection) -> pa.Schema | None:
         return _declared(schema, types)
     if name == "arrow":
         return _declared(arrow_schema([file for path in source.paths for file in paths_of(path, "path")]), types)
-    if name == "postgres":
-        return table_schema(source)
+    if source.connector is not None:
+        return source.connector.schema(source.connected("source"))
     if not is_text(name):
         return pa.schema(types) if types else None
     files = [file for path in source.paths for file in files_of(path, "path")]

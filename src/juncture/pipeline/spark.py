@@ -39,7 +39,6 @@ from juncture.pipeline.model import (
     SourceSection,
 )
 from juncture.pipeline.places import adding, placed
-from juncture.pipeline.postgres import table_rows
 from juncture.pipeline.sinks import is_here, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files, resolved
 from juncture.spark.input.sides import FileSide, FrameSide, in_jvm
@@ -268,8 +267,8 @@ class SparkEngine(Engine):
         try:
             if self._is_stream and comes(source):
                 return self._coming(name, source, form, options)
-            if form == "postgres":
-                return self._postgres(source)
+            if source.connector is not None:
+                return self._copied(source.connector.rows(source.connected(name)).read_all())
             if source.table is not None:
                 return self._session.read.options(**options).table(source.table)
             if form in SPARK_ONLY_FORMATS:
@@ -284,9 +283,8 @@ class SparkEngine(Engine):
         except _SPARKS_ERRORS as error:
             raise _unread(name, form, error) from error
 
-    def _postgres(self, source: SourceSection) -> DataFrame:
-        """Return a PostgreSQL table with its current rows, which are read by this process."""
-        rows = table_rows(source)
+    def _copied(self, rows: pa.Table) -> DataFrame:
+        """Return rows that were read by this process."""
         wire = wire_schema(rows.schema)
         columns = [converted(column, field.type) for column, field in zip(rows.columns, wire, strict=True)]
         return self._session.createDataFrame(pa.table(columns, schema=wire), schema=spark_schema(rows.schema))

@@ -7,19 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
-from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT, rows_within
+from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
 from juncture.joins.changing import plan_changes
-from juncture.joins.following import register_postgres
-from juncture.pipeline.changing import change_sink, changes_schema, changing, with_marks
+from juncture.pipeline.changing import change_sink, changing, with_marks
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
 from juncture.pipeline.model import Derived, File, JoinStep
-from juncture.pipeline.postgres import stream_options
-from juncture.pipeline.sources import resolved
 from juncture.pipeline.spark import SparkEngine, derived
 from juncture.pipeline.streaming import begun
-from juncture.spark.schema import spark_schema
 
 
 class ChangingEngine(SparkEngine):
@@ -33,21 +28,11 @@ class ChangingEngine(SparkEngine):
     def make(self, name: str) -> None:
         """Create the DataFrame of a source or step; of a changing one, a stream of its changes."""
         source = self._file.sources.get(name)
-        if source is not None and source.format == "postgres":
-            register_postgres(self._session)
-            options = stream_options(source, name, self._sink)
-            self._frames[name] = self._session.readStream.format("juncture.postgres").options(**options).load()
-            return
-        if source is None or source.changes is None:
+        connector = None if source is None else source.change_connector
+        if source is None or connector is None:
             super().make(name)
             return
-        folder = str(Path(str(resolved(source, self._folder).changes)).absolute())
-        schema = changes_schema(folder)
-        stream = self._session.readStream.schema(spark_schema(schema)).parquet(folder)
-        # Without a column that describes changes, all rows are inserts.
-        self._frames[name] = (
-            stream if rows_within(schema, name)[1] else stream.withColumn(WEIGHT, F.lit(1).cast("long"))
-        )
+        self._frames[name] = connector.stream(self._session, source.connected(name, self._folder), self._sink)
 
     def _step(self, name: str) -> DataFrame:
         step = self._file.steps[name]
@@ -76,7 +61,7 @@ def started_changes(
     kept = folder / file.pipeline.state / "changes"
     sinks = {}
     for sink in chosen_sinks(file, only, downstream_of):
-        if file.sinks[sink].is_live:
+        if file.sinks[sink].change_connector is not None:
             engine = ChangingEngine(file, folder, schemas, session, sink)
             needed = needed_for(file, [file.sinks[sink].from_])
             for name in [*file.sources, *steps_in_order(file)]:
