@@ -88,8 +88,7 @@ def parse(
         l.at >
              ^
     """
-    reader = _reader(text, left, right, names, time_zone)
-    node = reader.read(read_sql(text))
+    node = parse_expression(text, left, right, names=names, time_zone=time_zone)
     if node.type not in (BOOLEAN, NULL):
         raise SchemaError(
             f"The predicate is {node.type}, but must be a boolean. Compare it with a value.",
@@ -114,10 +113,6 @@ def parse_expression(
     >>> print(parse_expression("l.a + 1.5", schema, schema).type)
     DECIMAL(12, 1)
     """
-    return _reader(text, left, right, names, time_zone).read(read_sql(text))
-
-
-def _reader(text: str, left: pa.Schema, right: pa.Schema, names: tuple[str, str], time_zone: str | None) -> _Reader:
     check_columns(left, (), argument="", side="left")
     check_columns(right, (), argument="", side="right")
     if names[0].lower() == names[1].lower():
@@ -127,7 +122,7 @@ def _reader(text: str, left: pa.Schema, right: pa.Schema, names: tuple[str, str]
         )
     zone = ZoneInfo(time_zone) if time_zone else None
     tables: dict[Side, _Table] = {"left": _Table(names[0], left), "right": _Table(names[1], right)}
-    return _Reader(text, tables, zone)
+    return _Reader(text, tables, zone).read(read_sql(text))
 
 
 @dataclass(frozen=True)

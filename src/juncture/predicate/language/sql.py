@@ -88,15 +88,8 @@ class _Writer:
                 return text, _SIGN if text.startswith("-") else _ATOM
             case nodes.Arithmetic():
                 return self._write_chain(node)
-            case nodes.Call(function="-", operands=(operand,)):
-                return f"-{self.write(operand, _ATOM)}", _SIGN
-            case nodes.Call(function="%" | "div" | "||" as function, operands=(left, right)):
-                binding = _SUM if function == "||" else _PRODUCT
-                return f"{self.write(left, binding)} {function} {self.write(right, binding + 1)}", binding
-            case nodes.Call(function="like", operands=(operand,), detail=str(pattern)):
-                return f"{self.write(operand, _SUM)} LIKE {self.write(Literal(STRING, pattern), _SUM)}", _RELATION
             case nodes.Call():
-                return call_sql(node, lambda each: self.write(each, _OR)), _ATOM
+                return self._write_call(node)
             case nodes.Cast(type=target, operand=operand, implicit=implicit):
                 if implicit:
                     return self._write(operand)
@@ -112,6 +105,27 @@ class _Writer:
             node = node.left
         parts.append(self.write(node, binding))
         return "".join(reversed(parts)), binding
+
+    def _write_call(self, node: Call) -> tuple[str, int]:
+        match node:
+            case Call(function="-", operands=(operand,)):
+                return f"-{self.write(operand, _ATOM)}", _SIGN
+            case Call(function="%" | "div" | "||" as function, operands=(left, right)):
+                binding = _SUM if function == "||" else _PRODUCT
+                return f"{self.write(left, binding)} {function} {self.write(right, binding + 1)}", binding
+            case Call(function="like", operands=(operand,), detail=str(pattern)):
+                return f"{self.write(operand, _SUM)} LIKE {self.write(Literal(STRING, pattern), _SUM)}", _RELATION
+        operands = [self.write(each, _OR) for each in node.operands]
+        match node.function:
+            case "case":
+                pairs = zip(operands[:-1:2], operands[1:-1:2], strict=True)
+                whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
+                return f"CASE {whens} ELSE {operands[-1]} END", _ATOM
+            case "round":
+                operands.append(str(node.detail))
+            case "date_trunc":
+                operands.insert(0, f"'{node.detail}'")
+        return f"{node.function}({', '.join(operands)})", _ATOM
 
     def _write_truth(self, node: Node) -> tuple[str, int]:
         match node:
@@ -193,13 +207,6 @@ class _GuardedWriter(_Writer):
                 wanted = "BIGINT" if kinds == ("integer", "integer") else "INT" if "date" in kinds else ""
                 one, other = self._operand(left, wanted), self._operand(right, wanted)
                 return f"{_TRIED[operator]}({one}, {other})", _ATOM
-            case nodes.Call(function="-" | "abs" as sign, operands=(operand,)) if operand.type.kind == "integer":
-                text, least = self._operand(operand, "BIGINT"), "-9223372036854775808L"
-                negative = f"try_subtract(0L, {text})"
-                return negative if sign == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
-            case nodes.Call():
-                guarded = guarded_sql(node, lambda each: self.write(each, _OR))
-                return super()._write(node) if guarded is None else (f"({guarded})", _ATOM)
             case nodes.In(operand=operand, options=options) if options.type.kind == "float" and 0.0 in options.values:
                 # For many values, Spark compares -0.0 by its bits.
                 text = self.write(operand, _SUM)
@@ -210,6 +217,31 @@ class _GuardedWriter(_Writer):
                     return self._write(operand)
                 return f"try_cast({self.write(operand, _OR)} AS {target})", _ATOM
         return super()._write(node)
+
+    def _write_call(self, node: Call) -> tuple[str, int]:
+        operands = [self.write(each, _OR) for each in node.operands]
+        match node.function:
+            case "-" | "abs" as sign if node.operands[0].type.kind == "integer":
+                text = self._operand(node.operands[0], "BIGINT")
+                least, negative = "-9223372036854775808L", f"try_subtract(0L, {text})"
+                return negative if sign == "-" else f"if({text} = {least}, NULL, abs({text}))", _ATOM
+            case "%":
+                one, other = (self._operand(each, "BIGINT") for each in node.operands)
+                return f"(({one}) % nullif({other}, 0))", _ATOM
+            case "div":
+                one, other = (f"try_cast({each} AS BIGINT)" for each in operands)
+                return f"(if({other} = -1L, try_subtract(0L, {one}), {one} div nullif({other}, 0L)))", _ATOM
+            case "floor" | "ceil" if node.operands[0].type.kind == "float":
+                # NaN is greater than all others.
+                wide, limit = f"CAST({operands[0]} AS DOUBLE)", "9.223372036854775808E18D"
+                return f"(if({wide} >= -{limit} AND {wide} < {limit}, {node.function}({wide}), NULL))", _ATOM
+            case "like":
+                return f"(({operands[0]}) LIKE {self.write(Literal(STRING, str(node.detail)), _OR)})", _ATOM
+            case "date_trunc":
+                return f"({_date_trunc(str(node.detail), f'({operands[0]})')})", _ATOM
+            case "||":
+                return f"concat({', '.join(operands)})", _ATOM
+        return super()._write_call(node)
 
     def _moved_instant(self, operator: str, left: Node, right: Node) -> str:
         """Write arithmetic on instants in microseconds, since Spark's days depend on the session's zone."""
@@ -287,52 +319,6 @@ def _decimal(value: Fraction, data_type: Type) -> str:
     written = len(fraction) if whole == "0" and fraction else len(whole) + len(fraction)
     text = text if fraction else f"{text}BD"
     return text if written == data_type.precision else f"CAST({text} AS {data_type})"
-
-
-Write = Callable[[Node], str]
-"""A function that writes an operand without its context."""
-
-
-def call_sql(node: Call, write: Write) -> str:
-    """Write a function that is not an operator."""
-    operands = [write(each) for each in node.operands]
-    match node.function:
-        case "case":
-            pairs = zip(operands[:-1:2], operands[1:-1:2], strict=True)
-            whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in pairs)
-            return f"CASE {whens} ELSE {operands[-1]} END"
-        case "round":
-            operands.append(str(node.detail))
-        case "date_trunc":
-            operands.insert(0, f"'{node.detail}'")
-    return f"{node.function}({', '.join(operands)})"
-
-
-def guarded_sql(node: Call, write: Write) -> str | None:
-    """Write a function for Spark with null in place of errors; None if the plain form suffices."""
-    operands = [write(each) for each in node.operands]
-    match node.function:
-        case "%":
-            return f"({_wide(node.operands[0], operands[0])}) % nullif({_wide(node.operands[1], operands[1])}, 0)"
-        case "div":
-            one, other = (f"try_cast({each} AS BIGINT)" for each in operands)
-            return f"if({other} = -1L, try_subtract(0L, {one}), {one} div nullif({other}, 0L))"
-        case "floor" | "ceil" if node.operands[0].type.kind == "float":
-            # NaN is greater than all others.
-            wide, limit = f"CAST({operands[0]} AS DOUBLE)", "9.223372036854775808E18D"
-            return f"if({wide} >= -{limit} AND {wide} < {limit}, {node.function}({wide}), NULL)"
-        case "like":
-            pattern = write(Literal(STRING, node.detail if isinstance(node.detail, str) else ""))
-            return f"({operands[0]}) LIKE {pattern}"
-        case "date_trunc":
-            return _date_trunc(str(node.detail), f"({operands[0]})")
-        case "||":
-            return f"concat({', '.join(operands)})"
-    return None
-
-
-def _wide(node: Node, text: str) -> str:
-    return f"try_cast({text} AS BIGINT)" if node.type.kind == "integer" else text
 
 
 def _date_trunc(unit: str, time: str) -> str:
