@@ -7,7 +7,7 @@ engine plans each evaluation again, which takes longer than the rest of an epoch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -186,6 +186,16 @@ def _walk(expression: Expression) -> Iterator[Expression]:
 def columns(expression: Expression) -> frozenset[int]:
     """Return the positions of the columns that an expression reads."""
     return expression.columns
+
+
+def columns_of(expressions: Iterable[Expression]) -> frozenset[int]:
+    """Return the positions of the columns that some expressions read."""
+    return frozenset(place for each in expressions for place in each.columns)
+
+
+def is_never(condition: Expression) -> bool:
+    """Return whether a condition is never true."""
+    return isinstance(condition, Constant) and not condition.value
 
 
 def replaced(expression: Expression, change: Callable[[InputColumn], Expression]) -> Expression:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, concatenated, rows_of, true_rows, validity
-from juncture.incremental.expressions.expression import Expression, evaluate
+from juncture.incremental.expressions.expression import Expression, evaluate, shifted, shown
 from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.accumulators import (
     Accumulator,
@@ -51,6 +51,15 @@ class GroupAggregate:
     value: Expression | None
     distinct: bool
     type: pa.DataType
+
+    def shifted(self, places: Mapping[int, int]) -> GroupAggregate:
+        """Return the aggregate with the columns of its value moved."""
+        return self if self.value is None else replace(self, value=shifted(self.value, places))
+
+    def shown(self, names: Sequence[str]) -> str:
+        """Return the aggregate as text."""
+        value = "*" if self.value is None else shown(self.value, names)
+        return f"{self.function}({'distinct ' * self.distinct}{value})"
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from juncture.incremental.expressions.expression import Call, Expression, all_of, columns, conjuncts, shifted
-from juncture.incremental.plan.nodes import FilterNode, JoinNode, PlanNode, ProjectNode
+import pyarrow as pa
+
+from juncture.incremental.expressions.expression import Call, Expression, all_of, columns, conjuncts, shifted, shown
+from juncture.incremental.plan.nodes import PlanNode
+from juncture.incremental.plan.stateful_nodes import JoinNode
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,39 @@ class JoinCluster:
         first = self.firsts[part]
         return frozenset(range(first, first + len(self.parts[part].types)))
 
+    @property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """Types of the shown columns."""
+        every = [data_type for part in self.parts for data_type in part.types]
+        return tuple(every[place] for place in self.shown)
+
+    @property
+    def label(self) -> str:
+        """Text of the conditions."""
+        names = [name for part in self.parts for name in part.names]
+        texts = [
+            " = ".join(shown(operand, names) for operand in each.operands)
+            if isinstance(each, Call) and each.function == "equal"
+            else shown(each, names)
+            for each in self.conditions
+        ]
+        return f"join on {' AND '.join(texts)}" if texts else "cross join"
+
+    def owner(self, places: frozenset[int]) -> int | None:
+        """Return the only input that has some columns; None without columns or for several inputs."""
+        return next((part for part in range(len(self.parts)) if places and places <= self.places(part)), None)
+
+    def next_part(
+        self, joined: frozenset[int], rest: Sequence[int], conditions: Sequence[Expression], static: Sequence[bool]
+    ) -> int:
+        """Return the input to join next: with an equality key first, then static, filtered and earlier ones."""
+
+        def rank(part: int) -> tuple[bool, bool, bool, int]:
+            has_key = any(_pair(each, joined, self.places(part)) for each in conditions)
+            return not has_key, not static[part], not self.parts[part].is_filtered, part
+
+        return min(rest, key=rank)
+
     def order(self, static: Sequence[bool]) -> list[int]:
         """Return the inputs in the order in which an epoch applies their changes.
 
@@ -76,13 +112,8 @@ class JoinCluster:
         alone = [each for each in self.conditions if columns(each) <= joined]
         rest = [part for part in range(len(self.parts)) if part != start]
         stages = []
-
-        def rank(part: int) -> tuple[bool, bool, bool, int]:
-            has_key = any(_pair(each, joined, self.places(part)) for each in pending)
-            return not has_key, not static[part], not _is_filtered(self.parts[part]), part
-
         while rest:
-            part = min(rest, key=rank)
+            part = self.next_part(joined, rest, pending, static)
             rest.remove(part)
             applicable = [each for each in pending if columns(each) <= joined | self.places(part)]
             pending = [each for each in pending if each not in applicable]
@@ -114,7 +145,7 @@ def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinClu
     return JoinCluster(
         sides[0].parts + sides[1].parts,
         (*sides[0].conditions, *(shifted(each, width) for each in sides[1].conditions), *own),
-        tuple(at[place] for place in node.shown),
+        tuple(at[place] for place in node.returned),
     )
 
 
@@ -126,9 +157,3 @@ def _pair(condition: Expression, joined: frozenset[int], other: frozenset[int]) 
         if columns(one) and columns(two) and columns(one) <= joined and columns(two) <= other:
             return one, two
     return None
-
-
-def _is_filtered(node: PlanNode) -> bool:
-    if isinstance(node, ProjectNode):
-        return _is_filtered(node.input)
-    return isinstance(node, FilterNode)

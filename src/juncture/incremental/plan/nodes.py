@@ -1,48 +1,157 @@
 """The logical plan of a query: relational nodes as frozen values, so that equal parts compare equal.
 
 Columns are identified by position, and table names are not part of a node: two uses of a subquery are the same node.
+A node implements what rules need to know about it, and rules are functions over these methods. A new kind of node needs
+a class here and a builder in `juncture.incremental.plan.physical`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 from typing import Literal as OneOf
 
 import pyarrow as pa
 
 from juncture.incremental.expressions.evaluation import DuckQuery
-from juncture.incremental.expressions.expression import Expression, InputColumn
-from juncture.incremental.operators.group import GroupAggregate
-from juncture.incremental.operators.top import SortKey
+from juncture.incremental.expressions.expression import (
+    TRUE,
+    Call,
+    Constant,
+    Expression,
+    InputColumn,
+    columns,
+    columns_of,
+    conjuncts,
+    is_never,
+    replaced,
+    shifted,
+    shown,
+)
 
 JoinHow = OneOf["inner", "left", "right", "full"]
+
+InputColumns = OneOf["more", "exactly", "in order"]
+
+Positions = frozenset[int]
+"""Some columns of a node."""
+
+Places = Mapping[int, int]
+"""From column positions of a node to those of its replacement."""
+
+Placed = tuple["PlanNode", Places]
+"""A node, and the places of columns in it."""
+
+InputConditions = Sequence[tuple[int, Expression]]
+"""Conditions, each with the number of an input and over its columns."""
 
 
 @dataclass(frozen=True)
 class PlanNode:
-    """A relation."""
+    """A relation.
+
+    Class attributes: ``is_empty`` says that there are never rows. With ``is_one_node``, several uses share the node
+    even if they filter it by different conditions. ``input_columns`` says what remains of inputs without unused
+    columns: ``more`` than the needed ones, ``exactly`` these in any order (if the node stores rows), or ``in order``.
+    """
+
+    input_columns: ClassVar[InputColumns] = "more"
+    is_empty: ClassVar[bool] = False
+    is_one_node: ClassVar[bool] = False
 
     @cached_property
     def types(self) -> tuple[pa.DataType, ...]:
         """Types of the columns."""
         return self._types()
 
-    @property
-    def inputs(self) -> tuple[PlanNode, ...]:
-        """Input relations."""
-        return self._inputs()
-
     def _types(self) -> tuple[pa.DataType, ...]:
         raise NotImplementedError
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        """Input relations."""
         return ()
+
+    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
+        """Return the node with other inputs of the same types."""
+        assert not inputs
+        return self
+
+    def simplified(self) -> PlanNode:
+        """Return an equal relation with fewer nodes, if the inputs allow it."""
+        return self
+
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """The sources that the relation is computed from."""
+        return frozenset(source for node in self.inputs for source in node.sources)
+
+    # Columns
 
     @property
     def every_column(self) -> tuple[InputColumn, ...]:
         """All columns, in order."""
         return tuple(InputColumn(data_type, place) for place, data_type in enumerate(self.types))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Display names of the columns."""
+        return tuple(f"column {place}" for place in range(len(self.types)))
+
+    @property
+    def label(self) -> str:
+        """What the node does, as text."""
+        raise NotImplementedError
+
+    def select(self, places: Sequence[int]) -> PlanNode:
+        """Return some columns, in this order."""
+        if list(places) == list(range(len(self.types))):
+            return self
+        return ProjectNode(self, tuple(self.every_column[place] for place in places))
+
+    def origins(self, _place: int) -> Sequence[tuple[PlanNode, int]]:
+        """Return the columns of inputs whose values a column has; none for other values."""
+        return ()
+
+    def is_never_null(self, place: int) -> bool:
+        """Return whether a column is known not to have NULL."""
+        origins = self.origins(place)
+        return bool(origins) and all(node.is_never_null(at) for node, at in origins)
+
+    # Conditions
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the relation has some rows of another one."""
+        return False
+
+    def release(self) -> tuple[PlanNode, InputConditions]:
+        """Return the node without the conditions that its inputs can apply, and these conditions."""
+        return self, ()
+
+    def push(self, _condition: Expression) -> InputConditions:
+        """Return the conditions of inputs that replace a condition of the result; none if it has to stay above."""
+        return ()
+
+    def flattened(self) -> tuple[Sequence[PlanNode], Sequence[Expression]]:
+        """Return the inputs of nested inner joins, and the conditions over the columns of all inputs in sequence."""
+        return [self], []
+
+    # Unused columns
+
+    def needed(self, _wanted: Positions) -> Sequence[Positions]:
+        """Return the columns that are needed of each input to return some columns."""
+        return ()
+
+    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the node with the wanted columns, over inputs that have the needed ones."""
+        raise NotImplementedError
+
+    def only(self, places: Sequence[int]) -> PlanNode:
+        """Return some columns, in this order, without a projection if the node can select columns itself."""
+        return self.select(places)
 
 
 @dataclass(frozen=True)
@@ -55,166 +164,298 @@ class ScanNode(PlanNode):
     def _types(self) -> tuple[pa.DataType, ...]:
         return tuple(data_type for _, data_type in self.columns)
 
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """The source."""
+        return frozenset([self.source])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def label(self) -> str:
+        """Name of the source."""
+        return self.source
+
+    def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
+        """Return fewer columns of the source."""
+        kept = sorted(wanted)
+        return ScanNode(self.source, tuple(self.columns[place] for place in kept)), numbered(kept)
+
 
 @dataclass(frozen=True)
 class EmptyNode(PlanNode):
     """A relation without rows."""
+
+    is_empty: ClassVar[bool] = True
 
     of: tuple[pa.DataType, ...]
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.of
 
+    @property
+    def label(self) -> str:
+        """Text for a relation without rows."""
+        return "no rows"
+
+    def narrowed(self, wanted: Positions, _inputs: Sequence[Placed]) -> Placed:
+        """Return fewer columns without rows."""
+        kept = sorted(wanted)
+        return EmptyNode(tuple(self.of[place] for place in kept)), numbered(kept)
+
 
 @dataclass(frozen=True)
-class FilterNode(PlanNode):
-    """The rows for which a condition is true."""
+class OneInputNode(PlanNode):
+    """A node with one input. Unless a node says otherwise, its first columns are those of the input."""
 
     input: PlanNode
-    condition: Expression
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.input.types
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        """The input."""
         return (self.input,)
+
+    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
+        """Return the node with another input."""
+        return replace(self, input=inputs[0])
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the input that the result starts with."""
+        return len(self.input.types)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the input, and numbers of further ones."""
+        return (*self.input.names[: self.width], *super().names[self.width :])
+
+    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+        """Return the column of the input."""
+        return [(self.input, place)] if place < self.width else ()
 
 
 @dataclass(frozen=True)
-class ProjectNode(PlanNode):
+class FilterNode(OneInputNode):
+    """The rows for which a condition is true."""
+
+    condition: Expression
+
+    def simplified(self) -> PlanNode:
+        """Return the input if the condition is always true, and no rows if it never is."""
+        if self.condition == TRUE:
+            return self.input
+        return EmptyNode(self.types) if is_never(self.condition) or self.input.is_empty else self
+
+    @property
+    def label(self) -> str:
+        """Text of the condition."""
+        return f"filter {shown(self.condition, self.input.names)}"
+
+    def is_never_null(self, place: int) -> bool:
+        """Return whether the condition excludes NULL."""
+        is_null = Call(pa.bool_(), "is_null", (self.every_column[place],))
+        return Call(pa.bool_(), "not", (is_null,)) in conjuncts(self.condition) or super().is_never_null(place)
+
+    @property
+    def is_filtered(self) -> bool:
+        """True."""
+        return True
+
+    def release(self) -> tuple[PlanNode, InputConditions]:
+        """Return all conditions."""
+        return replace(self, condition=TRUE), [(0, each) for each in conjuncts(self.condition)]
+
+    def push(self, condition: Expression) -> InputConditions:
+        """Push any condition."""
+        return [(0, condition)]
+
+    def flattened(self) -> tuple[Sequence[PlanNode], Sequence[Expression]]:
+        """Return the inputs of the join below, if it is one."""
+        parts, conditions = self.input.flattened()
+        # Keep the order: an earlier condition may protect a later one from failing.
+        return (parts, [*conditions, *conjuncts(self.condition)]) if len(parts) > 1 else ([self], [])
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the wanted columns, and those that the condition reads."""
+        return [wanted | columns(self.condition)]
+
+    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the filter over the columns of the input."""
+        ((node, places),) = inputs
+        return FilterNode(node, shifted(self.condition, places)), places
+
+
+@dataclass(frozen=True)
+class ProjectNode(OneInputNode):
     """Expressions computed for each row."""
 
-    input: PlanNode
     columns: tuple[Expression, ...]
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return tuple(each.type for each in self.columns)
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
-        return (self.input,)
-
-
-@dataclass(frozen=True)
-class AsofMatch:
-    """The values that an as-of join compares.
-
-    ``backward`` selects the last right row that is not after the left row; otherwise, the first that is not before it.
-    ``strict`` excludes equal values.
-    """
-
-    left: Expression
-    right: Expression
-    backward: bool
-    strict: bool
-
-
-@dataclass(frozen=True)
-class JoinNode(PlanNode):
-    """A join. The condition reads the columns of both sides in sequence.
-
-    ``asof`` selects one right row per left row. ``output`` has the positions of the columns to return; None for all.
-    """
-
-    left: PlanNode
-    right: PlanNode
-    how: JoinHow
-    condition: Expression
-    asof: AsofMatch | None = None
-    output: tuple[int, ...] | None = None
-
-    @cached_property
-    def both(self) -> tuple[pa.DataType, ...]:
-        """Types of the columns of both sides."""
-        return self.left.types + self.right.types
+    def simplified(self) -> PlanNode:
+        """Return one projection in place of two, and the input if its columns are unchanged."""
+        if self.input.is_empty:
+            return EmptyNode(self.types)
+        inner = self.input
+        if isinstance(inner, ProjectNode):
+            made = tuple(replaced(each, lambda column: inner.columns[column.index]) for each in self.columns)
+            return ProjectNode(inner.input, made)
+        return inner if self.columns == inner.every_column else self
 
     @property
-    def shown(self) -> tuple[int, ...]:
-        """Positions of the returned columns among both sides."""
-        return tuple(range(len(self.both))) if self.output is None else self.output
+    def names(self) -> tuple[str, ...]:
+        """Texts of the expressions."""
+        return tuple(shown(each, self.input.names) for each in self.columns)
 
-    def _types(self) -> tuple[pa.DataType, ...]:
-        return tuple(self.both[place] for place in self.shown)
+    @property
+    def label(self) -> str:
+        """Text of the expressions."""
+        return f"project {', '.join(self.names)}"
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
-        return (self.left, self.right)
+    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+        """Return the column that an expression is."""
+        value = self.columns[place]
+        return [(self.input, value.index)] if isinstance(value, InputColumn) else ()
 
+    def is_never_null(self, place: int) -> bool:
+        """Return whether an expression is known not to be NULL."""
+        value = self.columns[place]
+        return value.value is not None if isinstance(value, Constant) else super().is_never_null(place)
 
-@dataclass(frozen=True)
-class GroupNode(PlanNode):
-    """One row per distinct key, with aggregates. Without keys, exactly one row. Without aggregates, DISTINCT."""
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the input has some rows of another relation."""
+        return self.input.is_filtered
 
-    input: PlanNode
-    keys: tuple[Expression, ...]
-    aggregates: tuple[GroupAggregate, ...]
+    def push(self, condition: Expression) -> InputConditions:
+        """Push any condition, over the expressions."""
+        return [(0, replaced(condition, lambda column: self.columns[column.index]))]
 
-    def _types(self) -> tuple[pa.DataType, ...]:
-        return (*(each.type for each in self.keys), *(each.type for each in self.aggregates))
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the columns that the wanted expressions read."""
+        return [columns_of([self.columns[place] for place in wanted])]
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
-        return (self.input,)
+    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return fewer expressions, or the input if they are columns of it."""
+        ((node, places),) = inputs
+        kept = sorted(wanted)
+        values = tuple(shifted(self.columns[place], places) for place in kept)
+        chosen = {place: each.index for place, each in zip(kept, values, strict=True) if isinstance(each, InputColumn)}
+        return (node, chosen) if len(chosen) == len(kept) else (ProjectNode(node, values), numbered(kept))
 
 
 @dataclass(frozen=True)
 class UnionNode(PlanNode):
     """The rows of all inputs, with duplicates."""
 
+    input_columns: ClassVar[InputColumns] = "in order"
+
     parts: tuple[PlanNode, ...]
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return self.parts[0].types
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        """The parts."""
         return self.parts
 
+    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
+        """Return the union of other parts."""
+        return UnionNode(tuple(inputs))
+
+    def simplified(self) -> PlanNode:
+        """Return the union of the parts that may have rows."""
+        parts = [part for part in self.parts if not part.is_empty]
+        if len(parts) < 2:
+            return parts[0] if parts else EmptyNode(self.types)
+        return UnionNode(tuple(parts))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the first part."""
+        return self.parts[0].names
+
+    @property
+    def label(self) -> str:
+        """The name of the operation."""
+        return "union"
+
+    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+        """Return the column of each part."""
+        return [(part, place) for part in self.parts]
+
+    def push(self, condition: Expression) -> InputConditions:
+        """Push any condition to all parts."""
+        return [(number, condition) for number in range(len(self.parts))]
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the wanted columns of each part."""
+        return [wanted] * len(self.parts)
+
+    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the union of parts with fewer columns."""
+        return UnionNode(tuple(node for node, _ in inputs)), inputs[0][1]
+
 
 @dataclass(frozen=True)
-class TopNode(PlanNode):
-    """The first rows in an order, after an offset. Ties are broken by all columns."""
+class QueryNode(OneInputNode):
+    """Further columns, by a query of DuckDB that reads the columns ``reads`` and the number of each row.
 
-    input: PlanNode
-    order: tuple[SortKey, ...]
-    limit: int | None
-    offset: int
-
-    def _types(self) -> tuple[pa.DataType, ...]:
-        return self.input.types
-
-    def _inputs(self) -> tuple[PlanNode, ...]:
-        return (self.input,)
-
-
-@dataclass(frozen=True)
-class PartitionNode(PlanNode):
-    """The result of a query of DuckDB for the rows of each partition by ``keys``, which are not NULL.
-
-    The query reads the columns ``reads``, and the number of each row. A query of windows (``adds_columns``) returns the
-    number of a row and values for it; other queries return rows. ``result_keys`` are the keys of a row of the result.
+    The query returns any number of rows for each row: its number, and values.
     """
 
-    input: PlanNode
-    keys: tuple[Expression, ...]
-    result_keys: tuple[Expression, ...]
-    reads: tuple[int, ...]
-    query: DuckQuery
-    adds_columns: bool
+    input_columns: ClassVar[InputColumns] = "exactly"
 
-    def _types(self) -> tuple[pa.DataType, ...]:
-        return (*self.input.types, *self.query.outputs[1:]) if self.adds_columns else self.query.outputs
-
-    def _inputs(self) -> tuple[PlanNode, ...]:
-        return (self.input,)
-
-
-@dataclass(frozen=True)
-class ExpandNode(PlanNode):
-    """Any number of rows for each row. A query reads ``reads`` and row numbers, and returns a row number and values."""
-
-    input: PlanNode
     reads: tuple[int, ...]
     query: DuckQuery
 
     def _types(self) -> tuple[pa.DataType, ...]:
         return (*self.input.types, *self.query.outputs[1:])
 
-    def _inputs(self) -> tuple[PlanNode, ...]:
-        return (self.input,)
+    @property
+    def label(self) -> str:
+        """Text of the query."""
+        return self.query.shown([*(self.input.names[place] for place in self.reads), "row number"])
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the wanted columns of the input, and those that the query reads."""
+        return [frozenset(place for place in wanted if place < self.width) | frozenset(self.reads)]
+
+    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the query over other columns of the input."""
+        ((input_node, places),) = inputs
+        node = self._over(input_node, places)
+        of_input = {place: new for place, new in places.items() if place < self.width}
+        return node, of_input | {place: place - self.width + node.width for place in range(self.width, len(self.types))}
+
+    def _over(self, node: PlanNode, places: Places) -> QueryNode:
+        return replace(self, input=node, reads=tuple(places[each] for each in self.reads))
+
+
+@dataclass(frozen=True)
+class ExpandNode(QueryNode):
+    """Any number of rows for each row."""
+
+    @property
+    def label(self) -> str:
+        """Text of the query."""
+        return f"for each row, {super().label}"
+
+    def push(self, condition: Expression) -> InputConditions:
+        """Push conditions on columns of the input."""
+        read = columns(condition)
+        return [(0, condition)] if read and max(read) < self.width else ()
+
+
+def numbered(places: Sequence[int]) -> Places:
+    """Return the places of columns that are selected."""
+    return {place: number for number, place in enumerate(places)}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 from juncture.errors import SpecError
 from juncture.incremental.expressions.expression import (
-    TRUE,
     Call,
     Constant,
     Expression,
@@ -21,7 +21,7 @@ from juncture.incremental.expressions.expression import (
     shown,
 )
 from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
-from juncture.incremental.operators.group import GroupAggregate, GroupOperator
+from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.operators.operator import ViewOperator
 from juncture.incremental.operators.partition import ExpandOperator, PartitionOperator
@@ -33,15 +33,12 @@ from juncture.incremental.plan.nodes import (
     EmptyNode,
     ExpandNode,
     FilterNode,
-    GroupNode,
-    JoinNode,
-    PartitionNode,
     PlanNode,
     ProjectNode,
     ScanNode,
-    TopNode,
     UnionNode,
 )
+from juncture.incremental.plan.stateful_nodes import GroupNode, JoinNode, PartitionNode, TopNode
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
 from juncture.spec.schema import Side
@@ -49,8 +46,9 @@ from juncture.spec.where import Where
 
 Keys = tuple[Expression, ...]
 
-_BOUNDS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
-_COMPARED = _BOUNDS | {"equal": "=", "not_equal": "<>"}
+_COMPARED = {
+    "equal": "=", "not_equal": "<>", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+}  # fmt: skip
 
 
 class BuiltView:
@@ -109,20 +107,15 @@ class _OperatorBuilder:
                 rest += each.inputs
         used = Counter(below for each in seen for below in each.inputs)
         self._used_once = {each for each, count in used.items() if count == 1}
+        joins = [each for each in seen if isinstance(each, JoinNode) and each.shares_rows]
         # A join with several uses is one operator, and not a part of the clusters that use it.
-        self._part_of_others = {
-            below
-            for each in seen
-            if isinstance(each, JoinNode) and _is_shared(each)
-            for below in each.inputs
-            if isinstance(below, JoinNode) and _is_shared(below) and used[below] == 1
-        }
-        for each in seen:
-            if isinstance(each, JoinNode) and _is_shared(each) and each not in self._part_of_others:
+        self._part_of_others = {below for each in joins for below in each.inputs if used[below] == 1} & set(joins)
+        for each in joins:
+            if each not in self._part_of_others:
                 self._find_domains_of(self._cluster(each))
 
     def _find_domains_of(self, cluster: JoinCluster) -> None:
-        for path in cluster.delta_paths([self._is_static(part) for part in cluster.parts]):
+        for path in cluster.delta_paths([part.sources <= self._static for part in cluster.parts]):
             for stage in path.stages:
                 read = frozenset(place for key in stage.keys for place in columns(key))
                 for part, first in enumerate(cluster.firsts):
@@ -147,8 +140,7 @@ class _OperatorBuilder:
             if root not in self._codes:
                 self._codes[root] = KeyDomain([key.type for key in keys])
                 self.built.domains.append(self._codes[root])
-            names = _names(node)
-            by = ", ".join(shown(key, names) for key in keys)
+            by = ", ".join(shown(key, node.names) for key in keys)
             made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root])
             self.arrangements[place] = made
             self.built.operators.append(made)
@@ -157,79 +149,62 @@ class _OperatorBuilder:
     def operator(self, node: PlanNode) -> ViewOperator:
         """Return the operator of a node."""
         if node not in self._made:
-            self._made[node] = self._operator(node)
+            self._made[node] = _BUILDERS[type(node)](self, node)
             if self._made[node] not in self.built.operators:
                 self.built.operators.append(self._made[node])
         return self._made[node]
 
-    def _operator(self, node: PlanNode) -> ViewOperator:
-        if isinstance(node, ScanNode):
-            made = InputOperator(node.source, node.types)
-            self.built.inputs[node.source] = made
-            self.built.scans[node.source] = node
-            return made
-        if isinstance(node, EmptyNode):
-            return UnionOperator("no rows", node.types, ())
-        if isinstance(node, JoinNode):
-            return self._shared(node) if _is_shared(node) else self._join_and_filter(node) or self._stored_join(node)
-        if isinstance(node, FilterNode):
-            return self._filter(node, node.every_column)
-        if isinstance(node, ProjectNode) and isinstance(node.input, FilterNode) and self._is_choice(node):
-            return self._filter(node.input, node.columns)
-        if isinstance(node, PartitionNode):
-            return self._partition(node)
-        inputs = [self.operator(each) for each in node.inputs]
-        names = _names(node.inputs[0])
-        if isinstance(node, ExpandNode):
-            return ExpandOperator(
-                f"for each row, {_query_text(node, names)}", node.types, inputs[0], node.reads, node.query
-            )
-        if isinstance(node, ProjectNode):
-            return ProjectOperator(f"project {_listed(node.columns, names)}", inputs[0], node.columns)
-        if isinstance(node, UnionNode):
-            return UnionOperator("union", node.types, inputs)
-        if isinstance(node, GroupNode):
-            values = [_aggregate_name(each, names) for each in node.aggregates]
-            label = f"group by {_listed(node.keys, names)}" if node.keys else "group"
-            label = "distinct" if not values else f"{label}: {', '.join(values)}"
-            domain = KeyDomain([each.type for each in node.keys], nulls_equal=True)
-            self.built.domains.append(domain)
-            return GroupOperator(label, inputs[0], node.keys, node.aggregates, domain)
-        assert isinstance(node, TopNode)
-        arranged = self.arranged(node.input, inputs[0], ())
-        arranged.keeps = True
-        last = "" if node.limit is None else f" {node.limit:,}"
-        return TopOperator(f"top{last}", arranged, node.order, node.limit, node.offset)
+    # A builder for each type of node
 
-    def _partition(self, node: PartitionNode) -> ViewOperator:
+    def scan(self, node: ScanNode) -> ViewOperator:
+        made = InputOperator(node.label, node.types)
+        self.built.inputs[node.source] = made
+        self.built.scans[node.source] = node
+        return made
+
+    def union(self, node: PlanNode) -> ViewOperator:
+        return UnionOperator(node.label, node.types, [self.operator(each) for each in node.inputs])
+
+    def filter(self, node: FilterNode, output: Sequence[InputColumn] = ()) -> ViewOperator:
+        """Return a filter, which outputs some columns or all."""
+        places = [each.index for each in output or node.every_column]
+        return FilterOperator(node.label, self.operator(node.input), node.condition, places)
+
+    def project(self, node: ProjectNode) -> ViewOperator:
+        chosen = [each for each in node.columns if isinstance(each, InputColumn)]
+        if len(chosen) == len(node.columns) and isinstance(node.input, FilterNode) and node.input in self._used_once:
+            return self.filter(node.input, chosen)
+        return ProjectOperator(node.label, self.operator(node.input), node.columns)
+
+    def group(self, node: GroupNode) -> ViewOperator:
+        domain = KeyDomain([each.type for each in node.keys], nulls_equal=True)
+        self.built.domains.append(domain)
+        return GroupOperator(node.label, self.operator(node.input), node.keys, node.aggregates, domain)
+
+    def top(self, node: TopNode) -> ViewOperator:
+        arranged = self._arranged(node.input, ())
+        arranged.keeps = True
+        return TopOperator(node.label, arranged, node.order, node.limit, node.offset)
+
+    def expand(self, node: ExpandNode) -> ViewOperator:
+        return ExpandOperator(node.label, node.types, self.operator(node.input), node.reads, node.query)
+
+    def partition(self, node: PartitionNode) -> ViewOperator:
         rows = self._arranged(node.input, node.keys)
         rows.keeps = True
-        label = _query_text(node, _names(node.input))
-        made = PartitionOperator(label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns)
-        self._made[node] = made
+        made = PartitionOperator(node.label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns)
+        # The results are arranged after the operator that makes them.
         self.built.operators.append(made)
         made.results = self.arranged(node, made, node.result_keys, "results by partition")
         made.results.keeps = True
         return made
 
-    def _is_choice(self, node: ProjectNode) -> bool:
-        """Return whether a projection only selects columns of an input without other uses."""
-        return node.input in self._used_once and all(isinstance(each, InputColumn) for each in node.columns)
-
-    def _filter(self, node: FilterNode, given: Sequence[Expression]) -> ViewOperator:
-        """Return a filter that outputs some columns."""
-        label = f"filter {shown(node.condition, _names(node.input))}"
-        places = [each.index for each in given if isinstance(each, InputColumn)]
-        return FilterOperator(label, self.operator(node.input), node.condition, places)
-
-    def _is_static(self, node: PlanNode) -> bool:
-        if isinstance(node, ScanNode):
-            return node.source in self._static
-        return all(self._is_static(each) for each in node.inputs)
+    def join(self, node: JoinNode) -> ViewOperator:
+        return self._shared(node) if node.shares_rows else self._join_and_filter(node) or self._stored_join(node)
 
     def _shared(self, node: JoinNode) -> ViewOperator:
         cluster = self._cluster(node)
-        static = [self._is_static(part) for part in cluster.parts]
+        static = [part.sources <= self._static for part in cluster.parts]
         place = {part: number for number, part in enumerate(cluster.order(static))}
         delta_paths = cluster.delta_paths(static)
         lookups: list[list[Lookup]] = []
@@ -247,10 +222,9 @@ class _OperatorBuilder:
         ]
         used = {path.part: path.start for path in paths}
         used |= {each.part: each.arranged for path in paths for each in path.lookups}
-        label = f"join on {_conditions(cluster)}" if cluster.conditions else "cross join"
         widths = [len(part.types) for part in cluster.parts]
         inputs = [used[part] for part in range(len(widths))]
-        return JoinOperator(label, node.types, inputs, widths, paths, cluster.shown)
+        return JoinOperator(cluster.label, node.types, inputs, widths, paths, cluster.shown)
 
     def _arranged(self, node: PlanNode, keys: Keys) -> ArrangedOperator:
         return self.arranged(node, self.operator(node), keys)
@@ -271,8 +245,7 @@ class _OperatorBuilder:
         if node.how != "inner" or not rest:
             return None
         joined = JoinNode(node.left, node.right, "inner", all_of([each for each in parts if each not in rest]))
-        columns_shown = tuple(joined.every_column[place] for place in node.shown)
-        return self.operator(ProjectNode(FilterNode(joined, all_of(rest)), columns_shown))
+        return self.operator(FilterNode(joined, all_of(rest)).select(node.returned))
 
     def _stored_join(self, node: JoinNode) -> ViewOperator:
         sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
@@ -283,27 +256,19 @@ class _OperatorBuilder:
         width = len(node.left.types)
         names = [*(f"l{place}" for place in range(width)), *(f"r{place}" for place in range(len(node.right.types)))]
         spec = self._asof(node, named) if node.asof is not None else _where(node, named)
-        label = f"{'as-of ' * (node.asof is not None)}{node.how} join"
-        readable = [*_names(node.left), *_names(node.right)]
-        if node.condition != TRUE:
-            label += f" on {shown(node.condition, readable)}"
-        if node.asof is not None:
-            sign = (">" if node.asof.backward else "<") + "=" * (not node.asof.strict)
-            label += (
-                f" where {shown(node.asof.left, _names(node.left))} {sign} {shown(node.asof.right, _names(node.right))}"
-            )
-        sides: list[tuple[Side, list[str]]] = [("left", _names(node.left)), ("right", _names(node.right))]
-        texts = {name: shown(each, readable) for side, readable in sides for name, each in named[side].items()}
-        return SpecJoinOperator(label, node.types, sources, named, spec, [names[place] for place in node.shown], texts)
+        sides: list[tuple[Side, PlanNode]] = [("left", node.left), ("right", node.right)]
+        texts = {name: shown(each, side_node.names) for side, side_node in sides for name, each in named[side].items()}
+        output = [names[place] for place in node.returned]
+        return SpecJoinOperator(node.label, node.types, sources, named, spec, output, texts)
 
     def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof
         assert match is not None
-        keys, rest = _keys(node)
-        assert not rest
+        pairs = [key_pair(each, node.width) for each in conjuncts(node.condition)]
         on = _named(named, "left", match.left), _named(named, "right", match.right)
         # An as-of join drops right keys, but the query may read them as nulls, so keys are added a second time.
-        by = [(_named(named, "left", one), _added(named, "right", other)) for one, other in keys]
+        by = [(_named(named, "left", pair[0]), _added(named, "right", pair[1])) for pair in pairs if pair]
+        assert len(by) == len(pairs)
         return Asof(
             left_on=on[0],
             right_on=on[1],
@@ -348,7 +313,7 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
             value = condition.value if isinstance(condition, Constant) else None
             return "null" if value is None else str(value).lower()
         raise SpecError(
-            f"sql= has {shown(condition, [*_names(node.left), *_names(node.right)])} in the condition of an outer "
+            f"sql= has {shown(condition, node.both_names)} in the condition of an outer "
             "join. Expected comparisons of a value of one table with a value of the other.",
             name="JN-SQL-UNSUPPORTED",
         )
@@ -357,76 +322,18 @@ def _where(node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
     return Where(predicate, how=node.how, allow_cross=True)
 
 
-def _keys(node: JoinNode) -> tuple[list[tuple[Expression, Expression]], list[Expression]]:
-    """Return the pairs of equal keys, and the other conditions."""
-    keys, rest = [], []
-    for each in conjuncts(node.condition):
-        pair = key_pair(each, len(node.left.types))
-        if pair is None:
-            rest.append(each)
-        else:
-            keys.append(pair)
-    return keys, rest
+_Build = Callable[[_OperatorBuilder, Any], ViewOperator]
 
-
-def _is_bound(condition: Expression, width: int) -> bool:
-    """Return whether a condition compares a left with a right value by order."""
-    if not isinstance(condition, Call) or condition.function not in _BOUNDS:
-        return False
-    sides = [columns(each) for each in condition.operands]
-    if not all(sides):
-        return False
-    return any(max(one) < width <= min(other) for one, other in (sides, sides[::-1]))
-
-
-def _is_shared(node: JoinNode) -> bool:
-    """Return whether a join matches by equal keys only, so that its indexes can be shared."""
-    if node.how != "inner" or node.asof is not None:
-        return False
-    return not any(_is_bound(each, len(node.left.types)) for each in conjuncts(node.condition))
-
-
-def _conditions(cluster: JoinCluster) -> str:
-    """Return the conditions of a cluster as text."""
-    names = [name for part in cluster.parts for name in _names(part)]
-    texts = [
-        " = ".join(shown(operand, names) for operand in each.operands)
-        if isinstance(each, Call) and each.function == "equal"
-        else shown(each, names)
-        for each in cluster.conditions
-    ]
-    return " AND ".join(texts)
-
-
-def _names(node: PlanNode) -> list[str]:
-    """Return the display names of columns."""
-    if isinstance(node, ScanNode):
-        return [name for name, _ in node.columns]
-    if isinstance(node, JoinNode):
-        both = [*_names(node.left), *_names(node.right)]
-        return [both[place] for place in node.shown]
-    if isinstance(node, ProjectNode):
-        names = _names(node.input)
-        return [shown(each, names) for each in node.columns]
-    if isinstance(node, GroupNode):
-        names = _names(node.input)
-        return [shown(each, names) for each in node.keys] + [_aggregate_name(each, names) for each in node.aggregates]
-    if isinstance(node, PartitionNode | ExpandNode):
-        own = _names(node.input)[: len(node.types)] if isinstance(node, ExpandNode) or node.adds_columns else []
-        return [*own, *(f"column {place}" for place in range(len(own), len(node.types)))]
-    if isinstance(node, EmptyNode):
-        return [f"column {place}" for place in range(len(node.types))]
-    return _names(node.inputs[0])
-
-
-def _query_text(node: PartitionNode | ExpandNode, names: Sequence[str]) -> str:
-    return node.query.shown([*(names[place] for place in node.reads), "row number"])
-
-
-def _aggregate_name(aggregate: GroupAggregate, names: Sequence[str]) -> str:
-    value = "*" if aggregate.value is None else shown(aggregate.value, names)
-    return f"{aggregate.function}({'distinct ' * aggregate.distinct}{value})"
-
-
-def _listed(values: Sequence[Expression], names: Sequence[str]) -> str:
-    return ", ".join(shown(each, names) for each in values)
+_BUILDERS: Mapping[type[PlanNode], _Build] = {
+    ScanNode: _OperatorBuilder.scan,
+    EmptyNode: _OperatorBuilder.union,
+    FilterNode: _OperatorBuilder.filter,
+    ProjectNode: _OperatorBuilder.project,
+    UnionNode: _OperatorBuilder.union,
+    JoinNode: _OperatorBuilder.join,
+    GroupNode: _OperatorBuilder.group,
+    TopNode: _OperatorBuilder.top,
+    PartitionNode: _OperatorBuilder.partition,
+    ExpandNode: _OperatorBuilder.expand,
+}
+"""How a node becomes an operator."""

@@ -32,13 +32,11 @@ from juncture.incremental.expressions.expression import (
 from juncture.incremental.operators.group import GroupAggregate
 from juncture.incremental.plan.nodes import (
     FilterNode,
-    GroupNode,
-    JoinHow,
-    JoinNode,
     PlanNode,
     ProjectNode,
     UnionNode,
 )
+from juncture.incremental.plan.stateful_nodes import GroupNode, JoinHow, JoinNode
 from juncture.incremental.sql.bound import UnreadableError
 
 _SIGNS = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
@@ -145,24 +143,9 @@ def null_safe_keys(values: Sequence[Expression], node: PlanNode | None) -> tuple
 
 def is_never_null(node: PlanNode, value: Expression) -> bool:
     """Return whether a value of a relation is known not to be NULL."""
-    if isinstance(value, Constant):
-        return value.value is not None
-    if not isinstance(value, InputColumn):
-        return False
-    if isinstance(node, FilterNode):
-        test = call("not", call("is_null", value, data_type=_BOOL), data_type=_BOOL)
-        return test in conjuncts(node.condition) or is_never_null(node.input, value)
-    if isinstance(node, ProjectNode):
-        return is_never_null(node.input, node.columns[value.index])
-    if isinstance(node, GroupNode):
-        if value.index < len(node.keys):
-            return is_never_null(node.input, node.keys[value.index])
-        return node.aggregates[value.index - len(node.keys)].function == "count"
-    return False
-
-
-def _first_columns(node: PlanNode, count: int) -> PlanNode:
-    return ProjectNode(node, node.every_column[:count])
+    if isinstance(value, InputColumn):
+        return node.is_never_null(value.index)
+    return isinstance(value, Constant) and value.value is not None
 
 
 def _with_mark(node: PlanNode, mark: Expression, width: int) -> PlanNode:
@@ -207,7 +190,8 @@ def _joined_by_keys(sides: Sides, keys: PlanNode, left: Sequence[Expression]) ->
 def semi(sides: Sides) -> PlanNode:
     """Return the left rows that have a match."""
     keys, left = _matched_keys(sides)
-    return _first_columns(JoinNode(sides.left, keys, "inner", _joined_by_keys(sides, keys, left)), sides.width)
+    joined = JoinNode(sides.left, keys, "inner", _joined_by_keys(sides, keys, left))
+    return joined.select(range(sides.width))
 
 
 def _marked(sides: Sides) -> tuple[PlanNode, Expression]:
@@ -222,7 +206,7 @@ def _marked(sides: Sides) -> tuple[PlanNode, Expression]:
 def anti(sides: Sides) -> PlanNode:
     """Return the left rows without a match."""
     joined, has_match = _marked(sides)
-    return _first_columns(FilterNode(joined, call("not", has_match, data_type=_BOOL)), sides.width)
+    return FilterNode(joined, call("not", has_match, data_type=_BOOL)).select(range(sides.width))
 
 
 def is_two_valued(sides: Sides) -> bool:

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from juncture.incremental.expressions.evaluation import DuckQuery
 from juncture.incremental.expressions.expression import Expression, InputColumn
-from juncture.incremental.plan.nodes import ExpandNode, PartitionNode, PlanNode, ProjectNode
+from juncture.incremental.plan.nodes import ExpandNode, PlanNode
+from juncture.incremental.plan.stateful_nodes import PartitionNode
 from juncture.incremental.sql.binder import ArrowTypes, Json
 from juncture.incremental.sql.bound import (
     Bound,
@@ -145,9 +146,8 @@ def windows(node: PlanNode, parts: Sequence[Json], types: ArrowTypes, compile_bo
         made = query.query(sql, [pa.int64(), *(kind for _, kind in values)])
         safe = null_safe_keys(keys, result)
         places |= {number: len(result.types) + place for place, number in enumerate(numbers)}
-        result = PartitionNode(result, safe, safe, query.reads, made, adds_columns=True)
-    shown_columns = [*range(width), *(places[number] for number in range(len(parts)))]
-    return ProjectNode(result, tuple(result.every_column[place] for place in shown_columns))
+        result = PartitionNode(result, query.reads, made, safe, safe, adds_columns=True)
+    return result.select([*range(width), *(places[number] for number in range(len(parts)))])
 
 
 def groups(
@@ -167,7 +167,7 @@ def groups(
     inner = [compile_bound(read(each)) for each in keys]
     outer = [InputColumn(kind, place) for place, (_, kind) in enumerate(values[: len(keys)])]
     rows_by, results_by = null_safe_keys(inner, None), null_safe_keys(outer, None)
-    return PartitionNode(node, rows_by, results_by, query.reads, made, adds_columns=False)
+    return PartitionNode(node, query.reads, made, rows_by, results_by, adds_columns=False)
 
 
 def first_of_each(
@@ -181,7 +181,7 @@ def first_of_each(
     sql = f"row_number() OVER (PARTITION BY {by} ORDER BY {', '.join(keys)})"
     made = query.query(f"SELECT {query.number}, {sql} = 1 FROM slot", [pa.int64(), pa.bool_()])
     safe = null_safe_keys(on, node)
-    return PartitionNode(node, safe, safe, query.reads, made, adds_columns=True)
+    return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True)
 
 
 def unnested(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNode:

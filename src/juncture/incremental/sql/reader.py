@@ -21,18 +21,14 @@ from juncture.incremental.expressions.expression import (
 from juncture.incremental.operators.group import AggregateFunction, GroupAggregate
 from juncture.incremental.operators.top import SortKey
 from juncture.incremental.plan.nodes import (
-    AsofMatch,
     EmptyNode,
     FilterNode,
-    GroupNode,
-    JoinHow,
-    JoinNode,
     PlanNode,
     ProjectNode,
     ScanNode,
-    TopNode,
     UnionNode,
 )
+from juncture.incremental.plan.stateful_nodes import AsofMatch, GroupNode, JoinHow, JoinNode, TopNode
 from juncture.incremental.sql.binder import (
     ArrowTypes,
     Json,
@@ -100,17 +96,8 @@ def answer_types(node: PlanNode, sources: Mapping[str, pa.Schema]) -> list[pa.Da
     def original(node: PlanNode, place: int) -> pa.DataType:
         if isinstance(node, ScanNode):
             return by_name[node.source].field(node.columns[place][0]).type
-        if isinstance(node, FilterNode | TopNode):
-            return original(node.input, place)
-        if isinstance(node, JoinNode):
-            at, width = node.shown[place], len(node.left.types)
-            return original(node.left, at) if at < width else original(node.right, at - width)
-        if isinstance(node, UnionNode):
-            types = {original(part, place) for part in node.parts}
-            return types.pop() if len(types) == 1 else node.types[place]
-        values = node.columns if isinstance(node, ProjectNode) else node.keys if isinstance(node, GroupNode) else ()
-        value = values[place] if place < len(values) else None
-        return original(node.inputs[0], value.index) if isinstance(value, InputColumn) else node.types[place]
+        types = {original(origin, at) for origin, at in node.origins(place)}
+        return types.pop() if len(types) == 1 else node.types[place]
 
     return [original(node, place) for place in range(len(node.types))]
 
@@ -484,9 +471,7 @@ def _is_number(data_type: pa.DataType) -> bool:
 
 
 def _chosen(node: PlanNode, places: Sequence[int] | None) -> PlanNode:
-    if not places or list(places) == list(range(len(node.types))):
-        return node
-    return ProjectNode(node, tuple(node.every_column[place] for place in places))
+    return node.select(places) if places else node
 
 
 def _shown_of_both(node: PlanNode, width: int, part: Json) -> PlanNode:

@@ -1,0 +1,338 @@
+"""Nodes that store rows: joins, groups, first rows and queries by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from juncture.incremental.expressions.expression import (
+    TRUE,
+    Call,
+    Expression,
+    InputColumn,
+    all_of,
+    columns,
+    columns_of,
+    conjuncts,
+    replaced,
+    shifted,
+    shown,
+)
+from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.operators.top import SortKey
+from juncture.incremental.plan.nodes import (
+    EmptyNode,
+    InputColumns,
+    InputConditions,
+    OneInputNode,
+    Placed,
+    Places,
+    PlanNode,
+    Positions,
+    QueryNode,
+    numbered,
+)
+
+JoinHow = OneOf["inner", "left", "right", "full"]
+
+_ORDERS = ("less", "less_equal", "greater", "greater_equal")
+
+
+@dataclass(frozen=True)
+class AsofMatch:
+    """The values that an as-of join compares.
+
+    ``backward`` selects the last right row that is not after the left row; otherwise, the first that is not before it.
+    ``strict`` excludes equal values.
+    """
+
+    left: Expression
+    right: Expression
+    backward: bool
+    strict: bool
+
+
+@dataclass(frozen=True)
+class JoinNode(PlanNode):
+    """A join. The condition reads the columns of both sides in sequence.
+
+    ``asof`` selects one right row per left row. ``output`` has the positions of the columns to return; None for all.
+    """
+
+    input_columns: ClassVar[InputColumns] = "exactly"
+
+    left: PlanNode
+    right: PlanNode
+    how: JoinHow
+    condition: Expression
+    asof: AsofMatch | None = None
+    output: tuple[int, ...] | None = None
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the left side."""
+        return len(self.left.types)
+
+    @property
+    def returned(self) -> tuple[int, ...]:
+        """Positions of the returned columns among those of both sides."""
+        return tuple(range(self.width + len(self.right.types))) if self.output is None else self.output
+
+    def _types(self) -> tuple[pa.DataType, ...]:
+        both = self.left.types + self.right.types
+        return tuple(both[place] for place in self.returned)
+
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        """Both sides."""
+        return self.left, self.right
+
+    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
+        """Return the join of other sides."""
+        return replace(self, left=inputs[0], right=inputs[1])
+
+    @property
+    def both_names(self) -> tuple[str, ...]:
+        """Names of the columns of both sides."""
+        return self.left.names + self.right.names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the returned columns."""
+        both = self.both_names
+        return tuple(both[place] for place in self.returned)
+
+    @property
+    def label(self) -> str:
+        """Text of the kind of join, and its conditions."""
+        label = f"{'as-of ' * (self.asof is not None)}{self.how} join"
+        if self.condition != TRUE:
+            label += f" on {shown(self.condition, self.both_names)}"
+        if self.asof is not None:
+            sign = (">" if self.asof.backward else "<") + "=" * (not self.asof.strict)
+            left, right = shown(self.asof.left, self.left.names), shown(self.asof.right, self.right.names)
+            label += f" where {left} {sign} {right}"
+        return label
+
+    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+        """Return the column of a side, which unmatched rows may replace by NULL."""
+        at = self.returned[place]
+        return [(self.left, at) if at < self.width else (self.right, at - self.width)]
+
+    def is_never_null(self, place: int) -> bool:
+        """Return whether a column of a side whose rows all have a match is known not to have NULL."""
+        is_padded = self.how in (("right", "full") if self.returned[place] < self.width else ("left", "full"))
+        return not is_padded and super().is_never_null(place)
+
+    @property
+    def is_inner(self) -> bool:
+        """Whether the join returns all pairs of rows for which the condition is true."""
+        return self.how == "inner" and self.asof is None
+
+    def side(self, condition: Expression) -> int | None:
+        """Return the number of the only side that a condition reads; None for other conditions."""
+        places = columns(condition)
+        if not places or min(places) < self.width <= max(places):
+            return None
+        return int(min(places) >= self.width)
+
+    def _of_side(self, condition: Expression, side: int) -> tuple[int, Expression]:
+        return side, shifted(condition, -self.width * side)
+
+    def release(self) -> tuple[PlanNode, InputConditions]:
+        """Return the conditions of the side whose unmatched rows are dropped: a row that fails has no match."""
+        parts, optional = conjuncts(self.condition), {"left": 1, "right": 0}.get(self.how, -1)
+        moved = [each for each in parts if self.side(each) == optional]
+        rest = all_of([each for each in parts if each not in moved])
+        return replace(self, condition=rest), [self._of_side(each, optional) for each in moved]
+
+    def push(self, condition: Expression) -> InputConditions:
+        """Push conditions of the side whose rows all appear."""
+        side = self.side(condition)
+        if side is None or side != {"inner": 0, "left": 0, "right": 1}.get(self.how):
+            return ()
+        return [self._of_side(condition, side)]
+
+    def flattened(self) -> tuple[Sequence[PlanNode], Sequence[Expression]]:
+        """Return the inputs and conditions of nested inner joins."""
+        if not self.is_inner:
+            return [self], []
+        (left, left_conditions), (right, right_conditions) = self.left.flattened(), self.right.flattened()
+        moved = [shifted(each, self.width) for each in right_conditions]
+        return [*left, *right], [*left_conditions, *moved, *conjuncts(self.condition)]
+
+    @property
+    def shares_rows(self) -> bool:
+        """Whether the join matches by equal keys only, so that other joins can use its arrangements of rows."""
+        return self.is_inner and not any(self._is_bound(each) for each in conjuncts(self.condition))
+
+    def _is_bound(self, condition: Expression) -> bool:
+        """Return whether a condition compares a left with a right value by order."""
+        if not isinstance(condition, Call) or condition.function not in (
+            "less",
+            "less_equal",
+            "greater",
+            "greater_equal",
+        ):
+            return False
+        return {self.side(each) for each in condition.operands} == {0, 1}
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the wanted columns of each side, and those that the conditions read."""
+        both = frozenset(self.returned[place] for place in wanted) | columns(self.condition)
+        left = frozenset(place for place in both if place < self.width)
+        right = frozenset(place - self.width for place in both if place >= self.width)
+        match = self.asof
+        return [left, right] if match is None else [left | columns(match.left), right | columns(match.right)]
+
+    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the join of other sides, with the wanted columns only."""
+        (left, left_places), (right, right_places) = inputs
+        at = {**left_places, **{place + self.width: new + len(left.types) for place, new in right_places.items()}}
+        match = self.asof
+        if match is not None:
+            match = replace(match, left=shifted(match.left, left_places), right=shifted(match.right, right_places))
+        kept = sorted(wanted)
+        output = tuple(at[self.returned[place]] for place in kept)
+        return JoinNode(left, right, self.how, shifted(self.condition, at), match, output), numbered(kept)
+
+    def only(self, places: Sequence[int]) -> PlanNode:
+        """Return the join with fewer columns."""
+        return replace(self, output=tuple(self.returned[place] for place in places))
+
+
+@dataclass(frozen=True)
+class GroupNode(OneInputNode):
+    """One row per distinct key, with aggregates. Without keys, exactly one row. Without aggregates, DISTINCT."""
+
+    is_one_node: ClassVar[bool] = True
+
+    keys: tuple[Expression, ...]
+    aggregates: tuple[GroupAggregate, ...]
+
+    def _types(self) -> tuple[pa.DataType, ...]:
+        return (*(each.type for each in self.keys), *(each.type for each in self.aggregates))
+
+    def simplified(self) -> PlanNode:
+        """Return no rows if the input has none, unless there is one row without keys."""
+        return EmptyNode(self.types) if self.input.is_empty and self.keys else self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Texts of the keys and aggregates."""
+        names = self.input.names
+        return (*(shown(each, names) for each in self.keys), *(each.shown(names) for each in self.aggregates))
+
+    @property
+    def label(self) -> str:
+        """Text of the keys and aggregates."""
+        if not self.aggregates:
+            return "distinct"
+        keys, values = self.names[: len(self.keys)], self.names[len(self.keys) :]
+        return f"group{' by ' * bool(keys)}{', '.join(keys)}: {', '.join(values)}"
+
+    def origins(self, place: int) -> Sequence[tuple[PlanNode, int]]:
+        """Return the column that a key is."""
+        key = self.keys[place] if place < len(self.keys) else None
+        return [(self.input, key.index)] if isinstance(key, InputColumn) else ()
+
+    def is_never_null(self, place: int) -> bool:
+        """Return whether a column is a count, or a key that is known not to be NULL."""
+        if place >= len(self.keys):
+            return self.aggregates[place - len(self.keys)].function == "count"
+        return super().is_never_null(place)
+
+    def push(self, condition: Expression) -> InputConditions:
+        """Push conditions on keys alone, which keep or exclude whole groups. Without keys, the one group must stay."""
+        read = columns(condition)
+        if not read or max(read) >= len(self.keys):
+            return ()
+        return [(0, replaced(condition, lambda column: self.keys[column.index]))]
+
+    def _kept(self, wanted: Positions) -> list[int]:
+        """Return the positions of the wanted aggregates. Without keys, one is needed for the one row."""
+        kept = [place for place in range(len(self.aggregates)) if place + len(self.keys) in wanted]
+        return kept if kept or self.keys else [0]
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the columns that the keys and wanted aggregates read."""
+        values = [self.aggregates[place].value for place in self._kept(wanted)]
+        return [columns_of([*self.keys, *(each for each in values if each is not None)])]
+
+    def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the groups with fewer aggregates."""
+        ((node, places),) = inputs
+        kept, count = self._kept(wanted), len(self.keys)
+        keys = tuple(shifted(each, places) for each in self.keys)
+        aggregates = tuple(self.aggregates[place].shifted(places) for place in kept)
+        return GroupNode(node, keys, aggregates), numbered([*range(count), *(place + count for place in kept)])
+
+
+@dataclass(frozen=True)
+class TopNode(OneInputNode):
+    """The first rows in an order, after an offset. Ties are broken by all columns.
+
+    A condition above changes which rows are first if it is pushed, so it stays above.
+    """
+
+    input_columns: ClassVar[InputColumns] = "in order"
+
+    order: tuple[SortKey, ...]
+    limit: int | None
+    offset: int
+
+    @property
+    def label(self) -> str:
+        """Text of the number of rows."""
+        return "top" if self.limit is None else f"top {self.limit:,}"
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the wanted columns, and those of the order."""
+        return [wanted | {key.column for key in self.order}]
+
+    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the first rows over the columns of the input."""
+        ((node, places),) = inputs
+        order = tuple(replace(key, column=places[key.column]) for key in self.order)
+        return replace(self, input=node, order=order), places
+
+
+@dataclass(frozen=True)
+class PartitionNode(QueryNode):
+    """The result of a query of DuckDB for the rows of each partition by ``keys``, which are not NULL.
+
+    A query of windows (``adds_columns``) returns the number of a row and values for it; other queries return rows.
+    ``result_keys`` are the keys of a row of the result.
+    """
+
+    keys: tuple[Expression, ...]
+    result_keys: tuple[Expression, ...]
+    adds_columns: bool
+
+    @property
+    def width(self) -> int:
+        """Number of columns of the input that the result has."""
+        return super().width if self.adds_columns else 0
+
+    def _types(self) -> tuple[pa.DataType, ...]:
+        return super()._types() if self.adds_columns else self.query.outputs
+
+    def push(self, condition: Expression) -> InputConditions:
+        """Push conditions that keep or exclude whole partitions."""
+        by = [each.operands[0] if isinstance(each, Call) and each.function == "is_null" else each for each in self.keys]
+        places = {each.index for each in by if isinstance(each, InputColumn)}
+        read = columns(condition)
+        return [(0, condition)] if self.adds_columns and read and read <= places else ()
+
+    def needed(self, wanted: Positions) -> Sequence[Positions]:
+        """Return the wanted columns of the input, and those that the query and the keys read."""
+        return [super().needed(wanted)[0] | columns_of(self.keys)]
+
+    def _over(self, node: PlanNode, places: Places) -> QueryNode:
+        keys = tuple(shifted(each, places) for each in self.keys)
+        over = replace(self, keys=keys, result_keys=keys if self.adds_columns else self.result_keys)
+        return super(PartitionNode, over)._over(node, places)
