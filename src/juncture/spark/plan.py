@@ -15,7 +15,7 @@ from juncture.errors import PlanError, spark_errors
 from juncture.inputs import is_spark_frame, kind_of
 from juncture.planner.plan import Plan
 from juncture.planner.report import Measured
-from juncture.planner.statistics import Stats
+from juncture.planner.statistics import Resources, Stats
 from juncture.runtime.progress import Report
 from juncture.spark.asof.plan import AsofPlanning, match_report
 from juncture.spark.equi.plan import EquiPlanning
@@ -77,14 +77,28 @@ def plan(
     check_times(left_side.spark_schema, right_side.spark_schema, session)
     join, left_side, right_side = computed_sides(join, left_side, right_side)
     check_types(join, left_side.spark_schema, right_side.spark_schema)
-    join, left_typed, right_typed = typed_sides(join, left_side, right_side)
+    return plan_resolved(join, left_side, right_side, resources, algorithm=algorithm, lazy=lazy, stats=stats)
+
+
+def plan_resolved(
+    join: Resolved,
+    left: SparkSide,
+    right: SparkSide,
+    resources: Resources,
+    *,
+    algorithm: str = "auto",
+    lazy: bool = False,
+    stats: Stats | None = None,
+) -> Plan:
+    """Plan a resolved join of open inputs, which have all columns that it compares."""
+    join, left_typed, right_typed = typed_sides(join, left, right)
     request = PlanRequest(join=join, left=left_typed, right=right_typed, given=stats, resources=resources, lazy=lazy)
     # An equality join with aggregates is planned as a predicate join.
-    planning = PLANNINGS[spec.joined_as](request)
+    planning = PLANNINGS[join.spec.joined_as](request)
     planning.check(algorithm)
     choice, built = planning.run(algorithm)
-    # The result gets back the null types of `left_side` and `right_side`, which `typed_sides` replaced.
-    query = Query(restore_types(built.frame, join, left_side, right_side))
+    # The result gets back the null types of the inputs, which `typed_sides` replaced.
+    query = Query(restore_types(built.frame, join, left, right))
     jobs = (*planning.statistics.jobs, *built.jobs)
     if jobs:
         _log.info("Ran to plan a join on Spark: %s", "; ".join(jobs))

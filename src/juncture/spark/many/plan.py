@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -24,17 +24,16 @@ from juncture.spark.exchange import SHUFFLE_PARTITIONS, collected, finish, task_
 from juncture.spark.input.plain_scan import open_side
 from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, in_jvm
 from juncture.spark.many.query import ManyQuery, Placed, Steps, field_of, report_of, steps_of
-from juncture.spark.plan import plan as plan_one
+from juncture.spark.plan import plan_resolved
 from juncture.spark.schema import check_times, check_types, spark_schema
 from juncture.spark.session.session import check_workers
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.sql import computed_sides
 from juncture.spark.statistics import Statistics
 from juncture.spark.tasks.many import ExpandGrid, InterpolateRows
-from juncture.spec.aggregate import Aggregate
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_orders
-from juncture.spec.schema import SIDES
+from juncture.spec.schema import SIDES, left_columns
 from juncture.spec.spines import Grid, Interpolation, ResolvedGrid
 
 if TYPE_CHECKING:
@@ -147,13 +146,16 @@ def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFra
     fields = list(side.spark_schema.fields)
     for each in steps.alone:
         with about(each.table.name):
-            single = plan_one(each.table.join.spec, _frame_of(side), inputs.rights[each.table.name].table)
+            join = each.table.shown.over(side.schema, each.table.join.right_schema)
+            join = replace(join, output=(*left_columns(side.schema), *each.table.columns))
+            single = plan_resolved(join, side, each.side, resources)
         decisions[each.table.name] = single
         jobs += single.jobs
-        side = FrameSide.of(_with_own_columns(single, each, side), "left")
+        side = FrameSide.of(single.execute(), "left")
         fields += [field_of(each, name) for name in each.table.names]
-    frame = _frame_of(side) if not (steps.shuffles or steps.sent) else None
-    if frame is None:
+    if not (steps.shuffles or steps.sent):
+        frame = in_jvm(side, "left").frame
+    else:
         query = ManyQuery(side, steps, resources.memory_bytes)
         for each in (*(one for shuffle in steps.shuffles for one in shuffle.tables), *steps.sent):
             fields += [field_of(each, name) for name in each.table.names]
@@ -161,28 +163,6 @@ def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFra
         jobs += query.jobs
     names = [*inputs.spine_columns, *(name for each in inputs.placed for name in each.table.names)]
     return _in_order(frame, [field.name for field in fields], names, fields), decisions, jobs
-
-
-def _frame_of(side: SparkSide) -> DataFrame:
-    return in_jvm(side, "left").frame
-
-
-def _with_own_columns(single: Any, placed: Placed, side: SparkSide) -> DataFrame:
-    """Return the result of a single join, with its right columns renamed for the spine."""
-    output = single.join.output
-    places = {column.source: number for number, column in enumerate(output) if column.side == "right"}
-    places |= {name: len(output) + number for number, name in enumerate(_identities(placed.table.join.aggregates))}
-    frame: DataFrame = single.execute()
-    numbered = frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
-    kept = [F.col(f"c{i}") for i in range(len(side.schema))]
-    wanted = [*(column.source for column in placed.table.columns), *_identities(placed.table.aggregates)]
-    return numbered.select(*kept, *(F.col(f"c{places[name]}") for name in wanted)).toDF(
-        *side.schema.names, *placed.table.names
-    )
-
-
-def _identities(aggregates: Sequence[Aggregate]) -> list[tuple[Any, ...]]:
-    return [(each.column, each.function, each.argument, each.window) for each in aggregates]
 
 
 def _in_order(frame: DataFrame, have: list[str], want: list[str], fields: list[st.StructField]) -> DataFrame:
