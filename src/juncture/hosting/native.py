@@ -182,7 +182,7 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
     for key in () if join.shape is None else join.shape.keys:
         if not key.null_safe:
             guards += [expression(each, names).isNotNull() for each in (key.left, key.right)]
-    if not pairs.keys:
+    if not pairs.is_keyed:
         # Spark needs an equality that is not of constants.
         guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
     # Stored rows appear in pairs and, in joins that keep unmatched rows, alone.
@@ -212,9 +212,8 @@ def _watermarked(
     side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded, token: str
 ) -> DataFrame:
     """Return the stored columns of a side, with a virtual time and its watermark."""
-    rows = pairs.left if side == "left" else pairs.right
     held = [names[side][name] for name in bounded.join.needed(side)]
-    rows = rows.withColumn(NAMES[side], bounded.virtual(side, names))
+    rows = pairs.sides[side].rows.withColumn(NAMES[side], bounded.virtual(side, names))
     steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))
     metrics = {"rows": F.count(F.lit(1)), "last": F.max(steps)}
     rows = observed(rows, token, side, metrics, scale).select(*held, NAMES[side])

@@ -6,7 +6,7 @@ in common types are ``lkey0`` and ``rkey0``; each kind of join adds its own colu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,18 @@ def _renamed(node: Node, names: Names) -> Node:
     return made[node]
 
 
-def key_hash(keys: list[str]) -> Column:
+def salt_of(content: Column, hot: Iterable[tuple[Column, int]]) -> Column:
+    """Return the part of each row by a hash of its content: of a hot group, as condition and number of parts, or 0.
+
+    A random number could differ when a task is retried.
+    """
+    salt = F.lit(0)
+    for is_hot, parts in hot:
+        salt = F.when(is_hot, F.pmod(content, F.lit(parts)).cast("int")).otherwise(salt)
+    return salt
+
+
+def key_hash(keys: Sequence[str]) -> Column:
     """Return a hash of a row's keys."""
     return F.xxhash64(*keys) if keys else F.lit(0).cast("long")
 
@@ -123,43 +134,31 @@ class SqlSides:
         self.join = join
         self._inlined = inlined
         self.derived: dict[str, Column] = {}
+        inputs: dict[Side, FrameSide] = {"left": left, "right": right}
         self.names: dict[Side, dict[str, str]] = {
-            "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
-            "right": {name: f"r{i}" for i, name in enumerate(right.schema.names)},
+            side: {name: f"{side[0]}{i}" for i, name in enumerate(each.schema.names)} for side, each in inputs.items()
         }
         self._types = {
-            "left": {field.name: field.dataType for field in left.spark_schema.fields},
-            "right": {field.name: field.dataType for field in right.spark_schema.fields},
+            side: {field.name: field.dataType for field in each.spark_schema.fields} for side, each in inputs.items()
         }
-        self.left = left.frame.toDF(*self.names["left"].values())
-        self.right = right.frame.toDF(*self.names["right"].values())
-        self.keys: list[tuple[str, str]] = []
-        for left_key, right_key in zip(join.left_by, join.right_by, strict=True):
+        self.rows = {side: each.frame.toDF(*self.names[side].values()) for side, each in inputs.items()}
+        self.keys: dict[Side, list[str]] = {"left": [], "right": []}
+        for left_key, right_key in join.by_pairs:
             shared = common_type(self._types["left"][left_key], self._types["right"][right_key])
             self.add_key(self.column("left", left_key).cast(shared), self.column("right", right_key).cast(shared))
 
     def add_key(self, left: Column, right: Column) -> None:
         """Add a pair of columns that must be equal."""
-        pair = (f"lkey{len(self.keys)}", f"rkey{len(self.keys)}")
-        self.derive("left", {pair[0]: left})
-        self.derive("right", {pair[1]: right})
-        self.keys.append(pair)
+        for (side, names), value in zip(self.keys.items(), (left, right), strict=True):
+            names.append(f"{side[0]}key{len(names)}")
+            self.derive(side, {names[-1]: value})
 
     def derive(self, side: Side, columns: Mapping[str, Column]) -> None:
         """Add computed columns of an input, replacing those of the same name."""
         if self._inlined:
             self.derived.update(columns)
-        elif side == "left":
-            self.left = self.left.withColumns(dict(columns))
         else:
-            self.right = self.right.withColumns(dict(columns))
-
-    def where(self, side: Side, condition: Column) -> None:
-        """Filter the rows of an input."""
-        if side == "left":
-            self.left = self.left.where(condition)
-        else:
-            self.right = self.right.where(condition)
+            self.rows[side] = self.rows[side].withColumns(dict(columns))
 
     def value(self, name: str) -> Column:
         """Return a column of a side, or its computed expression."""
@@ -169,9 +168,11 @@ class SqlSides:
         """Return a column of an input."""
         return F.col(self.names[side][column])
 
-    def hashable(self, side: Side) -> tuple[str, ...]:
-        """Return the columns of an input that SQL can hash."""
-        return tuple(self.names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
+    def pair_side(self, side: Side, decisive: Sequence[str]) -> PairSide:
+        """Return a side of a join, given the columns that decide besides its keys."""
+        hashable = (self.names[side][name] for name, kind in self._types[side].items() if not has_map(kind))
+        keys = tuple(self.keys[side])
+        return PairSide(self.rows[side], keys, (*keys, *decisive), tuple(hashable))
 
     def output(self) -> list[str | Column]:
         """Return the result's columns from a pair of rows, or from an unmatched row.
@@ -204,20 +205,23 @@ class RangeColumns:
 
 
 @dataclass(frozen=True)
+class PairSide:
+    """A side of a join that Spark can run. Rows that agree in the `decisive` columns match alike."""
+
+    rows: DataFrame
+    keys: tuple[str, ...]
+    decisive: tuple[str, ...]
+    hashable: tuple[str, ...]  # the columns that SQL can hash
+
+
+@dataclass(frozen=True)
 class Pairs:
-    """A join that Spark can run: rows of both sides, keys, condition and result.
+    """A join that Spark can run: rows of both sides, keys, condition and result."""
 
-    Rows that agree in the `decisive` columns of their side match alike.
-    """
-
-    left: DataFrame
-    right: DataFrame
-    keys: tuple[tuple[str, str], ...]
+    sides: Mapping[Side, PairSide]
     match: Column | None  # the condition besides equal keys
     output: tuple[str | Column, ...]  # the columns of the result, by name if they are columns of the rows
     names: tuple[str, ...]  # the names of the columns of the result
-    decisive: tuple[tuple[str, ...], tuple[str, ...]]
-    hashable: tuple[tuple[str, ...], tuple[str, ...]]
     spans: RangeColumns | None = None  # the spans of rows, if they limit matches
     nulls_equal: bool = False
     derived: Mapping[str, Column] = field(default_factory=dict)
@@ -227,33 +231,31 @@ class Pairs:
         cls,
         sides: SqlSides,
         match: Column | None,
-        decisive: tuple[Sequence[str], Sequence[str]],
+        decisive: Mapping[Side, Sequence[str]],
         spans: RangeColumns | None = None,
         *,
         nulls_equal: bool = False,
     ) -> Pairs:
         """Return the join of two sides, given the columns that decide besides their keys."""
-        keys = ([pair[0] for pair in sides.keys], [pair[1] for pair in sides.keys])
         return cls(
-            left=sides.left,
-            right=sides.right,
-            keys=tuple(sides.keys),
+            sides={side: sides.pair_side(side, columns) for side, columns in decisive.items()},
             match=match,
             output=tuple(sides.output()),
             names=tuple(column.name for column in sides.join.output),
-            decisive=((*keys[0], *decisive[0]), (*keys[1], *decisive[1])),
-            hashable=(sides.hashable("left"), sides.hashable("right")),
             spans=spans,
             nulls_equal=nulls_equal,
             derived=sides.derived,
         )
 
+    @property
+    def is_keyed(self) -> bool:
+        """Whether anything has to be equal."""
+        return bool(self.sides["left"].keys)
+
     def key_values(self) -> list[tuple[Column, Column]]:
         """Return the pairs of values that must be equal."""
-        return [(self._value(left_key), self._value(right_key)) for left_key, right_key in self.keys]
-
-    def _value(self, name: str) -> Column:
-        return self.derived.get(name, F.col(name))
+        left, right = ([self.derived.get(key, F.col(key)) for key in side.keys] for side in self.sides.values())
+        return list(zip(left, right, strict=True))
 
     def condition(self, *more: Column) -> Column:
         """Return the whole condition."""
@@ -264,7 +266,7 @@ class Pairs:
 
     def by_marks(self, rows: DataFrame, side: Side, marks: DataFrame, how: str) -> DataFrame:
         """Return the rows of a side that agree with a match mark (``semi``), or with none (``anti``)."""
-        decisive = self.decisive[0 if side == "left" else 1]
+        decisive = self.sides[side].decisive
         marks = marks.toDF(*(f"mark{i}" for i in range(len(decisive))))
         same = (F.col(name).eqNullSafe(F.col(f"mark{i}")) for i, name in enumerate(decisive))
         return rows.join(marks, reduce(lambda one, other: one & other, same), SPARK_HOW[how])
@@ -280,7 +282,8 @@ class Pairs:
 
 def join_nested(pairs: Pairs, how: str) -> DataFrame:
     """Return the result of Spark's own join: by the keys, if any, comparing all pairs that share them."""
-    return pairs.result(pairs.left.join(pairs.right, pairs.condition(), SPARK_HOW[how]))
+    left, right = (side.rows for side in pairs.sides.values())
+    return pairs.result(left.join(right, pairs.condition(), SPARK_HOW[how]))
 
 
 def computed_sides(join: Resolved, left: SparkSide, right: SparkSide) -> tuple[Resolved, SparkSide, SparkSide]:

@@ -24,7 +24,7 @@ from juncture.spark.schema import has_map, is_collated
 from juncture.spark.session.session import setting
 from juncture.spark.sql import SqlSides
 from juncture.spec.asof import Direction, ResolvedAsof
-from juncture.spec.schema import SIDES, Side
+from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -45,14 +45,15 @@ class SqlJoin:
         self._l, self._r = self._sides.names["left"], self._sides.names["right"]
         right_types = {field.name: field.dataType for field in right.spark_schema.fields}
         self._ties = {name: right_types[name] for name in join.tie_columns if name in needed_right(join).names}
-        self.keys = [f"key{i}" for i in range(len(self._sides.keys))]
+        self.keys = [f"key{i}" for i in range(len(self._sides.keys["left"]))]
         self.words = [f"on{i}" for i in range(len(self._domain.words(F.lit(None))))]
         self.ties = [f"tie{i}" for i in range(len(self._ties))]
 
     def left_rows(self) -> DataFrame:
         """Return the left rows with ``row``, keys, ``on``, and whether the row is ``usable`` (can match)."""
         compared, usable = self._compared("left", self.join.left_on)
-        return self._sides.left.select(F.struct(*self._l.values()).alias("row"), usable.alias("usable"), *compared)
+        row = F.struct(*self._l.values()).alias("row")
+        return self._sides.rows["left"].select(row, usable.alias("usable"), *compared)
 
     def right_rows(self) -> DataFrame:
         """Return the right rows that can match, with the payload as ``found``, keys, ``on`` and ties."""
@@ -61,11 +62,11 @@ class SqlJoin:
         found = F.struct(*(self._r[name] for name in dict.fromkeys([self.join.right_on, *shown]))).alias("found")
         ties = (_order_form(F.col(self._r[name]), data_type) for name, data_type in self._ties.items())
         named = (value.alias(name) for name, value in zip(self.ties, ties, strict=True))
-        return self._sides.right.where(usable).select(found, *compared, *named)
+        return self._sides.rows["right"].where(usable).select(found, *compared, *named)
 
     def _compared(self, side: Side, on: str) -> tuple[list[Column], Column]:
         """Return the keys and ``on`` of a side, and whether a row can match."""
-        keys = [self._sides.value(pair[SIDES.index(side)]) for pair in self._sides.keys]
+        keys = [self._sides.value(name) for name in self._sides.keys[side]]
         words = self._domain.words(self._sides.column(side, on))
         usable = words[0].isNotNull()
         for key in [] if self.join.nulls_equal else keys:

@@ -43,16 +43,10 @@ if TYPE_CHECKING:
 def equi_pairs(join: ResolvedEqui, left: FrameSide, right: FrameSide) -> Pairs:
     """Return an equality join in SQL; raise `PlanError` if a pair of keys has no common type."""
     sides = SqlSides(join, left, right)
-    if join.predicate is None:
-        return Pairs.of(sides, None, ((), ()), nulls_equal=join.nulls_equal)
-    names = sides.names
-    read = columns(join.predicate)
-    left_columns, right_columns = (
-        [names[side][column.name] for column in read if column.side == side] for side in names
-    )
-    return Pairs.of(
-        sides, expression(join.predicate, names), (left_columns, right_columns), nulls_equal=join.nulls_equal
-    )
+    read = [] if join.predicate is None else columns(join.predicate)
+    decisive = {side: [names[each.name] for each in read if each.side == side] for side, names in sides.names.items()}
+    match = None if join.predicate is None else expression(join.predicate, sides.names)
+    return Pairs.of(sides, match, decisive, nulls_equal=join.nulls_equal)
 
 
 _NAMELESS = st.ArrayType | st.StructType | st.MapType

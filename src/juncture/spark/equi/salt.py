@@ -25,7 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.kernels.array_types import Floats
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
-from juncture.spark.sql import SPARK_HOW, Pairs, key_hash
+from juncture.spark.sql import SPARK_HOW, Pairs, key_hash, salt_of
 from juncture.spark.statistics import SAMPLE_ROWS, Statistics, hot_groups
 from juncture.spec.schema import SIDES, How, Side
 
@@ -133,7 +133,7 @@ def copied_rows(hot: tuple[HotKey, ...], side: Side, sampled: SampledKeys) -> fl
 def join_salted(pairs: Pairs, how: How, hot: tuple[HotKey, ...], hint: Hint) -> DataFrame:
     """Return the result of a join by key with hot keys split; `hot` may be empty."""
     if not hot:
-        return pairs.result(_joined(pairs, pairs.left, pairs.right, how, hint))
+        return pairs.result(_joined(pairs, pairs.sides["left"].rows, pairs.sides["right"].rows, how, hint))
     salted = _Salted(pairs, hot, hint)
     if how in ("semi", "anti"):
         return pairs.result(salted.left_by_match(how))
@@ -189,18 +189,16 @@ class _Salted:
         rows = self._rows[side].where(F.col(f"{side[0]}copied"))
         others = self._parts[other].where(F.col(f"{other[0]}hash").isin([key.key for key in self._divided(other)]))
         if pairs.match is None:
-            keys = others.select(*self._keys(other)).distinct()
+            keys = others.select(*pairs.sides[other].keys).distinct()
             return rows.join(keys, pairs.condition(), SPARK_HOW[how])
         copies = self._parts[side].where(F.col(f"{side[0]}copied"))
-        decisive = pairs.decisive[0 if side == "left" else 1]
         matched = copies.join(others, pairs.condition(self._same_salt()), "left_semi")
-        return pairs.by_marks(rows, side, matched.select(*decisive).distinct(), how)
+        return pairs.by_marks(rows, side, matched.select(*pairs.sides[side].decisive).distinct(), how)
 
     def _flagged(self, side: Side) -> DataFrame:
         """Add to each row of a side whether it is replicated; rows that cannot match never are."""
-        rows = self._pairs.left if side == "left" else self._pairs.right
-        keys = self._keys(side)
-        rows = rows.withColumn(f"{side[0]}hash", key_hash(keys))
+        keys = self._pairs.sides[side].keys
+        rows = self._pairs.sides[side].rows.withColumn(f"{side[0]}hash", key_hash(keys))
         copied = F.col(f"{side[0]}hash").isin([key.key for key in self._divided(_other(side))])
         if not self._pairs.nulls_equal:
             copied = reduce(lambda one, two: one & two, (F.col(key).isNotNull() for key in keys), copied)
@@ -209,11 +207,9 @@ class _Salted:
     def _salted(self, side: Side) -> DataFrame:
         """Give each row of a side its salt, or replicate it with all salts."""
         name, key = f"{side[0]}salt", F.col(f"{side[0]}hash")
-        # By content alone, equal rows would share a salt; a random number could differ when a task is retried.
-        hashable = self._pairs.hashable[0 if side == "left" else 1]
-        content, salt = F.xxhash64(*hashable, F.spark_partition_id()), F.lit(0)
-        for hot in self._divided(side):
-            salt = F.when(key == hot.key, F.pmod(content, F.lit(hot.parts)).cast("int")).otherwise(salt)
+        # By content alone, equal rows would share a salt.
+        content = F.xxhash64(*self._pairs.sides[side].hashable, F.spark_partition_id())
+        salt = salt_of(content, ((key == hot.key, hot.parts) for hot in self._divided(side)))
         rows = self._rows[side].withColumn(name, salt)
         if not self._divided(_other(side)):
             return rows
@@ -226,9 +222,6 @@ class _Salted:
     def _divided(self, side: Side) -> list[HotKey]:
         """Return the keys whose rows of a side are split."""
         return [key for key in self._hot if key.divided == side]
-
-    def _keys(self, side: Side) -> list[str]:
-        return [pair[0 if side == "left" else 1] for pair in self._pairs.keys]
 
     def _same_salt(self) -> Column:
         return F.col("lsalt") == F.col("rsalt")
@@ -259,9 +252,8 @@ class EquiStatistics(Statistics):
 
     def _hashed(self, name: Side, pairs: Pairs, how: How, wanted: int) -> DataFrame:
         """Return the key hashes of sampled rows, null for rows that cannot match."""
-        frame = pairs.left if name == "left" else pairs.right
-        keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
+        keys = pairs.sides[name].keys
         key = key_hash(keys)
         if not pairs.nulls_equal and not keeps_unmatched(how, name):
             key = F.when(reduce(Column.__and__, (F.col(each).isNotNull() for each in keys)), key)
-        return self.some(name, frame, wanted).select(F.lit(name).alias("side"), key.alias("key"))
+        return self.some(name, pairs.sides[name].rows, wanted).select(F.lit(name).alias("side"), key.alias("key"))

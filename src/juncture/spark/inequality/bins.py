@@ -28,9 +28,9 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from juncture.kernels.array_types import Floats, Ints
 from juncture.planner.constants import Constants
 from juncture.planner.statistics import Resources
-from juncture.spark.sql import SPARK_HOW, Pairs, key_hash
+from juncture.spark.sql import SPARK_HOW, Pairs, key_hash, salt_of
 from juncture.spark.statistics import hot_groups
-from juncture.spec.schema import Side
+from juncture.spec.schema import SIDES, Side
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -361,15 +361,17 @@ class _BinJoin:
     def __init__(self, pairs: Pairs, bins: Bins) -> None:
         self._pairs = pairs
         self._bins = bins
-        self._left = _placed(pairs, pairs.left, "l", bins)
-        self._right = _placed(pairs, pairs.right, "r", bins)
+        self._left, self._right = (_placed(pairs, side, bins) for side in SIDES)
 
     def joined(self, how: str) -> DataFrame:
         """Return left rows in one bin each, joined with right rows in all bins where they may match."""
         left, right = self._sides()
         names = ["level", "bin"]
         if self._bins.hot:
-            left, right = left.withColumn("lsalt", self._left_salt()), right.withColumn("rsalt", self._right_salts())
+            content = F.xxhash64(*self._pairs.sides["left"].hashable, "lfrom", "lto")
+            hot = ((self._is_in(each, "left"), each.parts) for each in self._bins.hot)
+            left = left.withColumn("lsalt", salt_of(content, hot))
+            right = right.withColumn("rsalt", self._right_salts())
             names.append("salt")
         same = [F.col(f"l{name}") == F.col(f"r{name}") for name in names]
         return self._shuffled(left).join(right, self._pairs.condition(*same), SPARK_HOW[how])
@@ -381,12 +383,11 @@ class _BinJoin:
 
     def by_match(self, side: Side, how: str) -> DataFrame:
         """Return the rows of a side with a match (``semi``) or without one (``anti``)."""
-        rows = self._pairs.left if side == "left" else self._pairs.right
-        return self._pairs.by_marks(rows, side, self._marks(side), how)
+        return self._pairs.by_marks(self._pairs.sides[side].rows, side, self._marks(side), how)
 
     def _marks(self, side: Side) -> DataFrame:
         """Return match marks of a side, with duplicates."""
-        decisive = self._pairs.decisive[0 if side == "left" else 1]
+        decisive = self._pairs.sides[side].decisive
         inputs = [self._sides(), *([self._swapped_sides()] if self._bins.above else [])]
         marks = []
         for left, right in inputs:
@@ -444,38 +445,31 @@ class _BinJoin:
         names = {f"{side}level": F.col("place.level"), f"{side}bin": F.col("place.bin")}
         return rows.withColumns(names).drop("place").where(F.col(f"{side}bin").isNotNull())
 
-    def _left_salt(self) -> Column:
-        """Return a left row's part of a hot bin, from the row's content, so that retries agree."""
-        content = F.xxhash64(*self._pairs.hashable[0], "lfrom", "lto")
-        salt = F.lit(0)
-        for hot in self._bins.hot:
-            salt = F.when(self._is_in(hot, "l"), F.pmod(content, F.lit(hot.parts)).cast("int")).otherwise(salt)
-        return salt
-
     def _right_salts(self) -> Column:
         """Return all parts of a right row's bin."""
         parts = F.lit(1)
         for hot in self._bins.hot:
-            parts = F.when(self._is_in(hot, "r"), F.lit(hot.parts)).otherwise(parts)
+            parts = F.when(self._is_in(hot, "right"), F.lit(hot.parts)).otherwise(parts)
         return F.explode(F.sequence(F.lit(0), parts - 1))
 
-    def _is_in(self, hot: HotBin, side: str) -> Column:
-        keys = [pair[0 if side == "l" else 1] for pair in self._pairs.keys]
-        here = (F.col(f"{side}bin") == F.lit(hot.number)) & (F.col(f"{side}level") == F.lit(hot.level))
+    def _is_in(self, hot: HotBin, side: Side) -> Column:
+        keys = self._pairs.sides[side].keys
+        here = (F.col(f"{side[0]}bin") == F.lit(hot.number)) & (F.col(f"{side[0]}level") == F.lit(hot.level))
         return here & (key_hash(keys) == F.lit(hot.key)) if keys else here
 
 
-def _placed(pairs: Pairs, rows: DataFrame, side: str, bins: Bins) -> DataFrame:
-    """Add the numbers of the smallest bins that a row spans, and its level, as columns."""
+def _placed(pairs: Pairs, name: Side, bins: Bins) -> DataFrame:
+    """Return the rows of a side with the numbers of the smallest bins that they span, and their level, as columns."""
     assert pairs.spans is not None
+    side, rows = name[0], pairs.sides[name].rows
     ends = {f"{side}from": F.col(f"{side}first"), f"{side}to": F.col(f"{side}last")}
     if pairs.spans.is_real:
         # Rounding and clipping keep the order.
-        for name, end in ends.items():
+        for column, end in ends.items():
             scaled = end.cast("double") * F.lit(2.0**-bins.unit)
-            ends[name] = F.floor(F.least(F.greatest(scaled, F.lit(-_LIMIT)), F.lit(_LIMIT))).cast("long")
+            ends[column] = F.floor(F.least(F.greatest(scaled, F.lit(-_LIMIT)), F.lit(_LIMIT))).cast("long")
     rows = rows.withColumns(ends)
-    levels = bins.left if side == "l" else bins.right
+    levels = bins.left if name == "left" else bins.right
     if not levels:
         return rows.withColumn(f"{side}own", F.lit(None).cast("int"))
     own = F.raise_error(F.lit(_TOO_LONG)).cast("int")

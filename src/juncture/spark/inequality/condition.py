@@ -42,14 +42,14 @@ def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide
         if not interval.is_open:
             ranges = RangeColumns(not order.is_whole, interval.is_point("right"), interval.width, order.step_ns)
     if condition.predicate is not None:
-        names = sides.names
-        left_columns, right_columns = (
-            [names[side][name] for name in join.compared(side)] for side in ("left", "right")
-        )
-        return Pairs.of(sides, expression(condition.predicate, names), (left_columns, right_columns), ranges)
+        decisive = {side: [names[name] for name in join.compared(side)] for side, names in sides.names.items()}
+        return Pairs.of(sides, expression(condition.predicate, sides.names), decisive, ranges)
     assert interval is not None
-    left_columns, right_columns = ["lfirst", "llast"], ["rfirst"] if interval.is_point("right") else ["rfirst", "rlast"]
-    return Pairs.of(sides, _overlap(sides, condition, interval), (left_columns, right_columns), ranges)
+    ends: dict[Side, list[str]] = {
+        "left": ["lfirst", "llast"],
+        "right": ["rfirst"] if interval.is_point("right") else ["rfirst", "rlast"],
+    }
+    return Pairs.of(sides, _overlap(sides, condition, interval), ends, ranges)
 
 
 def _overlap(sides: SqlSides, condition: JoinCondition, interval: MatchInterval) -> Column:
@@ -73,7 +73,7 @@ def _add_ends(sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDo
     )
     if own is not None:
         if len(own.names) == 2:
-            sides.where(side, _checked(sides, side, own, first > last))
+            sides.rows[side] = sides.rows[side].where(_checked(sides, side, own, first > last))
         first = first if own.may_be_empty else F.when(first < last, first)
     if interval.may_swap:
         first, last = F.when(first <= last, first).otherwise(last), F.when(first <= last, last).otherwise(first)

@@ -120,12 +120,12 @@ class InequalityStatistics(Statistics):
 
     def _placed(self, name: Side, pairs: Pairs) -> DataFrame:
         """Return the sampled spans of a side; without spans, all rows have the same value."""
-        frame = pairs.left if name == "left" else pairs.right
-        keys = [pair[0 if name == "left" else 1] for pair in pairs.keys]
         ends = (F.lit(0) if pairs.spans is None else F.col(f"{name[0]}{end}") for end in ("first", "last"))
         first, last = (end.cast("double") for end in ends)
-        columns = [F.lit(name).alias("side"), key_hash(keys).alias("key"), first.alias("first"), last.alias("last")]
-        return self.some(name, frame, SAMPLE_ROWS).select(*columns)
+        side = pairs.sides[name]
+        columns = {"side": F.lit(name), "key": key_hash(side.keys), "first": first, "last": last}
+        rows = self.some(name, side.rows, SAMPLE_ROWS)
+        return rows.select(*(column.alias(each) for each, column in columns.items()))
 
     def _lengths(self, pairs: Pairs) -> list[DataFrame]:
         """Measure the longest rows of each side where unknown."""
@@ -133,9 +133,8 @@ class InequalityStatistics(Statistics):
         for name in self.sides:
             if pairs.spans is None or not _has_length(name, pairs.spans):
                 continue
-            frame = pairs.left if name == "left" else pairs.right
             figures = [F.lit(f"widest {name}").alias("side"), F.lit(0).cast("long").alias("key")]
-            widest = frame.agg(F.max(_length(name[0], pairs)).alias("last"))
+            widest = pairs.sides[name].rows.agg(F.max(_length(name[0], pairs)).alias("last"))
             parts.append(widest.select(*figures, F.lit(0.0).alias("first"), "last"))
         return parts
 
@@ -143,7 +142,7 @@ class InequalityStatistics(Statistics):
         mine = table.filter(pc.equal(table["side"], name))
         usable = mine.filter(pc.and_(mine["first"].is_valid(), mine["last"].is_valid()))
         share = usable.num_rows / max(mine.num_rows, 1)
-        if pairs.keys:
+        if pairs.is_keyed:
             self.learn_keys(name, usable["key"].to_numpy(), mine.num_rows)
         keys, first, last = (usable[column].to_numpy() for column in ("key", "first", "last"))
         known = pairs.spans.width if pairs.spans is not None and name == "left" else None
@@ -256,7 +255,7 @@ class InequalityPlanning(Planning):
             left_copies=bins.left_copies,
             right_copies=bins.right_copies,
             candidates=bins.candidates,
-            key_pairs=equal_key_pairs(*sides) if self._pairs.keys else None,
+            key_pairs=equal_key_pairs(*sides) if self._pairs.is_keyed else None,
             pairs=estimated_pairs(*sides),
             pairs_how="by a sample of both sides",
         )
@@ -264,7 +263,7 @@ class InequalityPlanning(Planning):
     def _sample_keys(self, _: Algorithm) -> bool:
         """Estimate the pairs with equal keys, if they may be few enough for SQL; return whether a job ran."""
         is_known = self._features.key_pairs is not None or not self._are_many()
-        if is_known or self._pairs is None or not self._pairs.keys or self._join.aggregates:
+        if is_known or self._pairs is None or not self._pairs.is_keyed or self._join.aggregates:
             return False
         pairs = equal_key_pairs(*self.statistics.spans(self._pairs, measured=False))
         share, how = 1.0, "the pairs of equal keys in a sample of both sides"
