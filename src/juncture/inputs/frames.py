@@ -109,10 +109,7 @@ class ArrowAnswer:
     def batches(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the join."""
         for batch in batches:
-            if self.schema.names:
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=self.schema)
-            else:
-                yield batch.select([]).replace_schema_metadata(self.schema.metadata)
+            yield batch if self.schema.names else batch.select([]).replace_schema_metadata(self.schema.metadata)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ _VALUE_BYTES = 16
 
 def with_computed(source: Source, join: Resolved, side: Side) -> Source:
     """Return a source with all columns that a join compares."""
+    if not (join.left_computed if side == "left" else join.right_computed):
+        return source
     values = [value for value in join.computed(side) if value.name not in source.schema.names]
     return ComputedSource(source, values, join.schema(side), side) if values else source
 

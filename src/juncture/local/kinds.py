@@ -67,12 +67,21 @@ RUNNERS: Mapping[type, Mapping[str, Runner]] = {
 
 
 def execute(
-    join: Resolved, left: Source, right: Source, algorithm: str, context: JoinContext
+    join: Resolved,
+    left: Source,
+    right: Source,
+    algorithm: str,
+    context: JoinContext,
+    *,
+    schema: pa.Schema | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join, batch by batch, in the order of the left rows, by one of the algorithms of its kind."""
-    sides = with_computed(left, join, "left"), with_computed(right, join, "right")
-    rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, *sides), context)
-    yield from restore_types(rows, join.user_schema(*(side.schema for side in sides)))
+    """Yield the rows of a join, batch by batch, in the order of the left rows, by one of the algorithms of its kind.
+
+    `schema` is `Resolved.user_schema` of the input schemas, where it is known.
+    """
+    left, right = with_computed(left, join, "left"), with_computed(right, join, "right")
+    rows = RUNNERS[join.spec.joined_as][algorithm](*working(join, left, right), context)
+    yield from restore_types(rows, join.user_schema(left.schema, right.schema) if schema is None else schema)
 
 
 def match(join: Resolved, left: Source, right: Source, algorithm: str, context: JoinContext) -> Iterator[RowPairs]:

@@ -50,12 +50,12 @@ class _Execution:
 
     def execute(self, report: Report | None) -> Any:
         """Return the joined table."""
-        return self._in_input_type(self._batches(self.ready.answer.run, report))
+        return self._in_input_type(self._batches(self.ready.answer, report))
 
     def stream(self, report: Report | None) -> pa.RecordBatchReader:
         """Return the rows as a reader of batches."""
         as_arrow = self.ready.as_arrow
-        batches = as_arrow.batches(self._batches(as_arrow.run, report))
+        batches = as_arrow.batches(self._batches(as_arrow, report))
         return pa.RecordBatchReader.from_batches(as_arrow.schema, batches)
 
     def measure(self, report: Report | None, keep: bool) -> tuple[Measured, Any]:
@@ -129,9 +129,10 @@ class _Execution:
             report=report,
         )
 
-    def _batches(self, join: Resolved, report: Report | None) -> Iterator[pa.RecordBatch]:
+    def _batches(self, answer: ArrowAnswer | FrameAnswer, report: Report | None) -> Iterator[pa.RecordBatch]:
         with self._context(report) as context:
-            yield from execute(*self._opened(join, context), context)
+            inputs = self._opened(answer.run, context)
+            yield from execute(*inputs, context, schema=answer.schema if answer.schema.names else None)
 
     def _opened(self, join: Resolved, context: JoinContext) -> _Inputs:
         """Return both sides as sources, and the algorithm that serves now that streams have been counted."""

@@ -73,25 +73,8 @@ class SideStats:
 
     def __post_init__(self) -> None:
         for name, figure in vars(self).items():
-            if figure is not None:
-                object.__setattr__(self, name, plain(figure))
-        for name in ("rows", "row_bytes", "distinct_keys", "null_rows"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 0):
-                raise _senseless(name, value, "a whole number, 0 or more")
-        share = self.hottest_key_share
-        if share is not None and (not isinstance(share, Real | Decimal) or not 0 <= share <= 1):
-            raise _senseless("hottest_key_share", share, "a share of the rows, from 0 to 1")
-        if share is not None:
-            object.__setattr__(self, "hottest_key_share", float(share))
-        for name in ("on_range", "key_range"):
-            ends = getattr(self, name)
-            if ends is not None and not _is_range(ends):
-                raise _senseless(name, ends, "a pair of numbers, the least value and the greatest")
-            if ends is not None:
-                object.__setattr__(self, name, tuple(plain(end) for end in ends))
-        if self.is_sorted is not None and not isinstance(self.is_sorted, bool):
-            raise _senseless("is_sorted", self.is_sorted, "True or False")
+            if figure is not None and name != "provenance":
+                object.__setattr__(self, name, _checked(name, plain(figure)))
 
     @property
     def bytes(self) -> int | None:
@@ -103,6 +86,24 @@ class SideStats:
     def is_given(self, name: str) -> bool:
         """Return whether only the caller states a figure."""
         return getattr(self, name) is not None and self.provenance.get(name, GIVEN) == GIVEN
+
+
+def _checked(name: str, figure: Any) -> Any:
+    """Return a figure as Python's own; raise SpecError if it makes no sense."""
+    if name == "is_sorted":
+        if not isinstance(figure, bool):
+            raise _senseless(name, figure, "True or False")
+    elif name == "hottest_key_share":
+        if not isinstance(figure, Real | Decimal) or not 0 <= figure <= 1:
+            raise _senseless(name, figure, "a share of the rows, from 0 to 1")
+        return float(figure)
+    elif name in ("on_range", "key_range"):
+        if not _is_range(figure):
+            raise _senseless(name, figure, "a pair of numbers, the least value and the greatest")
+        return tuple(plain(end) for end in figure)
+    elif not isinstance(figure, int) or isinstance(figure, bool) or figure < 0:
+        raise _senseless(name, figure, "a whole number, 0 or more")
+    return figure
 
 
 def _senseless(name: str, value: object, expected: str) -> SpecError:

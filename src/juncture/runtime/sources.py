@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Self
 
 import numpy as np
@@ -120,7 +120,7 @@ class Source(ABC):
     @cached_property
     def bounds(self) -> npt.NDArray[np.int64]:
         """The number of each part's first row, and the number of all rows at the end."""
-        return np.concatenate([[0], np.cumsum(np.asarray(self.part_rows, np.int64))]).astype(np.int64)
+        return np.array([0, *accumulate(self.part_rows)], np.int64)
 
     @property
     def num_rows(self) -> int:

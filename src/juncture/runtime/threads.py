@@ -44,6 +44,8 @@ def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
     [(0, 5), (5, 10)]
     """
     count = max(1, min(most, length // max(least, 1)))
+    if count == 1:
+        return [(0, length)]
     edges = [length * i // count for i in range(count + 1)]
     return list(pairwise(edges))
 

@@ -147,8 +147,11 @@ class _ConvertedSource(Source):
 
 def restore_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join in its output types. Batches that do not fit a type are split."""
+    may_have_null_values = any(pat.is_dictionary(data_type) for data_type in schema.types)
 
     def fitted(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.schema.equals(schema, check_metadata=True) and not may_have_null_values:
+            return batch
         columns = [converted(column, field.type) for column, field in zip(batch.columns, schema, strict=True)]
         return pa.RecordBatch.from_arrays(columns, schema=schema) if columns else batch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ class Resolved:
         values = self.computed(side)
         return next((each.name for each in values if isinstance(each, Expression) and each.text == key.text), None)
 
-    @property
+    @cached_property
     def output_schema(self) -> pa.Schema:
         """The schema of the output: columns of the inputs with their types, row numbers, then the aggregates."""
         schemas = {"left": self.left_schema, "right": self.right_schema}
