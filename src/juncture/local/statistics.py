@@ -152,8 +152,8 @@ def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
     # The buffers of a slice may be larger than its rows, but take a hundredth of the time to add up.
-    is_small = isinstance(source, TableSource) and source.num_rows < _FEW_ROWS
-    if brief and is_small and source.table.get_total_buffer_size() < _FEW_BYTES:
+    table = source.table if brief and isinstance(source, TableSource) else None
+    if table is not None and table.num_rows < _FEW_ROWS and table.get_total_buffer_size() < _FEW_BYTES:
         return InputSample(combined(given, SideStats(rows=source.num_rows, key_range=_key_range(join, side, source))))
     join = working_join(join)
     source = working_source(source, join.schema(side))
@@ -185,11 +185,12 @@ class _Sampler:
     def declared(self, *, brief: bool) -> None:
         """Learn what the side says without a row being read; if brief, only what decides how tables are joined."""
         source = self._source
-        name = "Parquet footers" if isinstance(source, ParquetSource) else "Arrow table"
-        needed = self._join.needed(self._side)
+        is_file = isinstance(source, ParquetSource)
+        name = "Parquet footers" if is_file else "Arrow table"
         self._learn(name, rows=source.num_rows)
+        row_bytes = source.bytes_of(self._join.needed(self._side)) // max(source.num_rows, 1)
         # In files, numbers that come often take less than they do in memory.
-        row_bytes = max(source.bytes_of(needed) // max(source.num_rows, 1), self._fixed_bytes())
+        row_bytes = max(row_bytes, self._fixed_bytes()) if is_file else row_bytes
         self._learn(f"{name}, columns needed", row_bytes=row_bytes)
         if (key_range := _key_range(self._join, self._side, source)) is not None:
             self._learn(name, key_range=key_range)

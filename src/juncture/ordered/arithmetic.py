@@ -53,11 +53,11 @@ def shifted(codes: Ints, offset: int | Ints, end: LimitEnd) -> tuple[Ints, Mask 
         step = np.asarray(added, np.int64)
         total = codes + step
         wrapped = ((codes ^ total) & (step ^ total)) < 0
-        if wrapped.any():
+        if np.count_nonzero(wrapped):
             # Overflow in one direction and then in the other returns to the right code.
             carry = (carry if len(carry) else np.zeros(len(codes), np.int8)) + wrapped * np.sign(step).astype(np.int8)
         codes = total
-    if not carry.any():
+    if not len(carry) or not carry.any():
         return codes, None
     codes = np.where(carry == 0, codes, np.where(carry > 0, MAX_CODE, MIN_CODE))
     return codes, carry >= 0 if end.upper else carry <= 0

@@ -94,7 +94,7 @@ def _checked(name: str, figure: Any) -> Any:
         if not isinstance(figure, bool):
             raise _senseless(name, figure, "True or False")
     elif name == "hottest_key_share":
-        if not isinstance(figure, Real | Decimal) or not 0 <= figure <= 1:
+        if not isinstance(figure, Real | Decimal) or not (_is_range((0, figure)) and _is_range((figure, 1))):
             raise _senseless(name, figure, "a share of the rows, from 0 to 1")
         return float(figure)
     elif name in ("on_range", "key_range"):

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pat
 
 from juncture.columnar.conversion import converted, converted_columns, with_types
+from juncture.columnar.types import is_fixed
 from juncture.errors import DataError
 from juncture.kernels.array_types import Ints
 from juncture.runtime.footers import (
@@ -155,8 +156,15 @@ class TableSource(Source):
         return chunks.chunk(0) if chunks.num_chunks == 1 else None
 
     def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the size of the columns."""
-        return int(self.table.select(columns).nbytes)
+        """Return the size of the columns; of those of fixed width, without the bits that mark nulls."""
+        row_bytes, others = 0, list[str]()
+        for name in columns:
+            data_type = self.schema.field(name).type
+            if is_fixed(data_type):
+                row_bytes += data_type.bit_width // 8
+            else:
+                others.append(name)
+        return self.num_rows * row_bytes + (int(self.table.select(others).nbytes) if others else 0)
 
     def nulls(self, column: str, /) -> int | None:
         """Return the number of nulls in a column."""

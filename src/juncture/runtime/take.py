@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, concatenated, plain, raw_values, rows_of, validity
+from juncture.columnar.arrays import array_of, concatenated, few_values, plain, raw_values, rows_of, validity
 from juncture.columnar.conversion import converted
 from juncture.columnar.tie_order import order_keys
 from juncture.columnar.types import is_fixed
@@ -312,6 +312,9 @@ def ordered(
     """Return a slice of rows in this order, null where negative; split further if the type cannot represent it."""
     first, end = cut
     rows = order[first:end]
+    is_same = isinstance(whole, pa.Array) and whole.type == data_type
+    if is_same and (few := few_values(whole, rows, rows >= 0)) is not None:
+        return [few]
     index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
     taken = rows_of(whole, index)
     try:

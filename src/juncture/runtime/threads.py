@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
-from copy import copy
 from functools import partial
 from itertools import pairwise
 from threading import Event, Lock
@@ -93,7 +92,8 @@ class Threads:
 
         If memory is short, each thread returns Arrow's unused memory after each task.
         """
-        threads = copy(self)
+        threads = Threads(1)
+        threads.count, threads._pool = self.count, self._pool
         threads.room_bytes = room_bytes
         threads.is_frugal = room_bytes < self.count * _ROOM_BYTES
         # Memory of previous work, such as planning.

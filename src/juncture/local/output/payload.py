@@ -39,7 +39,10 @@ class Payload:
     @property
     def row_bytes(self) -> int:
         """About how many bytes a row takes."""
-        return sum(int(column.nbytes) // max(len(column), 1) for column in self._columns.values())
+        return sum(
+            each.type.bit_width // 8 if is_fixed(each.type) else int(each.nbytes) // max(len(each), 1)
+            for each in self._columns.values()
+        )
 
     def release(self, kept: Collection[str] = ()) -> None:
         """Let go of the columns in memory but some. No other can be taken after that."""

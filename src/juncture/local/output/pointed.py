@@ -30,12 +30,8 @@ def output_row_bytes(join: ResolvedAsof, left: Source, right: Source) -> int:
     pair_bytes = _MATCH_BYTES + _PLACE_BYTES
     for column in join.output:
         source = left if column.side == "left" else right
-        data_type = source.schema.field(column.source).type
-        if is_fixed(data_type):
-            pair_bytes += data_type.bit_width // 8
-        else:
-            times = 1 if column.side == "left" else _KEPT
-            pair_bytes += times * source.plain_bytes_of([column.source]) // max(source.num_rows, 1)
+        times = 1 if column.side == "left" or is_fixed(source.schema.field(column.source).type) else _KEPT
+        pair_bytes += times * source.plain_bytes_of([column.source]) // max(source.num_rows, 1)
     return pair_bytes * (1 if join.spec.how in ("semi", "anti") else join.spec.matches)
 
 
