@@ -20,7 +20,6 @@ from juncture.predicate.intervals.interval import (
     point,
     truth,
     union,
-    width,
 )
 from juncture.predicate.intervals.relate import among
 from juncture.predicate.language.nodes import Options
@@ -94,21 +93,6 @@ def test_intersection_and_union_hold_what_they_should(data):
     assert contains(union(one, other), probe) or not any(inside)
     assert contains(one, a)
     assert contains(one, b)
-
-
-@pytest.mark.parametrize(
-    ("one", "expected"),
-    [
-        (interval(BIGINT, 1, 5), 4),
-        (interval(BIGINT, 1), None),
-        (interval(DOUBLE, 0.5, 2.0), 1.5),
-        (interval(CENTS, 1, Fraction(3, 2)), Fraction(1, 2)),
-        (nothing(BIGINT), 0),
-        (interval(STRING, "a", "b"), None),
-    ],
-)
-def test_width(one, expected):
-    assert width(one) == expected
 
 
 @pytest.mark.parametrize(

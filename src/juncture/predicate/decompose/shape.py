@@ -231,13 +231,12 @@ class _ShapeParts:
         conditions = conjuncts(node)
         for condition in conditions:
             self._sort(condition)
-        merged = _merged(self._relations)
-        bands, single = ([pair for pair in merged if pair.kind == kind] for kind in ("band", "inequality"))
-        containments, single = _containments(single)
-        overlaps, single = _overlaps(single)
+        bands, singles = _merged(self._relations)
+        containments, singles = _containments(singles)
+        overlaps, singles = _overlaps(singles)
         return Shape(
             tuple(dict.fromkeys(self._keys)),
-            (*bands, *containments, *overlaps, *single),
+            (*bands, *containments, *overlaps, *(single.pair for single in singles)),
             _all(self._filters["left"]),
             _all(self._filters["right"]),
             _all(self._residual),
@@ -291,7 +290,22 @@ def _all(conditions: list[Node]) -> Node | None:
     return build.conjunction(list(dict.fromkeys(conditions))) if conditions else None
 
 
-def _merged(relations: Sequence[LinearComparison]) -> list[IntervalPair]:
+@dataclass(frozen=True, slots=True)
+class _Inequality:
+    """An end, as a lower or an upper one, of the values of a right expression."""
+
+    end: End
+    right: Node
+    is_upper: bool
+
+    @property
+    def pair(self) -> IntervalPair:
+        """The inequality as a band with one end."""
+        around = (None, self.end) if self.is_upper else (self.end, None)
+        return IntervalPair("inequality", around, (End(self.right), End(self.right)))
+
+
+def _merged(relations: Sequence[LinearComparison]) -> tuple[list[IntervalPair], list[_Inequality]]:
     """Return the bands and inequalities of all pairs of expressions."""
     ends: dict[tuple[Node, Node], tuple[list[End], list[End]]] = {}
     for relation in relations:
@@ -301,11 +315,14 @@ def _merged(relations: Sequence[LinearComparison]) -> list[IntervalPair]:
             lowers.append(end)
         if relation.operator in ("<", "<=", "="):
             uppers.append(end)
-    pairs = []
+    bands, singles = [], []
     for (_, right), (lowers, uppers) in ends.items():
-        around = _tightest(lowers, 1), _tightest(uppers, -1)
-        pairs.append(IntervalPair("inequality" if None in around else "band", around, (End(right), End(right))))
-    return pairs
+        lower, upper = _tightest(lowers, 1), _tightest(uppers, -1)
+        if lower and upper:
+            bands.append(IntervalPair("band", (lower, upper), (End(right), End(right))))
+        elif only := lower or upper:
+            singles.append(_Inequality(only, right, is_upper=upper is not None))
+    return bands, singles
 
 
 def _end(relation: LinearComparison) -> End:
@@ -337,37 +354,18 @@ def _tightest(ends: list[End], sign: int) -> End | None:
     return max(ends, key=lambda end: (sign * end.amount, end.strict), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _OneEnd:
-    """An inequality: its end, as a lower or an upper one, and the right expression."""
-
-    pair: IntervalPair
-    end: End
-    right: Node
-    is_upper: bool
-
-    @classmethod
-    def of(cls, pair: IntervalPair) -> _OneEnd:
-        lower, upper = pair.left
-        end, point = lower or upper, pair.right[0]
-        assert end is not None
-        assert point is not None
-        return cls(pair, end, point.expression, upper is not None)
-
-
 def _partners(
-    pairs: list[IntervalPair], traits: Callable[[_OneEnd], tuple[Hashable, ...]]
-) -> tuple[list[tuple[_OneEnd, _OneEnd]], list[IntervalPair]]:
+    singles: list[_Inequality], traits: Callable[[_Inequality], tuple[Hashable, ...]]
+) -> tuple[list[tuple[_Inequality, _Inequality]], list[_Inequality]]:
     """Pair each inequality that has a lower end with the first one that has an upper end and shares a trait.
 
     Returns these, and the inequalities without a partner.
     """
-    singles = [_OneEnd.of(pair) for pair in pairs]
     waiting: dict[Hashable, deque[int]] = {}
     for place, single in enumerate(singles):
         for trait in traits(single) if single.is_upper else ():
             waiting.setdefault(trait, deque()).append(place)
-    partners: list[tuple[_OneEnd, _OneEnd]] = []
+    partners: list[tuple[_Inequality, _Inequality]] = []
     paired: set[int] = set()
     for place, lower in enumerate(singles):
         heads = []
@@ -379,15 +377,15 @@ def _partners(
         if heads:
             partners.append((lower, singles[min(heads)]))
             paired |= {place, min(heads)}
-    return partners, [single.pair for place, single in enumerate(singles) if place not in paired]
+    return partners, [single for place, single in enumerate(singles) if place not in paired]
 
 
-def _containments(pairs: list[IntervalPair]) -> tuple[list[IntervalPair], list[IntervalPair]]:
+def _containments(singles: list[_Inequality]) -> tuple[list[IntervalPair], list[_Inequality]]:
     """Pair a lower and an upper bound of the same expression."""
-    partners, others = _partners(pairs, lambda one: (("right", one.right), ("left", one.end.expression)))
+    partners, others = _partners(singles, lambda one: (("right", one.right), ("left", one.end.expression)))
     containments = []
     for lower, upper in partners:
-        left, right = (lower.end, upper.end), lower.pair.right
+        left, right = (lower.end, upper.end), (End(lower.right), End(lower.right))
         if lower.right != upper.right:
             point = End(lower.end.expression)
             left, right = (point, point), (_turned(upper.end, upper.right), _turned(lower.end, lower.right))
@@ -400,9 +398,9 @@ def _turned(end: End, expression: Node) -> End:
     return End(expression, -end.offset, end.strict, end.unit)
 
 
-def _overlaps(pairs: list[IntervalPair]) -> tuple[list[IntervalPair], list[IntervalPair]]:
+def _overlaps(singles: list[_Inequality]) -> tuple[list[IntervalPair], list[_Inequality]]:
     """Pair two inequalities of opposite directions into the overlap of two intervals."""
-    partners, others = _partners(pairs, lambda one: (one.end.expression.type.kind,))
+    partners, others = _partners(singles, lambda one: (one.end.expression.type.kind,))
     overlaps = [
         IntervalPair("overlap", (lower.end, upper.end), (End(upper.right), End(lower.right)))
         for lower, upper in partners

@@ -14,7 +14,6 @@ from juncture.predicate.language.literals import date_text, duration_text, times
 from juncture.predicate.language.types import (
     BOOLEAN,
     TIME_STEPS,
-    Real,
     Type,
     as_decimal,
     exact,
@@ -289,16 +288,6 @@ def contains(one: Interval, value: Bound) -> bool:
     if isinstance(value, float) and math.isnan(value):
         return one.may_be_nan
     return not one.empty and one.span.holds(_exact(value))
-
-
-def width(one: Interval) -> Real | None:
-    """Return the distance between the ends, in steps of the type; None without a limit or arithmetic."""
-    if one.empty:
-        return 0
-    if one.lower is None or one.upper is None or not one.type.has_arithmetic:
-        return None
-    distance = one.span.high - one.span.low
-    return distance if isinstance(distance, int) else float(distance) if one.type.kind == "float" else distance
 
 
 def finer_factor(one: Type, other: Type) -> int:

@@ -36,16 +36,8 @@ def read_text(text: str, data_type: Type, zone: tzinfo | None = None) -> Literal
     return Literal(Type("timestamp", unit=unit, zoned=data_type.zoned), steps)
 
 
-_CASTS = {
-    "integer": ("integer", "float", "decimal", "boolean"),
-    "float": ("integer", "float", "decimal", "boolean"),
-    "decimal": ("integer", "float", "decimal", "boolean"),
-    "date": ("date", "timestamp"),
-    "timestamp": ("date", "timestamp"),
-    "boolean": ("integer", "float", "decimal", "boolean"),
-    "string": ("string",),
-    "duration": ("duration",),
-}
+_CASTS = [{"integer", "float", "decimal", "boolean"}, {"date", "timestamp"}, {"string"}, {"duration"}]
+"""Kinds of types whose values are cast to each other."""
 
 
 def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
@@ -58,7 +50,7 @@ def cast(operand: Node, target: Type, read: TextReader = read_text) -> Node:
     if isinstance(operand, Literal) and isinstance(operand.value, str) and target.is_number:
         operand = _number_of(operand.value, target)
         source = operand.type
-    if source != target and source.kind not in _CASTS.get(target.kind, ()):
+    if source != target and not any({source.kind, target.kind} <= kinds for kinds in _CASTS):
         raise SchemaError(
             f"CAST from {source} to {target} is not supported. Convert the column before the join.",
             name="JN-CAST-UNSUPPORTED",
