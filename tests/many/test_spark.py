@@ -73,6 +73,14 @@ def test_equals_the_join_in_process_whatever_the_tables(spark: SparkSession, see
 
 
 @pytest.mark.in_turn
+def test_a_table_may_have_any_name(spark: SparkSession, way: str) -> None:
+    tables = {"spine": rights()["user"], "a.`b": rights()["price"]}
+    plan = jn.plan_many(to_spark(spark, SPINE), on_spark(spark, tables))
+    assert plan.spine.rows == SPINE.num_rows, way
+    assert difference(plan.execute().toArrow(), jn.join_many(SPINE, tables), ordered=False) is None
+
+
+@pytest.mark.in_turn
 def test_reads_files_in_tasks(spark: SparkSession, tmp_path: Path, way: str) -> None:
     paths = {}
     for name, table in {"spine": SPINE, **{name: each.table for name, each in rights().items()}}.items():

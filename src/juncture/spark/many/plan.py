@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
@@ -103,12 +103,10 @@ def _opened(
             check_table_order(table.join)
             stats = Statistics(spine_input, right_side, None).stats
             placed.append(Placed(table, right_side, stats.right))
-    sides = {"spine": spine_side, **{each.table.name: each.side for each in placed}}
-    known = {"spine": stats.left, **{each.table.name: each.stats for each in placed}}
-    counted, jobs = _counted(sides, known)
-    whole = tuple(replace(each, stats=counted[each.table.name]) for each in placed)
-    columns = spine_input.schema.names
-    return _Inputs(columns, spine_side, counted["spine"], rights, whole), jobs
+    tables = ((each.table.name, each.side, each.stats) for each in placed)
+    (spine_stats, *counted), jobs = _counted([("spine", spine_side, stats.left), *tables])
+    whole = tuple(replace(each, stats=one) for each, one in zip(placed, counted, strict=True))
+    return _Inputs(spine_input.schema.names, spine_side, spine_stats, rights, whole), jobs
 
 
 def _check_nulls(table: ResolvedTable) -> None:
@@ -123,21 +121,22 @@ def _check_nulls(table: ResolvedTable) -> None:
                 )
 
 
-def _counted(sides: dict[str, SparkSide], known: dict[str, SideStats]) -> tuple[dict[str, SideStats], list[str]]:
-    """Count the rows of DataFrames in one job."""
-    unknown = [name for name, stats in known.items() if stats.rows is None]
-    if not unknown:
-        return known, []
-    frames = []
-    for name in unknown:
-        side = sides[name]
-        assert isinstance(side, FrameSide)
-        frames.append(side.frame.agg(F.count(F.lit(1)).alias("rows")).select(F.lit(name).alias("name"), "rows"))
+def _counted(inputs: Sequence[tuple[str, SparkSide, SideStats]]) -> tuple[list[SideStats], list[str]]:
+    """Return the statistics of inputs, which have names for people, with the rows of DataFrames counted in one job."""
+    stats, names = [known for _, _, known in inputs], list[str]()
+    frames: list[DataFrame] = []
+    for place, (name, side, known) in enumerate(inputs):
+        if known.rows is None:
+            assert isinstance(side, FrameSide)
+            rows = side.frame.agg(F.count(F.lit(1)).alias("rows"))
+            frames.append(rows.select(F.lit(place).alias("place"), "rows"))
+            names.append(name)
+    if not frames:
+        return stats, []
     for row in collected(reduce(lambda one, other: one.unionAll(other), frames)).to_pylist():
-        stats = known[row["name"]]
-        counted = replace(stats, rows=row["rows"], provenance={**stats.provenance, "rows": "count"})
-        known = {**known, row["name"]: counted}
-    return known, [f"counted {', '.join(unknown)}"]
+        known = stats[row["place"]]
+        stats[row["place"]] = replace(known, rows=row["rows"], provenance={**known.provenance, "rows": "count"})
+    return stats, [f"counted {', '.join(names)}"]
 
 
 def _built(inputs: _Inputs, steps: Steps, resources: Resources) -> tuple[DataFrame, dict[str, Decision], list[str]]:

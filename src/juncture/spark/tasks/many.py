@@ -27,7 +27,8 @@ from juncture.spark.tasks.store import ChainedRows, PacketStore
 from juncture.spec.many import ResolvedTable
 from juncture.spec.spines import InterpolatedColumns, ResolvedGrid
 
-SPINE = "spine"
+# A name that cannot clash with those of tables.
+SPINE = "juncture:spine"
 """The side of packets of the spine."""
 
 _RECEIVED_SHARE = 1 / 4
