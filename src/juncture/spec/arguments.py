@@ -63,6 +63,19 @@ def names_of(argument: str, value: object) -> tuple[str, ...]:
     return names
 
 
+def time_columns(argument: str, value: object) -> tuple[str, ...]:
+    """Return the right column with the time at which a row became available, and the left one, if it is named."""
+    names = names_of(argument, value)
+    if len(names) not in (1, 2):
+        raise SpecError(
+            f"{argument}={value!r} names {len(names)} columns. Expected the right column with the time at which a row "
+            f'became available, and optionally the left column to compare it with, such as {argument}=("ingested_at", '
+            '"seen_at").',
+            name="JN-AVAILABLE-AT-COLUMNS",
+        )
+    return names
+
+
 def check_suffix(suffix: object) -> None:
     """Raise SpecError unless the suffix is a string."""
     check_text("suffix", suffix, 'for example suffix="_right"')

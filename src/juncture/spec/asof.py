@@ -21,6 +21,7 @@ from juncture.spec.arguments import (
     freeze_flags,
     freeze_names,
     names_of,
+    time_columns,
 )
 from juncture.spec.base import OrderedSpec
 from juncture.spec.compared import ComparedColumns, check_keys, output_columns
@@ -241,14 +242,7 @@ class Asof(OrderedSpec):
         """Return the left and the right column of ``available_at``, or None."""
         if self.available_at is None:
             return None
-        names = names_of("available_at", self.available_at)
-        if len(names) not in (1, 2):
-            raise SpecError(
-                f"available_at={self.available_at!r} names {len(names)} columns. Expected the right column with the "
-                "time at which a row became available, and optionally the left column to compare it with, such as "
-                'available_at=("ingested_at", "seen_at").',
-                name="JN-AVAILABLE-AT-COLUMNS",
-            )
+        names = time_columns("available_at", self.available_at)
         if len(names) == 2:
             return names[1], names[0]
         pairs = self.on_pairs()

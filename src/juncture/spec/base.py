@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any, ClassVar, Self, get_args
@@ -12,13 +12,20 @@ import pyarrow as pa
 
 from juncture.errors import SpecError, did_you_mean
 from juncture.ordered.duration import TimeLength, duration_ns, format_duration
-from juncture.spec.aggregate import Agg, aggregate_how, freeze_aggregates
+from juncture.spec.aggregate import (
+    Agg,
+    Aggregate,
+    aggregate_how,
+    freeze_aggregates,
+    resolve_aggregates,
+    typed_aggregated,
+)
 from juncture.spec.arguments import check_choice, check_suffix, freeze_names, pair_names
-from juncture.spec.compared import ComparedColumns
+from juncture.spec.compared import ComparedColumns, ResolvedSides, output_columns
 from juncture.spec.distance import Windows
 from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.resolved import Resolved
-from juncture.spec.schema import How
+from juncture.spec.schema import How, OutputColumn
 
 _ENDS = {"windows": ("lower", "upper"), "left_interval": ("start", "end"), "right_interval": ("start", "end")}
 """The names of ends in plain data, where they are a mapping, since TOML has no null for a missing one."""
@@ -187,6 +194,41 @@ class AggregatingSpec(KeyedSpec):
         self.by_pairs()
         check_answer(self)
         freeze_names(self, "by", "left_by", "right_by")
+
+
+class ResolvedMatches(ResolvedSides):
+    """What a join that returns or aggregates all matches of a left row resolves to, besides its condition."""
+
+    how: How
+    aggregates: tuple[Aggregate, ...]
+    tie_columns: tuple[str, ...]
+    output: tuple[OutputColumn, ...]
+
+
+def resolved_matches(
+    spec: Spec,
+    columns: ComparedColumns,
+    equal: Sequence[tuple[str, str]],
+    *,
+    ordered_by: str | None = None,
+    windows: Sequence[str | None] = (None,),
+) -> ResolvedMatches:
+    """Return the aggregates and the output of a join whose condition has been resolved.
+
+    ``equal`` are the pairs of values that must be equal. The matches of a left row are ordered by the right column
+    ``ordered_by``, then by the tie columns, for aggregates such as "first" and "list".
+    """
+    columns.right = typed_aggregated(spec.agg, columns.right)
+    compared, how = {ordered_by, *(right for _, right in equal)}, aggregate_how(spec.how, spec.agg)
+    tie_columns = tuple(name for name in columns.own("right").names if name not in compared)
+    aggregates = resolve_aggregates(spec.agg, columns.left, columns.right, tie_columns, spec.suffix, windows)
+    return {
+        **columns.sides(equal),
+        "how": how,
+        "aggregates": aggregates,
+        "tie_columns": tie_columns,
+        "output": output_columns(columns, how=how, equal=equal, suffix=spec.suffix, has_right=not spec.agg),
+    }
 
 
 def check_answer(spec: Any) -> None:

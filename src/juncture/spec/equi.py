@@ -9,15 +9,15 @@ from typing import ClassVar
 import pyarrow as pa
 
 from juncture.errors import SpecError
-from juncture.spec.aggregate import Agg, aggregate_how, typed_aggregated
+from juncture.spec.aggregate import Agg, aggregate_how
 from juncture.spec.arguments import check_condition, freeze_flags, freeze_names, pair_names
-from juncture.spec.base import Spec, check_answer
+from juncture.spec.base import Spec, check_answer, resolved_matches
 from juncture.spec.compared import ComparedColumns, check_keys, output_columns
 from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Key, Keys
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import How
-from juncture.spec.where import ResolvedWhere, Where, resolved_where
+from juncture.spec.where import ResolvedWhere, Where
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +118,10 @@ class Equi(Spec):
             predicate = columns.predicate("TRUE" if self.where is None else self.where)
             parts = shape(predicate)
             if self.agg is not None:
-                columns.right = typed_aggregated(self.agg, columns.right)
-                return resolved_where(self, columns, pairs, predicate, parts, nulls_equal=self.nulls_equal)
+                matches = resolved_matches(self, columns, pairs)
+                return ResolvedWhere(
+                    spec=self, **matches, predicate=predicate, shape=parts, nulls_equal=self.nulls_equal
+                )
         return ResolvedEqui(
             spec=self,
             how=how,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from juncture.columnar.schemas import check_columns
 from juncture.errors import JunctureError, SchemaError, SpecError, did_you_mean, wrong_type
 from juncture.spec.aggregate import Aggregate
-from juncture.spec.arguments import check_choice, check_name, check_text
+from juncture.spec.arguments import check_choice, check_name, check_text, time_columns
 from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn
@@ -94,23 +94,13 @@ class Right:
         self._validate_check_available_at()
 
     def _validate_check_available_at(self) -> None:
-        columns = self.check_available_at
-        if columns is None:
+        if self.check_available_at is None:
             return
-        names = columns if isinstance(columns, tuple | list) else [columns]
-        for name in names:
-            check_name("check_available_at", name)
-        if len(names) > 2 or not names:
+        names = time_columns("check_available_at", self.check_available_at)
+        if len(names) == 1 and not hasattr(self.spec, "on_pair"):
             raise SpecError(
-                f"check_available_at={columns!r} names {len(names)} columns. Expected a column of this "
-                "table, and optionally the column of the spine to compare it with, such as "
-                'check_available_at=("ingested_at", "seen_at").',
-                name="JN-AVAILABLE-AT-COLUMNS",
-            )
-        if len(names) == 1 and not _has_order(self.spec):
-            raise SpecError(
-                f"check_available_at={columns!r} names no column of the spine to compare with, and {self.spec.title} "
-                f'has no on=. Pass both, such as check_available_at=({names[0]!r}, "ts").',
+                f"check_available_at={self.check_available_at!r} names no column of the spine to compare with, and "
+                f'{self.spec.title} has no on=. Pass both, such as check_available_at=({names[0]!r}, "ts").',
                 name="JN-AVAILABLE-AT-COLUMNS",
             )
 
@@ -236,10 +226,6 @@ def _check_single(spec: Any) -> None:
         )
 
 
-def _has_order(spec: Any) -> bool:
-    return hasattr(spec, "on_pair")
-
-
 def _not_shown(column: str, right: Right, schema: pa.Schema, shown: list[str]) -> SchemaError:
     if column in schema.names:
         why = "agg= replaces the columns" if right.spec.agg else "it equals a column of the spine"
@@ -269,7 +255,7 @@ def _free(name: str, is_given: bool, right: Right, taken: set[str]) -> str:
 def _leak_check(right: Right, spine: pa.Schema, schema: pa.Schema) -> LeakCheck | None:
     if right.check_available_at is None:
         return None
-    pair = [right.check_available_at] if isinstance(right.check_available_at, str) else list(right.check_available_at)
+    pair = time_columns("check_available_at", right.check_available_at)
     check = LeakCheck(pair[0], pair[1] if len(pair) == 2 else right.spec.on_pair()[0])
     check_columns(schema, [check.right], argument="check_available_at", side="right")
     check_columns(spine, [check.left], argument="check_available_at", side="left")

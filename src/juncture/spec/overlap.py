@@ -12,15 +12,10 @@ import pyarrow as pa
 from juncture.columnar.schemas import check_columns
 from juncture.errors import SpecError, wrong_type
 from juncture.ordered.domain import Domain
-from juncture.spec.aggregate import (
-    Agg,
-    aggregate_how,
-    resolve_aggregates,
-    typed_aggregated,
-)
+from juncture.spec.aggregate import Agg
 from juncture.spec.arguments import check_choice, check_name
-from juncture.spec.base import AggregatingSpec
-from juncture.spec.compared import ComparedColumns, check_keys, output_columns
+from juncture.spec.base import AggregatingSpec, resolved_matches
+from juncture.spec.compared import ComparedColumns, check_keys
 from juncture.spec.condition import (
     BoundedValue,
     JoinCondition,
@@ -169,7 +164,6 @@ class Overlap(AggregatingSpec):
         self, columns: ComparedColumns, intervals: tuple[Interval, Interval], equal: Sequence[tuple[str, str]]
     ) -> ResolvedOverlap:
         """Return the join of tables that contain all columns that it compares."""
-        right_by = tuple(pair[1] for pair in equal)
         left_interval, right_interval = intervals
         lefts = [name for name in left_interval if name is not None]
         rights = [name for name in right_interval if name is not None]
@@ -181,21 +175,13 @@ class Overlap(AggregatingSpec):
         columns.right = typed(columns.right, dict.fromkeys(rights, end_type))
         check_keys(columns, equal)
         columns.type_nulls(equal)
-        left, right = columns.left, typed_aggregated(self.agg, columns.right)
-        columns.right = right
-        tie_columns = tuple(name for name in columns.own("right").names if name not in {right_interval[0], *right_by})
-        how = aggregate_how(self.how, self.agg)
         return ResolvedOverlap(
             spec=self,
-            how=how,
-            **columns.sides(equal),
+            **resolved_matches(self, columns, equal, ordered_by=right_interval[0]),
             left_interval=left_interval,
             right_interval=right_interval,
             domain=domain,
             closed=self.closed,
-            aggregates=resolve_aggregates(self.agg, left, right, tie_columns, self.suffix),
-            tie_columns=tie_columns,
-            output=output_columns(columns, how=how, equal=equal, suffix=self.suffix, has_right=not self.agg),
         )
 
 

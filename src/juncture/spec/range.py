@@ -14,15 +14,10 @@ import pyarrow as pa
 from juncture.errors import SpecError
 from juncture.ordered.domain import Distance, Domain
 from juncture.ordered.duration import TimeLength, duration_ns
-from juncture.spec.aggregate import (
-    Agg,
-    aggregate_how,
-    resolve_aggregates,
-    typed_aggregated,
-)
+from juncture.spec.aggregate import Agg
 from juncture.spec.arguments import check_choice
-from juncture.spec.base import AggregatingSpec, OrderedSpec
-from juncture.spec.compared import ComparedColumns, check_keys, output_columns
+from juncture.spec.base import AggregatingSpec, OrderedSpec, resolved_matches
+from juncture.spec.compared import ComparedColumns, check_keys
 from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, ResolvedInequality
 from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.distance import (
@@ -209,7 +204,6 @@ class Range(OrderedSpec, AggregatingSpec):
     ) -> ResolvedRange:
         """Return the join of tables that contain all columns that it compares."""
         left_on, right_on = on
-        right_by = tuple(pair[1] for pair in equal)
         named = freeze_windows(self.windows) or {"": (self.lower, self.upper)}
         ends = tuple(end for pair in named.values() for end in pair)
         default = value_type(ends, columns.left) if columns.is_null(on) else None
@@ -217,27 +211,19 @@ class Range(OrderedSpec, AggregatingSpec):
         columns.type_nulls([on], default)
         check_keys(columns, equal)
         columns.type_nulls(equal)
-        columns.left = left = typed_distances(ends, domain, columns.left)
-        columns.right = right = typed_aggregated(self.agg, columns.right)
-        bounds = {name: self._bounds(domain, left, pair) for name, pair in named.items()}
+        columns.left = typed_distances(ends, domain, columns.left)
+        bounds = {name: self._bounds(domain, columns.left, pair) for name, pair in named.items()}
         lower, upper = bounds[""] if self.windows is None else _around(list(bounds.values()))
-        tie_columns = tuple(name for name in columns.own("right").names if name not in {right_on, *right_by})
-        how = aggregate_how(self.how, self.agg)
+        windows = [None] if self.windows is None else list(named)
         return ResolvedRange(
             spec=self,
-            how=how,
-            **columns.sides(equal),
+            **resolved_matches(self, columns, equal, ordered_by=right_on, windows=windows),
             left_on=left_on,
             right_on=right_on,
             domain=domain,
             lower=lower,
             upper=upper,
             windows={} if self.windows is None else bounds,
-            aggregates=resolve_aggregates(
-                self.agg, left, right, tie_columns, self.suffix, [None] if self.windows is None else list(named)
-            ),
-            tie_columns=tie_columns,
-            output=output_columns(columns, how=how, equal=equal, suffix=self.suffix, has_right=not self.agg),
         )
 
     def _bounds(self, domain: Domain, left: pa.Schema, ends: Ends) -> tuple[Bound | None, Bound | None]:

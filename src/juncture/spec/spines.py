@@ -22,7 +22,7 @@ from juncture.spec.compared import ComparedColumns, check_keys
 from juncture.spec.distance import freeze_distance, in_steps
 from juncture.spec.expression import Expr
 from juncture.spec.many import Right
-from juncture.spec.schema import common_domain, shared_domain
+from juncture.spec.schema import common_domain, free_name, shared_domain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -260,7 +260,7 @@ class Interpolation:
         check_columns(right, self.columns, argument="columns", side="right")
         check_columns(left, [on], argument="on", side="left")
         check_columns(right, [right_on], argument="on", side="right")
-        named = list[tuple[str, str]]()
+        named, taken = list[tuple[str, str]](), set(left.names)
         for name in self.columns:
             data_type = plain_type(right.field(name).type)
             if not (pat.is_integer(data_type) or pat.is_floating(data_type) or pat.is_decimal(data_type)):
@@ -269,13 +269,6 @@ class Interpolation:
                     "it to an integer, float or decimal first.",
                     name="JN-TYPE-UNSUPPORTED",
                 )
-            output = name + self.suffix if name in left.names else name
-            if output in left.names or output in (each for _, each in named):
-                raise SchemaError(
-                    f"Right column {name!r} would be named {output!r}, which is already a column. Pass another "
-                    f"suffix= (now {self.suffix!r}).",
-                    name="JN-OUTPUT-COLUMN-TAKEN",
-                )
-            named.append((name, output))
+            named.append((name, free_name(name, self.suffix, taken, f"Right column {name!r}")))
         domain = common_domain(left.field(on), right.field(right_on))
         return InterpolatedColumns(tuple(left.names), on, right_on, domain, tuple(named))

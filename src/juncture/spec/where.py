@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 
 from juncture.errors import PlanError, SpecError
-from juncture.spec.aggregate import Agg, aggregate_how, resolve_aggregates, typed_aggregated
+from juncture.spec.aggregate import Agg
 from juncture.spec.arguments import check_text, freeze_flags, freeze_names
-from juncture.spec.base import AggregatingSpec
-from juncture.spec.compared import ComparedColumns, check_keys, output_columns
+from juncture.spec.base import AggregatingSpec, resolved_matches
+from juncture.spec.compared import ComparedColumns, check_keys
 from juncture.spec.condition import JoinCondition, ResolvedInequality
 from juncture.spec.conversions import matched_keys
 from juncture.spec.expression import Keys
@@ -132,34 +132,5 @@ class Where(AggregatingSpec):
                 "by=, or pass allow_cross=True.",
                 name="JN-CROSS-JOIN",
             )
-        columns.right = typed_aggregated(self.agg, columns.right)
-        return resolved_where(self, columns, equal, predicate, parts)
-
-
-def resolved_where(
-    spec: Where | Equi,
-    columns: ComparedColumns,
-    equal: Sequence[tuple[str, str]],
-    predicate: Node,
-    shape: Shape,
-    *,
-    nulls_equal: bool = False,
-) -> ResolvedWhere:
-    """Return a join by equal columns and a predicate, all of them validated.
-
-    In the schemas, compared columns of the null type have the type of the other side.
-    """
-    right_by, how = tuple(pair[1] for pair in equal), aggregate_how(spec.how, spec.agg)
-    # They order the matches of a left row for aggregates such as "first" and "list".
-    tie_columns = tuple(name for name in columns.own("right").names if name not in right_by)
-    return ResolvedWhere(
-        spec=spec,
-        how=how,
-        **columns.sides(equal),
-        predicate=predicate,
-        shape=shape,
-        aggregates=resolve_aggregates(spec.agg, columns.left, columns.right, tie_columns, spec.suffix),
-        tie_columns=tie_columns,
-        nulls_equal=nulls_equal,
-        output=output_columns(columns, how=how, equal=equal, suffix=spec.suffix, has_right=not spec.agg),
-    )
+        matches = resolved_matches(self, columns, equal)
+        return ResolvedWhere(spec=self, **matches, predicate=predicate, shape=parts)
