@@ -66,6 +66,15 @@ EQUAL = {
         "e - nullif(h, h)", "CAST(IF(b, 1.5 * 1.5, h) AS VARCHAR)", "CAST(IF(b, d * 2, h) AS VARCHAR)",
         "0.1234567890123456789012345678901234567890 + k",
     ],
+    "lambdas": [
+        "CAST(list_transform([x, y], lambda a, i: a + k * i) AS VARCHAR)",
+        "CAST(list_filter([x, y, k], lambda a: a > y) AS VARCHAR)",
+        "list_reduce([k, 2, 3], lambda a, b: a - b)", "list_reduce([k, 2, 3], lambda a, b: a * b, 7)",
+        "list_reduce([k, 2, 3], lambda a, b, i: a - b * i, k)", "CAST([a + k FOR a IN [1, k] IF a > 0] AS VARCHAR)",
+        "CAST(list_transform([k, 1], lambda a: list_transform([a, y], lambda b, i: a - b + k * i)) AS VARCHAR)",
+        "CAST(list_transform([k], lambda a: list_transform([2], lambda b: [c FOR c IN [y] IF c > a + b])) AS VARCHAR)",
+        "len(list_filter([t, u], lambda a: a LIKE '%a%'))",
+    ],
     "integers": [
         "round(x, -1)", "round(x, 1)", "round(x, -18)", "round(x, -19)", "round(k, -1)", "round(15, -1)", "ceil(x)",
         "floor(k)", "x / y", "sqrt(x)", "x = g", "x > f", "x BETWEEN 1 AND f", "x + 9223372036854775807",

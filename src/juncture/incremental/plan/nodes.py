@@ -373,8 +373,9 @@ class UnionNode(PlanNode):
         return UnionNode(tuple(inputs))
 
     def simplified(self) -> PlanNode:
-        """Return the union of the parts that may have rows."""
-        parts = [part for part in self.parts if not part.is_empty]
+        """Return the union of the parts that may have rows, and of the parts of these."""
+        united = [each for part in self.parts for each in (part.parts if isinstance(part, UnionNode) else [part])]
+        parts = [part for part in united if not part.is_empty]
         if len(parts) < 2:
             return parts[0] if parts else EmptyNode(self.types)
         return UnionNode(tuple(parts))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from juncture.incremental.sql.binder import Json
+from juncture.incremental.sql.binder import Json, volatile_functions
 
 COMPARISONS = {
     "COMPARE_EQUAL": "=", "COMPARE_NOTEQUAL": "<>", "COMPARE_LESSTHAN": "<", "COMPARE_GREATERTHAN": ">",
@@ -45,8 +45,9 @@ class Order:
 class Bound:
     """An expression.
 
-    ``op`` is ``ref``, ``const``, ``cast``, ``case``, a logical operator, or the name of a function. ``value`` is the
-    position of a reference, the value of a constant, or whether a cast returns NULL for what it cannot convert.
+    ``op`` is ``ref``, ``const``, ``cast``, ``case``, ``lambda``, ``parameter`` (of a lambda), a logical operator, or
+    the name of a function. ``value`` is the position of a reference, the value of a constant, the name of a parameter
+    or the names of all, or whether a cast returns NULL for what it cannot convert.
     """
 
     op: str
@@ -93,28 +94,55 @@ def type_text(info: Json) -> str:
 BOOLEAN: Json = {"id": "BOOLEAN", "type_info": None}
 
 
-def read(part: Json) -> Bound:
-    """Return an expression of a plan; raises `UnreadableError`."""
+def read(part: Json, scope: Sequence[Bound] | None = None) -> Bound:
+    """Return an expression of a plan; raises `UnreadableError`.
+
+    ``scope`` has the values of references in the body of a lambda: its parameters, and what it captures.
+    """
     kind, operator = part["expression_class"], part["type"]
     info = part.get("return_type") or BOOLEAN
-    args = tuple(read(each) for each in part.get("children") or [])
     name = function_name(part)
     if kind == "BOUND_REF":
-        return Bound("ref", info, value=part.get("index", 0), source=part)
+        place = part.get("index", 0)
+        if scope is None:
+            return Bound("ref", info, value=place, source=part)
+        return replace(scope[place], info=info)
     if kind == "BOUND_CONSTANT":
         return _constant(part)
+    children = part.get("children") or []
+    if any(each["expression_class"] == "BOUND_LAMBDA" for each in children):
+        return Bound(name, info, _with_lambda(children, len(part["arguments"]), scope), source=part)
+    args = tuple(read(each, scope) for each in children)
     if name == "__cast":
         return Bound("cast", info, args, bool(part["function_data"].get("try_cast")), source=part)
     if operator in COMPARISONS:
         return Bound(COMPARISONS[operator], BOOLEAN, args, source=part)
     if kind == "BOUND_CASE":
-        branches = [read(each[name]) for each in part["case_checks"] for name in ("when_expr", "then_expr")]
-        return Bound("case", info, (*branches, read(part["else_expr"])), source=part)
+        branches = [read(each[name], scope) for each in part["case_checks"] for name in ("when_expr", "then_expr")]
+        return Bound("case", info, (*branches, read(part["else_expr"], scope)), source=part)
     if operator in _OPERATORS:
         return Bound(_OPERATORS[operator], info, args, source=part)
     if kind == "BOUND_FUNCTION" and name:
         return Bound(name, info, args, data=part.get("function_data"), source=part)
     raise UnreadableError(f"the expression {kind.removeprefix('BOUND_').replace('_', ' ')}", part)
+
+
+def _with_lambda(children: Sequence[Json], count: int, scope: Sequence[Bound] | None) -> tuple[Bound, ...]:
+    """Return the arguments of a function of a lambda. Children after ``count`` are the values that it captures."""
+    captures = [read(each, scope) for each in children[count:]]
+    args = []
+    for each in children[:count]:
+        if each["expression_class"] != "BOUND_LAMBDA":
+            args.append(read(each, scope))
+            continue
+        # Names differ from those of parameters of outer lambdas that are captured.
+        first = max((int(value.value[1:]) + 1 for value in captures if value.op == "parameter"), default=0)
+        names = [f"x{first + number}" for number in range(each["parameter_count"])]
+        # The body numbers the parameters from the last to the first, and then the captured values.
+        inner = [*(Bound("parameter", BOOLEAN, value=name) for name in reversed(names)), *captures]
+        body = read(each["lambda_expr"], inner)
+        args.append(Bound("lambda", body.info, (body,), names))
+    return tuple(args)
 
 
 def read_order(part: Json) -> Order:
@@ -149,9 +177,15 @@ def decimal_text(units: int, scale: int) -> str:
     return "-" * (units < 0) + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
 
 
-def identifier(name: str) -> str:
-    """Return the name of a function as SQL."""
-    return name if name in ("coalesce", "try") else _quoted(name)
+def called(name: str, arguments: Sequence[str], source: Json | None) -> str:
+    """Return the call of a function as SQL, without the final parenthesis.
+
+    Raises `UnreadableError` for a function whose value depends on more than its arguments.
+    """
+    known_as = "age of one argument" if name == "age" and len(arguments) == 1 else name
+    if known_as in volatile_functions():
+        raise UnreadableError(f"the function {known_as}, whose value depends on more than its arguments", source)
+    return f"{name if name in ('coalesce', 'try') else _quoted(name)}({', '.join(arguments)}"
 
 
 def _text_literal(text: str) -> str:
@@ -170,6 +204,10 @@ def text(bound: Bound, column: Callable[[int], str]) -> str:
         return column(bound.value)
     if name == "const":
         return _constant_text(bound)
+    if name == "parameter":
+        return str(bound.value)
+    if name == "lambda":
+        return f"lambda {', '.join(bound.value)}: {args[0]}"
     if name == "cast":
         return f"{'TRY_' if bound.value else ''}CAST({args[0]} AS {bound.type})"
     if name == "case":
@@ -192,7 +230,7 @@ def text(bound: Bound, column: Callable[[int], str]) -> str:
     if name == "struct_pack":
         fields = bound.info["type_info"]["child_types"]
         return "{" + ", ".join(f"{_text_literal(f['first'])}: {a}" for f, a in zip(fields, args, strict=True)) + "}"
-    return f"{identifier(name)}({', '.join(args)})"
+    return f"{called(name, args, bound.source)})"
 
 
 def _constant_text(bound: Bound) -> str:

@@ -12,7 +12,7 @@ import pyarrow.types as pat
 
 from juncture.incremental.expressions.evaluation import DuckQuery
 from juncture.incremental.expressions.expression import Call, Constant, Expression, InputColumn, call, evaluate
-from juncture.incremental.sql.binder import ArrowTypes, volatile_functions
+from juncture.incremental.sql.binder import ArrowTypes
 from juncture.incremental.sql.bound import Bound, UnreadableError, decimal_text, text
 
 _COMPARED = {"=": "equal", "<>": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal"}
@@ -42,9 +42,6 @@ class _Compilation:
         if bound.op == "ref":
             return InputColumn(self._columns[bound.value], bound.value)
         target = self._type(bound)
-        if bound.op in volatile_functions():
-            what = f"the function {bound.op}, whose value depends on more than its arguments"
-            raise UnreadableError(what, bound.source)
         compiled = None if self._is_opaque(bound) else self._compiled(bound, target)
         return self._by_duckdb(bound, target) if compiled is None else compiled
 
@@ -90,10 +87,6 @@ class _Compilation:
     # Evaluated by DuckDB
 
     def _by_duckdb(self, bound: Bound, target: pa.DataType) -> Expression:
-        for each in bound.walk():
-            if each.op in volatile_functions():
-                what = f"the function {each.op}, whose value depends on more than its arguments"
-                raise UnreadableError(what, each.source)
         read = sorted({each.value for each in bound.walk() if each.op == "ref"})
         of_refs = {each.value: each for each in bound.walk() if each.op == "ref"}
         inputs = tuple(InputColumn(self._columns[place], place) for place in read)

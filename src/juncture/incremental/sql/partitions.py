@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from juncture.incremental.expressions.evaluation import DuckQuery
-from juncture.incremental.expressions.expression import Expression, InputColumn
-from juncture.incremental.plan.nodes import ExpandNode, PlanNode
-from juncture.incremental.plan.stateful_nodes import PartitionNode
+from juncture.incremental.expressions.expression import Constant, Expression, InputColumn, all_of, call
+from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.plan.nodes import ExpandNode, FilterNode, PlanNode, ProjectNode, UnionNode
+from juncture.incremental.plan.stateful_nodes import GroupNode, PartitionNode
 from juncture.incremental.sql.binder import ArrowTypes, Json
 from juncture.incremental.sql.bound import (
     Bound,
     Order,
     UnreadableError,
+    called,
     function_name,
-    identifier,
     read,
     read_order,
     text,
@@ -91,7 +92,8 @@ class PartitionQuery:
             name, args = "count", ["*"]
         orders = part.get("arg_orders") or (part.get("order_bys") or {}).get("orders") or []
         distinct = part.get("aggregate_type") == "DISTINCT" or part.get("distinct")
-        sql = f"{identifier(name)}({'DISTINCT ' * bool(distinct)}{', '.join(args)}"
+        args = [f"DISTINCT {args[0]}", *args[1:]] if distinct else args
+        sql = called(name, args, part)
         sql += f" ORDER BY {self.order([read_order(each) for each in orders])}" if orders else ""
         sql += " IGNORE NULLS)" if part.get("ignore_nulls") else ")"
         condition = part.get("filter") or part.get("filters")
@@ -190,6 +192,26 @@ def unnested(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNo
     values = [query.result(each, f"unnest({query.text(read(each['child']))})") for each in parts]
     sql = f"SELECT {query.number}, {', '.join(value for value, _ in values)} FROM slot"
     return ExpandNode(node, query.reads, query.query(sql, [pa.int64(), *(kind for _, kind in values)]))
+
+
+def difference(left: PlanNode, right: PlanNode, types: ArrowTypes, *, is_except: bool, is_all: bool) -> PlanNode:
+    """Return the rows of EXCEPT or INTERSECT, from the numbers of equal rows on both sides."""
+    number = pa.int64()
+    one, zero = Constant(number, 1), Constant(number, 0)
+    numbered = ProjectNode(left, (*left.every_column, one, zero)), ProjectNode(right, (*right.every_column, zero, one))
+    both = UnionNode(numbered)
+    *keys, of_left, of_right = both.every_column
+    sums = tuple(GroupAggregate("sum", each, False, number) for each in (of_left, of_right))
+    grouped = GroupNode(both, tuple(keys), sums)
+    *columns, lefts, rights = grouped.every_column
+    if is_all:
+        count = call("subtract", lefts, rights) if is_except else call("least", lefts, rights)
+        counted = ProjectNode(grouped, (*columns, count))
+        positive = FilterNode(counted, call("greater", counted.every_column[-1], zero))
+        return repeated(positive, len(keys), types).select(range(len(keys)))
+    has_left, has_right = (call("greater", each, zero) for each in (lefts, rights))
+    condition = all_of([has_left, call("not", has_right) if is_except else has_right])
+    return FilterNode(grouped, condition).select(range(len(keys)))
 
 
 def repeated(node: PlanNode, count: int, types: ArrowTypes) -> PlanNode:

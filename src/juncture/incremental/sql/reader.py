@@ -58,7 +58,7 @@ from juncture.incremental.sql.joins import (
     semi,
     single,
 )
-from juncture.incremental.sql.partitions import first_of_each, groups, repeated, unnested, windows
+from juncture.incremental.sql.partitions import difference, first_of_each, groups, unnested, windows
 
 _HOW: Mapping[str, JoinHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right", "OUTER": "full", "FULL": "full"}
 _AGGREGATES: Mapping[str, AggregateFunction] = {
@@ -272,28 +272,10 @@ class _PlanReader:
         return unnested(source, part["expressions"], self._types)
 
     def difference(self, part: Json) -> PlanNode:
-        """Return INTERSECT or EXCEPT, from the numbers of equal rows on both sides."""
-        number = pa.int64()
-        one, zero = Constant(number, 1), Constant(number, 0)
-        left, right = (
-            ProjectNode(each, (*each.every_column, *marks))
-            for each, marks in zip(self.inputs(part), ((one, zero), (zero, one)), strict=True)
-        )
-        both = UnionNode((left, right))
-        *keys, of_left, of_right = both.every_column
-        sums = tuple(GroupAggregate("sum", each, False, number) for each in (of_left, of_right))
-        grouped = GroupNode(both, tuple(keys), sums)
-        *keys, lefts, rights = grouped.every_column
+        """Return INTERSECT or EXCEPT."""
+        left, right = self.inputs(part)
         is_except = part["type"] == "LOGICAL_EXCEPT"
-        if part.get("setop_all"):
-            count = call("subtract", lefts, rights) if is_except else call("least", lefts, rights)
-            counted = FilterNode(
-                ProjectNode(grouped, (*keys, count)), call("greater", InputColumn(number, len(keys)), zero)
-            )
-            return _chosen(repeated(counted, len(keys), self._types), range(len(keys)))
-        has_left, has_right = (call("greater", each, zero) for each in (lefts, rights))
-        condition = all_of([has_left, call("not", has_right) if is_except else has_right])
-        return _chosen(FilterNode(grouped, condition), range(len(keys)))
+        return difference(left, right, self._types, is_except=is_except, is_all=bool(part.get("setop_all")))
 
     def distinct(self, part: Json) -> PlanNode:
         """Return distinct rows."""
@@ -308,10 +290,7 @@ class _PlanReader:
 
     def union(self, part: Json) -> PlanNode:
         """Return a union."""
-        parts = self.inputs(part)
-        united = UnionNode(
-            tuple(each for part in parts for each in (part.parts if isinstance(part, UnionNode) else (part,)))
-        )
+        united = UnionNode(tuple(self.inputs(part)))
         return united if part.get("setop_all") else GroupNode(united, united.every_column, ())
 
     def sorted(self, part: Json) -> PlanNode:
