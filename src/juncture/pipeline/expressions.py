@@ -21,7 +21,9 @@ from sqlglot.errors import SqlglotError
 from juncture.errors import DataError, SchemaError, did_you_mean
 from juncture.pipeline.model import Derived
 
-_TABLE = "juncture_rows"
+TABLE = "juncture_rows"
+"""The name of a step's input in the SQL of the step."""
+
 _BATCH_ROWS = 1 << 16
 
 _INTS = (
@@ -44,6 +46,13 @@ class ExpressionError(SchemaError):
 
 class UnknownFunctionError(ExpressionError):
     """An expression has a function that only Spark may have."""
+
+
+def derived_sql(step: Derived, schema: pa.Schema) -> str:
+    """Return a step as a query of DuckDB over `TABLE`, which has the columns of a schema."""
+    with _connected(None) as connection:
+        connection.register(TABLE, schema.empty_table())
+        return _Stages(connection, step).sql
 
 
 def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
@@ -87,9 +96,9 @@ def derived_batches(
 def counted(rows: pa.RecordBatchReader, columns: Sequence[str], folder: Path) -> int:
     """Return the number of key values that occur more than once. Nulls are values."""
     with _connected(folder) as connection:
-        connection.register(_TABLE, rows)
+        connection.register(TABLE, rows)
         keys = ", ".join(map(_quoted, columns))
-        groups = f"SELECT 1 FROM {_TABLE} GROUP BY {keys} HAVING count(*) > 1"
+        groups = f"SELECT 1 FROM {TABLE} GROUP BY {keys} HAVING count(*) > 1"
         return int(connection.sql(f"SELECT count(*) FROM ({groups})").fetchall()[0][0])
 
 
@@ -109,99 +118,117 @@ def _connected(folder: Path | None) -> Iterator[Any]:
 
 
 def _relation(connection: Any, step: Derived, rows: Any) -> Any:
-    """Return a query for a step, in parts: each reads the columns of the previous one."""
-    connection.register(_TABLE, rows)
-    relation = connection.sql(f"SELECT * FROM {_TABLE}")
-    if step.filter is not None:
-        condition = _read(step.filter, ("filter",), relation)
-        relation = _query(relation, sqlglot.select("*").from_(_TABLE).where(condition), ("filter",))
-    if step.agg is not None:
-        for place, key in enumerate(step.keys):
-            _check_name(key, ("by", place) if not isinstance(step.by, str) else ("by",), list(relation.columns))
-        keys = [exp.column(key, quoted=True) for key in step.keys]
-        wanted = [_alias(_read(text, ("agg", name), relation), name) for name, text in step.agg.items()]
-        query = sqlglot.select(*keys, *wanted).from_(_TABLE)
-        relation = _query(relation, query.group_by(*keys) if keys else query, ("agg",))
-    if step.select is not None:
-        relation = _query(relation, sqlglot.select(*_selected(step, relation)).from_(_TABLE), ("select",))
-    return relation.distinct() if step.distinct else relation
+    """Return the rows of a step."""
+    connection.register(TABLE, rows)
+    return connection.sql(_Stages(connection, step).sql)
 
 
-def _selected(step: Derived, relation: Any) -> list[Any]:
-    if isinstance(step.select, dict):
-        return [_alias(_read(text, ("select", name), relation), name) for name, text in step.select.items()]
-    return [_read(text, ("select", place), relation) for place, text in enumerate(step.select or ())]
+class _Stages:
+    """The query of a step in DuckDB's SQL, in stages: each reads the columns of the previous one."""
+
+    def __init__(self, connection: Any, step: Derived) -> None:
+        self._connection = connection
+        self._query: Any = sqlglot.select("*").from_(TABLE)
+        self._relation = connection.sql(self.sql)
+        if step.filter is not None:
+            condition = self._read(step.filter, ("filter",))
+            self._add(sqlglot.select("*").where(condition), ("filter",))
+        if step.agg is not None:
+            for place, key in enumerate(step.keys):
+                path = ("by", place) if not isinstance(step.by, str) else ("by",)
+                _check_name(key, path, list(self._relation.columns))
+            keys = [exp.column(key, quoted=True) for key in step.keys]
+            values = [_alias(self._read(text, ("agg", name)), name) for name, text in step.agg.items()]
+            query = sqlglot.select(*keys, *values)
+            self._add(query.group_by(*keys) if keys else query, ("agg",))
+        if isinstance(step.select, dict):
+            values = [_alias(self._read(text, ("select", name)), name) for name, text in step.select.items()]
+            self._add(sqlglot.select(*values), ("select",))
+        elif step.select is not None:
+            values = [self._read(text, ("select", place)) for place, text in enumerate(step.select)]
+            self._add(sqlglot.select(*values), ("select",))
+        if step.distinct:
+            self._query = self._over(sqlglot.select("*").distinct())
+
+    @property
+    def sql(self) -> str:
+        """The query so far."""
+        return str(self._query.sql("duckdb"))
+
+    def _over(self, query: Any) -> Any:
+        """Return a query that reads the previous stage."""
+        return query.from_(self._query.subquery(TABLE))
+
+    def _add(self, query: Any, key: tuple[str | int, ...]) -> None:
+        """Add a stage, with Spark's types."""
+        try:
+            relation = self._connection.sql(self._over(query).sql("duckdb"))
+        except duckdb.Error as error:
+            first = _first_line(error)
+            if isinstance(error, duckdb.CatalogException):
+                message = f"A function is not available in this process: {first} Run the pipeline on Spark."
+                raise UnknownFunctionError(key, message, name="JN-FUNCTION-UNAVAILABLE") from error
+            raise ExpressionError(key, f"The expressions do not fit the columns: {first}") from error
+        self._query = self._over(query)
+        wide = [str(each) == "HUGEINT" for each in relation.types]
+        if any(wide):
+            columns = [exp.column(name, quoted=True) for name in relation.columns]
+            values = [
+                _alias(exp.cast(column, "bigint", dialect="duckdb"), name) if is_wide else column
+                for name, column, is_wide in zip(relation.columns, columns, wide, strict=True)
+            ]
+            self._query = self._over(sqlglot.select(*values))
+        self._relation = self._connection.sql(self.sql)
+
+    def _read(self, text: str, key: tuple[str | int, ...]) -> Any:
+        """Parse a Spark expression over the columns of the previous stage, as an expression for DuckDB."""
+        try:
+            query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
+        except SqlglotError as error:
+            first = str(error).partition("\n")[0].partition(". Line")[0]
+            first = "an operator lacks a side" if first.startswith("Required keyword") else first
+            raise ExpressionError(key, f"{text!r} is not valid SQL: {first}.") from error
+        if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("where"):
+            raise ExpressionError(key, f"{text!r} is not a single SQL expression. Write one expression per entry.")
+        node = query.expressions[0]
+        if node.find(exp.Select, exp.Join):
+            raise ExpressionError(
+                key, f"{text!r} contains a subquery. Write a step for the subquery, and join with it."
+            )
+        for column in node.find_all(exp.Column):
+            if not isinstance(column.this, exp.Star):
+                _check_name(column.name, key, list(self._relation.columns))
+        # Innermost expressions first.
+        for inner in reversed(list(query.find_all(*_INTS, *_DATES, exp.Cast))):
+            self._make_as_in_spark(inner)
+        return query.expressions[0]
+
+    def _make_as_in_spark(self, node: Any) -> None:
+        """Change a part of an expression to have Spark's type and, for casts, Spark's value."""
+        if isinstance(node, exp.Cast):
+            if node.to.is_type(*exp.DataType.INTEGER_TYPES) and self._is_real(node.this):
+                # Spark truncates fractions, DuckDB rounds.
+                node.set("this", exp.func("TRUNC", node.this.copy(), dialect="duckdb"))
+        elif not isinstance(node.parent, exp.Cast):
+            node.replace(exp.cast(node.copy(), "int" if isinstance(node, _INTS) else "date", dialect="duckdb"))
+
+    def _is_real(self, node: Any) -> bool:
+        """Return whether an expression has numbers that may have fractions."""
+        try:
+            kind = self._connection.sql(self._over(sqlglot.select(node.copy())).sql("duckdb")).types[0]
+        except duckdb.Error:
+            return False
+        return str(kind).startswith(("DOUBLE", "FLOAT", "DECIMAL"))
 
 
 def _alias(node: Any, name: str) -> Any:
     return exp.alias_(node, name, quoted=True)
 
 
-def _read(text: str, key: tuple[str | int, ...], relation: Any) -> Any:
-    """Parse a Spark expression over the columns of a relation, as an expression for DuckDB."""
-    try:
-        query = sqlglot.parse_one(f"SELECT {text} FROM t", read="spark")
-    except SqlglotError as error:
-        first = str(error).partition("\n")[0].partition(". Line")[0]
-        first = "an operator lacks a side" if first.startswith("Required keyword") else first
-        raise ExpressionError(key, f"{text!r} is not valid SQL: {first}.") from error
-    if not isinstance(query, exp.Select) or len(query.expressions) != 1 or query.args.get("where"):
-        raise ExpressionError(key, f"{text!r} is not a single SQL expression. Write one expression per entry.")
-    node = query.expressions[0]
-    if node.find(exp.Select, exp.Join):
-        raise ExpressionError(key, f"{text!r} contains a subquery. Write a step for the subquery, and join with it.")
-    for column in node.find_all(exp.Column):
-        if not isinstance(column.this, exp.Star):
-            _check_name(column.name, key, list(relation.columns))
-    # Innermost expressions first.
-    for inner in reversed(list(query.find_all(*_INTS, *_DATES, exp.Cast))):
-        _make_as_in_spark(inner, relation)
-    return query.expressions[0]
-
-
-def _make_as_in_spark(node: Any, relation: Any) -> None:
-    """Change a part of an expression to have Spark's type and, for casts, Spark's value."""
-    if isinstance(node, exp.Cast):
-        if node.to.is_type(*exp.DataType.INTEGER_TYPES) and _is_real(node.this, relation):
-            # Spark truncates fractions, DuckDB rounds.
-            node.set("this", exp.func("TRUNC", node.this.copy(), dialect="duckdb"))
-    elif not isinstance(node.parent, exp.Cast):
-        node.replace(exp.cast(node.copy(), "int" if isinstance(node, _INTS) else "date", dialect="duckdb"))
-
-
-def _is_real(node: Any, relation: Any) -> bool:
-    """Return whether an expression has numbers that may have fractions."""
-    try:
-        kind = relation.query(_TABLE, sqlglot.select(node.copy()).from_(_TABLE).sql("duckdb")).types[0]
-    except duckdb.Error:
-        return False
-    return str(kind).startswith(("DOUBLE", "FLOAT", "DECIMAL"))
-
-
 def _check_name(name: str, key: tuple[str | int, ...], names: list[str]) -> None:
     if name.lower() not in {each.lower() for each in names}:
         message = f"Column {name!r} does not exist. {did_you_mean(name, names)}"
         raise ExpressionError(key, message, name="JN-COLUMN-MISSING")
-
-
-def _query(relation: Any, query: exp.Select, key: tuple[str | int, ...]) -> Any:
-    """Return a query over a relation, with Spark's types."""
-    try:
-        result = relation.query(_TABLE, query.sql("duckdb"))
-    except duckdb.Error as error:
-        first = _first_line(error)
-        if isinstance(error, duckdb.CatalogException):
-            message = f"A function is not available in this process: {first} Run the pipeline on Spark."
-            raise UnknownFunctionError(key, message, name="JN-FUNCTION-UNAVAILABLE") from error
-        raise ExpressionError(key, f"The expressions do not fit the columns: {first}") from error
-    wide = [str(each) == "HUGEINT" for each in result.types]
-    if any(wide):
-        columns = [
-            f"CAST({_quoted(name)} AS BIGINT) AS {_quoted(name)}" if is_wide else _quoted(name)
-            for name, is_wide in zip(result.columns, wide, strict=True)
-        ]
-        result = result.project(", ".join(columns))
-    return result
 
 
 def _first_line(error: duckdb.Error) -> str:

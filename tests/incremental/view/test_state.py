@@ -256,3 +256,14 @@ def test_tables_on_disk_are_loaded_when_an_epoch_reads_them(tmp_path):
         view.apply(sales=sold(("b7", 7), ("b8", 8), weight=-1))
         assert totals(view)["b7"] == 1.0
         assert "b8" not in totals(view)
+
+
+def test_groups_of_no_rows_are_opened_again(tmp_path):
+    sql = "SELECT count(*) AS n, max(price) AS most FROM sales"
+    for n in (1, 2):
+        with opened(tmp_path / "state", sql) as view:
+            if not view.epoch:
+                view.populate(sales=SALES.empty_table())
+        with opened(tmp_path / "state", sql) as view:
+            view.apply(sales=sold(("Emma", 3)))
+            assert view.result().to_pylist() == [{"n": n, "most": 3}]

@@ -116,8 +116,8 @@ class StoredRun:
     """Rows on disk.
 
     ``lines`` are the numbers of lines of codes and counts. ``has_state`` marks blocks with a state on disk; in the
-    others, each weight is 1 and each count 0. ``living_rows`` is None if all rows are. With a ``layout``, all blocks
-    have a state.
+    others, each weight is 1 and each count 0. ``living_rows`` is None if all rows are. ``layout`` converts states that
+    were written with fewer lines.
     """
 
     def __init__(
@@ -271,16 +271,13 @@ class StoredRun:
         saved: Mapping[int, bytes] = dict(
             zip(written, self._reader.states(self.index.number, written) if written else [], strict=True)
         )
-        sizes = self.index.sizes[blocks]
-        if self.layout is not None:
-            contents = [self.changed.get(block) or saved[block] for block in blocks]
-            packed = zip(contents, sizes.tolist(), strict=True)
-            return np.concatenate([self.layout.current(unpack_state(*each)) for each in packed], axis=1)
-        ends = np.cumsum(sizes)
-        states = np.zeros((1 + self._lines[1], int(ends[-1])), np.int64)
-        states[0] = 1
-        for block, end, size in zip(blocks, ends.tolist(), sizes.tolist(), strict=True):
+        states = []
+        for block, size in zip(blocks, self.index.sizes[blocks].tolist(), strict=True):
             content = self.changed.get(block) or saved.get(block)
-            if content is not None:
-                states[:, end - size : end] = unpack_state(content, size)
-        return states
+            if content is None:
+                state = np.zeros((1 + self._lines[1], size), np.int64)
+                state[0] = 1
+            else:
+                state = unpack_state(content, size)
+            states.append(state if self.layout is None else self.layout.current(state))
+        return np.concatenate(states, axis=1)
