@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import Bytes, BytesOut, Codes, CodesOut, Ints, IntsOut, IntTable, Words
-from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.compiled import compiled, inlined, subroutine
 from juncture.kernels.gallop import first_at_least
 from juncture.kernels.intrinsics import word_at
 from juncture.kernels.row_bytes import bit_at, edges_at, is_there
@@ -39,7 +39,7 @@ def _sort_by_insertion(hashes: Any, order: Any, first: Any, end: Any) -> Any:
         hashes[target], order[target] = code, row
 
 
-@inlined
+@subroutine
 def _sort_by_hash(hashes: Any, order: Any, first: Any, end: Any) -> Any:
     """Sort a range of rows by hash. Hashes are spread evenly, so their first bits nearly sort them."""
     count = end - first

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from juncture.kernels.array_types import Bytes, Codes, CodesOut, Ints, IntsOut, IntTable, IntTableOut
-from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.compiled import compiled, inlined, subroutine
 from juncture.kernels.hash_table import EMPTY
 
 _DIGITS = 1 << 11
@@ -40,7 +40,7 @@ def _pass(digits: Any, order: Any, other: Any, shift: Any, counts: Any) -> Any:
     return True
 
 
-@inlined
+@subroutine
 def _by_digits(digits: Any, most: Any, order: Any, other: Any, counts: Any) -> Any:
     """Return rows in the order of their digits, stably, and a buffer of the same size."""
     shift = np.int64(0)
@@ -80,7 +80,7 @@ def _are_sorted(keys: Any, codes: Any, order: Any) -> Any:
     return True
 
 
-@inlined
+@subroutine
 def _reverse(codes: Any, order: Any) -> Any:
     """Write the order of rows whose codes never rise, stably."""
     count = len(codes)
@@ -95,7 +95,7 @@ def _reverse(codes: Any, order: Any) -> Any:
         order[before[row] + row - first] = row
 
 
-@inlined
+@subroutine
 def _by_codes(codes: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any:
     """Return rows in the order of their codes, stably, and a buffer of the same size."""
     least = np.int64(codes[0])
@@ -108,7 +108,7 @@ def _by_codes(codes: Any, digits: Any, order: Any, other: Any, counts: Any) -> A
     return _by_digits(digits, most, order, other, counts)
 
 
-@inlined
+@subroutine
 def _by_keys(keys: Any, digits: Any, order: Any, other: Any, counts: Any) -> Any:
     """Return rows in the order of their keys, stably, and a buffer of the same size."""
     most = np.uint64(0)

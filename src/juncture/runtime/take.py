@@ -312,10 +312,10 @@ def ordered(
     """Return a slice of rows in this order, null where negative; split further if the type cannot represent it."""
     first, end = cut
     rows = order[first:end]
-    is_same = isinstance(whole, pa.Array) and whole.type == data_type
-    if is_same and (few := few_values(whole, rows, rows >= 0)) is not None:
+    valid, is_same = rows >= 0, isinstance(whole, pa.Array) and whole.type == data_type
+    if is_same and (few := few_values(whole, rows, valid)) is not None:
         return [few]
-    index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
+    index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), valid)
     taken = rows_of(whole, index)
     try:
         if isinstance(taken, pa.ChunkedArray):
