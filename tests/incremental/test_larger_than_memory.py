@@ -42,7 +42,7 @@ def opened(folder: Path, memory: int = MEMORY, how: str = "left") -> jn.ChangeJo
 
 
 def is_on_disk(join: jn.ChangeJoin) -> bool:
-    return join._kept.arrangements["left"].pages is not None
+    return join._operator.sides["left"].arrangement.pages is not None
 
 
 def added(answer: Counter, changes: list[pa.RecordBatch]) -> None:
@@ -80,6 +80,9 @@ def test_many_epochs_in_little_memory(tmp_path, is_read):
             assert join.left.rows >= len(there)
         assert rows_of(join.result()) == answer
     with opened(tmp_path / "state", 1_000 * MEMORY) as join:
+        # Rows that fit are loaded when they are first looked up.
+        for weight in (-1, 1):
+            added(answer, join.apply(left=weighted(sales(there[0], 1), weight)))
         assert not is_on_disk(join)
         assert join.left.rows == len(there)
         assert rows_of(join.result()) == answer
@@ -115,16 +118,16 @@ def test_runs_on_disk_become_few(tmp_path):
         join.populate(left=sales(0, 12_000), right=customers(10))
         for epoch in range(24):
             join.apply(left=sales(20_000 + 2_000 * epoch, 2_000))
-            if join._state._merge is not None:
-                join._state._merge[1].result()
-        runs = join._kept.arrangements["left"].pages.stored
+            if join._runtime.tables._merge is not None:
+                join._runtime.tables._merge[1].result()
+        runs = join._operator.sides["left"].arrangement.pages.stored
         assert len(runs) < 3 * MemoryPolicy.of(MEMORY).merged_runs
         assert max(len(run) for run in runs) > 6_000
         join.apply(left=weighted(sales(20_000, 46_000), -1))
         join.apply(left=sales(90_000, 4_000))
         for _ in range(3):
-            if join._state._merge is not None:
-                join._state._merge[1].result()
+            if join._runtime.tables._merge is not None:
+                join._runtime.tables._merge[1].result()
             join.apply(left=sales(100_000 + 4_000 * join.epoch, 4_000))
     with opened(tmp_path / "state") as join:
         assert join.table("left").num_rows == 12_000 + 24 * 2_000 - 46_000 + 4 * 4_000

@@ -71,7 +71,7 @@ def test_parts_give_the_batch_answer(tmp_path, name, is_kept):
     given = join.populate(left=left.to_batches(max_chunksize=90), right=right)
     wanted = rows_of(jn.plan(left, right, spec).execute().to_batches())
     assert rows_of(given) == wanted
-    assert all(len(held.memory) == 1 for held in join._kept.arrangements.values())
+    assert all(len(held.memory) == 1 for held in [each.arrangement for each in join._operator.sides.values()])
     if is_kept:
         join.close()
         join = jn.changes(LEFT, RIGHT, spec, state=state)

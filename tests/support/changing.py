@@ -69,7 +69,7 @@ class Changing:
         if self.chance.random() < 0.5:
             copy = self.folder.with_name(f"{self.folder.name}+")
             # A plain copy would lack files that are compacted meanwhile.
-            rocksdict.Checkpoint(self.join._state.store._database).create_checkpoint(str(copy))
+            rocksdict.Checkpoint(self.join._runtime.store._database).create_checkpoint(str(copy))
             shutil.copy(self.folder / "epoch", copy)
             self.folder = copy
         epoch, offset = self.join.epoch, self.join.offset

@@ -131,20 +131,20 @@ class Viewed:
         """Have an epoch refused, which has to leave no trace."""
         row = tabled([(77, 77, "not there", Decimal("7.77"), 77.0)], SCHEMAS["a"])
         gone = row.append_column("_weight", pa.array([-1], pa.int64()))
-        run = self.view._flow.run
+        run = self.view._runtime.flow.run
 
         def failing(given: Any) -> Any:
             run(given)
             raise RuntimeError("on purpose")
 
-        self.view._flow.run = failing
+        self.view._runtime.flow.run = failing
         try:
             self.view.apply(**changes)
         except RuntimeError:
             pass
         finally:
-            self.view._flow.run = run
-        if "a" in self.view._flow.built.inputs:
+            self.view._runtime.flow.run = run
+        if "a" in self.view._graph.inputs:
             try:
                 self.view.apply(a=gone)
             except jn.DataError:
@@ -195,7 +195,7 @@ def exact(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def forgetful(view: jn.View) -> jn.View:
     """Have a view remove keys that no row in memory has, however few they are."""
-    for domain in view._flow.built.domains:
+    for domain in view._graph.domains:
         domain.keys_least = -100
     return view
 

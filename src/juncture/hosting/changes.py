@@ -15,7 +15,8 @@ from juncture.hosting.hosted_join import State, StoredBatch
 from juncture.incremental.changes.change_batch import read_changes
 from juncture.incremental.join import ChangeJoin, ChangeSetup, described
 from juncture.incremental.operators.join_runtime import identity_of
-from juncture.incremental.population import Weighted
+from juncture.incremental.operators.operator import Change
+from juncture.incremental.runtime import ANSWER
 from juncture.incremental.state.records import Position, unweighted, weighted
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Ints
@@ -108,37 +109,37 @@ class ChangeBucket(ChangeJoin):
         """Return a join without rows, with the progress of an earlier one."""
         join = cls(setup, resources)
         if progress is not None:
-            join._position = Position(progress["epoch"], None, progress["missing"])
+            join._runtime.position = Position(progress["epoch"], None, progress["missing"])
         return join
 
     def step(self, packets: Iterable[Packet]) -> list[pa.RecordBatch]:
         """Apply the changes of a micro-batch in this bucket, and return those of the result."""
-        changes: dict[Side, list[Weighted]] = {side: [] for side in SIDES}
+        changes: dict[Side, list[Change]] = {side: [] for side in SIDES}
         for packet in packets:
             side: Side = "left" if packet.side == "left" else "right"
             changes[side] += [unweighted(batch) for batch in packet.rows.to_batches()]
         self._new_rows = {side: sum(batch.num_rows for batch, _ in changes[side]) for side in SIDES}
-        self._missing_before = dict(self._position.missing)
-        return self._epoch(changes, None)
+        self._missing_before = dict(self._runtime.position.missing)
+        return self._runtime.apply(changes, None)[ANSWER]
 
     def metrics(self) -> dict[str, float | None]:
         """Return the metrics of the last step."""
         metrics: dict[str, float | None] = {}
         for side in SIDES:
-            unmatched = self._position.missing[side] - self._missing_before[side]
+            unmatched = self._runtime.position.missing[side] - self._missing_before[side]
             metrics |= {f"{side}_rows": self._new_rows[side], f"{side}_unmatched_deletes": unmatched}
-            metrics[f"{side}_state_rows"] = self._kept.arrangements[side].rows
+            metrics[f"{side}_state_rows"] = self._operator.sides[side].arrangement.rows
         return metrics
 
     def progress(self) -> dict[str, Any]:
         """Return the progress as plain data, without rows."""
-        return {"epoch": self._position.epoch, "missing": dict(self._position.missing)}
+        return {"epoch": self._runtime.position.epoch, "missing": dict(self._runtime.position.missing)}
 
     def load(self, side: Side, batch: pa.RecordBatch, state: State) -> StoredBatch:
         """Store rows from the state store. The lines of the state are weights and match counts."""
-        arrangement = self._kept.arrangements[side]
+        arrangement = self._operator.sides[side].arrangement
         batch, hashes = unweighted(batch)
-        rows = self._kept.delta(side, batch, np.arange(batch.num_rows), hashes)
+        rows = self._operator.runtime.delta(side, batch, np.arange(batch.num_rows), hashes)
         # The row numbers are passed as weights, so they return the order of the delta.
         order = rows.weights
         weights, counts = state[0][order].astype(np.int64), np.take(state[1:], order, axis=1).astype(np.int64)
@@ -148,7 +149,7 @@ class ChangeBucket(ChangeJoin):
 
     def batches(self, side: Side) -> Iterator[StoredBatch]:
         """Yield the stored rows of a side."""
-        for run in self._kept.arrangements[side].memory:
+        for run in self._operator.sides[side].arrangement.memory:
             yield StoredBatch(run, np.concatenate([run.weights[None], run.counts]), np.arange(len(run)))
 
     def rows(self, stored: StoredBatch, positions: Ints) -> pa.RecordBatch:

@@ -1,28 +1,51 @@
-"""A running query: its operators apply an epoch completely or not at all."""
+"""A maintained query: operators, the rows that they store, and epochs that are applied completely or not at all.
+
+A join is a query of one operator, and a view one that is planned from SQL. A query may have several named answers.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.errors import DataError
-from juncture.incremental.operators.operator import Change, Flow, table_of
-from juncture.incremental.plan.nodes import PlanNode
-from juncture.incremental.plan.physical import operators_of
-from juncture.incremental.state.arrangement import Delta
-from juncture.incremental.state.tables import StateTable
-from juncture.kernels.array_types import Ints
+from juncture.errors import DataError, PlanError, StateError
+from juncture.incremental.operators.operator import Change, Flow
+from juncture.incremental.plan.physical import OperatorGraph
+from juncture.incremental.state.records import Position
+from juncture.incremental.state.tables import StateTable, StateTables
+
+if TYPE_CHECKING:
+    from juncture.incremental.state.store import Store
+
+Batches = dict[str, list[pa.RecordBatch]]
+"""What a query returns, by the name of the answer."""
+
+Flows = Mapping[str, Flow]
+"""Changes by source, or by answer."""
+
+ANSWER = "answer"
+"""The name of the only answer of a query."""
+
+Table = TypeVar("Table", bound=str)
+"""The name of a source."""
+
+_REPLAYED_ROWS = 1 << 14
+"""Approximate number of changes that are applied at once when a query is opened."""
 
 
 class Dataflow:
-    """The operators of a plan. ``most_rows`` is the largest output of one operator in the last epoch."""
+    """Runs operators. ``most_rows`` is the largest output of one operator in the last epoch."""
 
-    def __init__(self, plan: PlanNode, static: Collection[str]) -> None:
-        self.built = operators_of(plan, static)
+    def __init__(self, graph: OperatorGraph) -> None:
+        self.graph = graph
         self.most_rows = 0
 
     @property
@@ -30,21 +53,17 @@ class Dataflow:
         """The stored rows of all operators, by the number and label of the operator and their name in it."""
         return {
             f"{number} {operator.label}: {name}": table
-            for number, operator in enumerate(self.built.operators)
+            for number, operator in enumerate(self.graph.operators)
             for name, table in operator.tables.items()
         }
 
-    def located(self, source: str, flow: Flow) -> tuple[Delta, Ints]:
-        """Return the applicable changes of a source and the unmatched deletes. `run` or `abandon` must follow."""
-        return self.built.source_rows[source].located(flow)
-
-    def run(self, changes: Mapping[str, Flow]) -> Flow:
+    def run(self, changes: Flows) -> Flows:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
-        for source, entry in self.built.inputs.items():
+        for source, entry in self.graph.inputs.items():
             entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
         outputs: dict[int, Flow] = {}
         self.most_rows = 0
-        for operator in self.built.operators:
+        for operator in self.graph.operators:
             flows = [outputs[id(each)] for each in operator.inputs]
             if operator.waits and not any(flows):
                 outputs[id(operator)] = []
@@ -53,6 +72,9 @@ class Dataflow:
             try:
                 output = operator.step(flows)
             except (pa.ArrowException, DataError) as error:
+                if len(self.graph.operators) == 1 + len(self.graph.inputs):
+                    # The only operator needs no name.
+                    raise
                 text, name = f"{error}. Correct the value, or protect it with CASE in the query.", ""
                 if isinstance(error, DataError):
                     text, name = error.message, error.name
@@ -65,49 +87,323 @@ class Dataflow:
             self.most_rows = max(self.most_rows, rows)
             operator.seconds += time.perf_counter() - start
             outputs[id(operator)] = output
-        return outputs[id(self.built.answer)]
+        return {name: outputs[id(operator)] for name, operator in self.graph.answers.items()}
 
     def commit(self) -> None:
         """Commit the last epoch."""
-        for operator in self.built.operators:
+        for operator in self.graph.operators:
             start = time.perf_counter()
             operator.commit()
             operator.seconds += time.perf_counter() - start
-        for domain in self.built.domains:
+        for domain in self.graph.domains:
             domain.forget()
 
     def abandon(self) -> None:
         """Discard the last epoch."""
-        for operator in self.built.operators:
+        for operator in self.graph.operators:
             operator.abandon()
 
     @property
     def others_bytes(self) -> int:
         """Bytes of memory that are not rows: keys and caches."""
-        caches = sum(operator.fixed_bytes for operator in self.built.operators)
-        return caches + sum(domain.nbytes for domain in self.built.domains)
+        caches = sum(operator.fixed_bytes for operator in self.graph.operators)
+        return caches + sum(domain.nbytes for domain in self.graph.domains)
 
     def restored(self) -> None:
         """Restore what operators derive from their rows, after these were opened."""
-        for operator in self.built.operators:
+        for operator in self.graph.operators:
             operator.restored()
 
-    @property
-    def answers(self) -> Iterator[Change]:
-        """Distinct rows of the result with their weights."""
-        return self.built.answer.arrangement.living()
 
-    def answer(self, names: Sequence[str]) -> pa.Table:
-        """Return the rows of the result in no order, repeated by weight."""
-        return table_of(self.answers, self.built.answer.schema).rename_columns(list(names))
+@dataclass(frozen=True)
+class Query:
+    """What a runtime maintains.
+
+    Attributes
+    ----------
+    graph
+        Returns the operators without rows.
+    sources
+        What to call the changes of each source in messages, such as ``"left changes"``.
+    kind, opener
+        What to call the query in messages, and how it is opened.
+    unmatched_deletes
+        Whether deletes that match no row are refused, or counted.
+    static
+        The sources that never change after the first epoch.
+    """
+
+    graph: Callable[[], OperatorGraph]
+    sources: Mapping[str, str]
+    kind: str
+    opener: str
+    unmatched_deletes: Literal["error", "count"] = "error"
+    static: Collection[str] = field(default=())
+
+
+class Load(Protocol):
+    """Loads the first rows of a query."""
+
+    def __call__(self, streams: Mapping[Any, Iterable[Change]], locate: Callable[[str, Flow], Flow], /) -> Batches:
+        """Return all answers. ``locate`` returns the rows of a source that can be applied, for the next step."""
+
+
+class Runtime:
+    """A maintained query, in memory or in a store.
+
+    Parameters
+    ----------
+    query
+        What is maintained.
+    write
+        Returns the changes of an answer in the format that users get.
+    store
+        Opens the store, given the columns of each source; None for a query in memory.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        write: Callable[[str, Flow], list[pa.RecordBatch]],
+        store: Callable[[Mapping[str, pa.Schema]], Store] | None = None,
+    ) -> None:
+        self._query = query
+        self._write = write
+        self.flow = Dataflow(query.graph())
+        self.position = Position(0, None, dict.fromkeys(query.sources, 0))
+        self._is_closed = False
+        self._is_whole = True
+        self._last: Batches | None = {name: [] for name in self.flow.graph.answers}
+        self.store: Store | None = None
+        self.tables: StateTables | None = None
+        if store is not None:
+            self.store = store({source: rows.schema for source, rows in self.flow.graph.source_rows.items()})
+            try:
+                self.tables = self._tables_in(self.store)
+                self._restore(self.store, self.tables)
+            except BaseException:
+                self.close()
+                raise
+
+    def _tables_in(self, store: Store) -> StateTables:
+        return StateTables(store, self.flow.tables, lambda: self.flow.others_bytes)
+
+    # Opening
+
+    def _restore(self, store: Store, tables: StateTables) -> None:
+        """Open the committed rows of a store, and apply the changes since its last checkpoint."""
+        position = store.position()
+        if position is None:
+            return
+        tables.open()
+        self.flow.restored()
+        for epochs in _combined(store.epochs(), _REPLAYED_ROWS):
+            try:
+                self._replay(epochs, tables)
+            except DataError:
+                # Rows of different epochs met. One by one, the epochs succeed as they did before.
+                self.flow.abandon()
+                tables.drop()
+                for epoch in epochs:
+                    self._replay([epoch], tables)
+        self.position = position
+        tables.after_epoch(position)
+
+    def _replay(self, epochs: Sequence[Flows], tables: StateTables) -> None:
+        """Apply the changes of some epochs again, as one."""
+        flows: dict[str, Flow] = {}
+        for epoch in epochs:
+            for source, flow in epoch.items():
+                flows.setdefault(source, []).extend(flow)
+        for source, flow in flows.items():
+            delta, (_, unmatched) = self.flow.graph.source_rows[source].located(flow)
+            if unmatched.any():
+                raise StateError(
+                    f"The {self._query.kind} is damaged: its log has {self._query.sources[source]} that delete rows "
+                    "that do not exist. Restore its folder from a backup, or populate a new one.",
+                    name="JN-STATE-DAMAGED",
+                )
+            flows[source] = [(delta.batch, delta.weights)]
+        self.flow.run(flows)
+        self.flow.commit()
+        tables.after_epoch(None)
+
+    # Epochs
+
+    def apply(self, changes: Mapping[Table, Iterable[Change]], offset: Any) -> Batches:
+        """Apply the changes of one epoch, and return those of each answer.
+
+        After an error, the epoch is not applied. If it is unknown whether the store has the epoch, the query is closed.
+        """
+        self.check_open()
+        unmatched = dict(self.position.missing)
+        if self.tables is not None:
+            self.tables.check()
+        self._is_whole = False
+        try:
+            flows: dict[str, Flow] = {}
+            for source, each in changes.items():
+                flows[source] = self._located(source, list(each), unmatched)
+            answers = {name: self._write(name, flow) for name, flow in self.flow.run(flows).items()}
+            position = self._next_position(unmatched, offset)
+            if self.store is not None:
+                self.store.commit(position, flows, answers)
+            self.position = position
+        except BaseException:
+            self.flow.abandon()
+            if self.tables is not None:
+                self.tables.drop()
+            self._check_whole()
+            raise
+        self._last = answers
+        try:
+            self.flow.commit()
+            if self.tables is not None:
+                self.tables.after_epoch(position)
+        except BaseException:
+            # The epoch is committed. Close, because a retry would apply it twice.
+            self.close()
+            raise
+        self._is_whole = True
+        return answers
+
+    def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load | None = None) -> Batches:
+        """Load the first rows as the first epoch, and return the rows of each answer. After an error, there are none.
+
+        ``load`` is faster than loading rows piece by piece.
+        """
+        if self.position.epoch:
+            raise PlanError(
+                f"populate(…) needs a new {self._query.kind}, but this one has applied {self.position.epoch:,} epochs. "
+                "Pass changes to apply(…).",
+                name="JN-STATE-NOT-EMPTY",
+            )
+        self.check_open()
+        unmatched = dict(self.position.missing)
+        self._is_whole = False
+        try:
+            answers = (load or self._load)(streams, lambda source, flow: self._located(source, flow, unmatched))
+            position = self._next_position(unmatched, offset)
+            if self.tables is not None:
+                self.tables.checkpoint(position)
+            self.position = position
+        except BaseException:
+            self._reset()
+            raise
+        self._last = None
+        self._is_whole = True
+        return answers
+
+    def _load(self, streams: Mapping[Table, Iterable[Change]], locate: Callable[[str, Flow], Flow]) -> Batches:
+        """Load the first rows in pieces, if they are many."""
+        answers: Flows = {}
+        count = 0
+        size = _PieceSize(math.inf if self.tables is None else self.tables.piece_bytes)
+        for piece in _pieces(streams, self._query.static, size):
+            if self.tables is not None:
+                self.tables.check()
+            answers = self.flow.run({source: locate(source, flow) for source, flow in piece.items()})
+            self.flow.commit()
+            if self.tables is not None:
+                self.tables.after_piece()
+            size.adapt(sum(len(weights) for flow in piece.values() for _, weights in flow), self.flow.most_rows)
+            count += 1
+        if count > 1:
+            answers = {name: list(self.living(name)) for name in answers}
+        return {name: self._write(name, flow) for name, flow in answers.items()}
+
+    def _located(self, source: str, flow: Flow, unmatched: dict[str, int]) -> Flow:
+        """Return the applicable changes of a source, and count its unmatched deletes."""
+        if source not in self.flow.graph.source_rows:
+            return []
+        with self.one_epoch(source):
+            delta, (batch, counts) = self.flow.graph.source_rows[source].located(flow)
+        if counts.any() and self._query.unmatched_deletes == "error":
+            raise DataError(
+                f"The {self._query.sources[source]} delete a row that does not exist ({int(counts.sum()):,} in all): "
+                f"{self._shown_row(source, batch, int(np.flatnonzero(counts)[0]))}. These changes were not applied. "
+                "Correct them, or pass unmatched_deletes='count' to skip and count such deletes.",
+                name="JN-DELETE-UNMATCHED",
+            )
+        unmatched[source] += int(counts.sum())
+        return [(delta.batch, delta.weights)] if len(delta) else []
+
+    def _shown_row(self, source: str, batch: pa.RecordBatch, row: int) -> dict[str, Any]:
+        scan = self.flow.graph.scans.get(source)
+        names = batch.schema.names if scan is None else [column for column, _ in scan.columns]
+        return dict(zip(names, batch.slice(row, 1).to_pylist()[0].values(), strict=True))
+
+    @contextmanager
+    def one_epoch(self, source: str) -> Iterator[None]:
+        """Raise `DataError` if the values of a column do not fit one Arrow array."""
+        try:
+            yield
+        except pa.ArrowException as error:
+            raise DataError(
+                f"The {self._query.sources[source]} are too large for one epoch: {error}. Split them into several "
+                "epochs, or cast the column to a large type, such as pa.large_string().",
+                name="JN-EPOCH-SIZE",
+            ) from error
+
+    def _next_position(self, unmatched: Mapping[str, int], offset: Any) -> Position:
+        return Position(self.position.epoch + 1, self.position.offset if offset is None else offset, unmatched)
+
+    def _check_whole(self) -> None:
+        """Close the query after a failed epoch, if the store has that epoch nevertheless."""
+        stored = None if self.store is None else self.store.position()
+        self._is_whole = self.store is None or self.position.epoch == (0 if stored is None else stored.epoch)
+        if not self._is_whole:
+            self.close()
+
+    def _reset(self) -> None:
+        """Remove all rows."""
+        self.flow = Dataflow(self._query.graph())
+        if self.store is not None and self.tables is not None:
+            self.tables.close(None)
+            self.store.keep_only([])
+            self.tables = self._tables_in(self.store)
+        self._check_whole()
+
+    # Reading
+
+    def last(self) -> Batches | None:
+        """Return the changes of each answer in the last epoch; None if it was populated, as these are not stored."""
+        self.check_open()
+        if self.store is None or not self.position.epoch:
+            return self._last
+        batches = {name: self.store.last(name) for name in self.flow.graph.answers}
+        last = {name: each for name, each in batches.items() if each is not None}
+        return last if len(last) == len(batches) else None
+
+    def living(self, name: str) -> Iterator[Change]:
+        """Yield the distinct rows of an answer with their weights, if an operator stores them."""
+        return self.flow.graph.answers[name].living()
 
     def rows(self, source: str) -> Iterator[Change]:
         """Yield the distinct rows of a source with their weights."""
-        return self.built.source_rows[source].arrangement.living()
+        return self.flow.graph.source_rows[source].arrangement.living()
 
-    def source(self, source: str) -> pa.Table:
-        """Return the rows of a source in no order, repeated by weight."""
-        return table_of(self.rows(source), self.built.source_rows[source].schema)
+    def check_open(self) -> None:
+        """Raise `PlanError` if the query is closed, or `StateError` if an error interrupted an epoch."""
+        kind, opener = self._query.kind, self._query.opener
+        if not self._is_whole:
+            again = "Populate a new one" if self.store is None else "Close it and open its folder again"
+            raise StateError(
+                f"The {kind} is incomplete in memory, because an error interrupted an epoch. {again} with {opener}.",
+                name="JN-STATE-INCOMPLETE",
+            )
+        if self._is_closed:
+            raise PlanError(f"The {kind} is closed. Open it again with {opener}.", name="JN-STATE-CLOSED")
+
+    def close(self) -> None:
+        """Release the memory and the folder. The state stays in the folder."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self.tables is not None:
+            self.tables.close(self.position if self._is_whole and self.position.epoch else None)
+        if self.store is not None:
+            self.store.close()
 
 
 # Initial rows
@@ -125,7 +421,7 @@ _CAREFUL = 16
 """The first piece of a source is smaller by this factor, and pieces grow by it at most."""
 
 
-class PieceSize:
+class _PieceSize:
     """The bytes of a source to load at once. ``most_bytes`` limits the rows and the rows that follow from them."""
 
     def __init__(self, most_bytes: float) -> None:
@@ -143,7 +439,7 @@ class PieceSize:
         )
 
 
-def pieces(streams: Mapping[str, Iterable[Change]], together: Collection[str], size: PieceSize) -> Iterator[Piece]:
+def _pieces(streams: Mapping[Table, Iterable[Change]], together: Collection[str], size: _PieceSize) -> Iterator[Piece]:
     """Yield at least one piece of rows. The sources in ``together`` are in the first piece, whatever their size."""
     piece: Piece = {}
     taken, is_first = 0.0, True
@@ -169,9 +465,9 @@ def pieces(streams: Mapping[str, Iterable[Change]], together: Collection[str], s
         yield piece
 
 
-def combined(epochs: Iterable[Mapping[str, Flow]], most_rows: int) -> Iterator[list[Mapping[str, Flow]]]:
+def _combined(epochs: Iterable[Flows], most_rows: int) -> Iterator[list[Flows]]:
     """Yield consecutive epochs together, with about ``most_rows`` changes or one epoch."""
-    some: list[Mapping[str, Flow]] = []
+    some: list[Flows] = []
     rows = 0
     for epoch in epochs:
         some.append(epoch)

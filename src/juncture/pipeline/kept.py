@@ -15,6 +15,7 @@ from juncture.incremental.changes.change_batch import WEIGHT, read_changes, writ
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.operators.join_runtime import identity_of
 from juncture.incremental.operators.operator import Change, Flow, table_of
+from juncture.incremental.runtime import ANSWER
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.store import Store
 from juncture.kernels.array_types import Ints
@@ -125,7 +126,7 @@ class KeptPipeline:
         self._joined_epochs = None
         answer = self._follow(flows)
         position = Position(self.epoch + 1, offset, {})
-        (self._store.commit if self.epoch else self._store.replace)(position, flows, answer)
+        (self._store.commit if self.epoch else self._store.replace)(position, flows, {ANSWER: answer})
         self._joined_epochs = position.epoch
         if self._store.wants_checkpoint:
             self._checkpoint(position, answer)
@@ -133,14 +134,14 @@ class KeptPipeline:
 
     def _checkpoint(self, position: Position, answer: Batches) -> None:
         try:
-            self._store.replace(position, {name: [self._rows(name)] for name in self.sources}, answer)
+            self._store.replace(position, {name: [self._rows(name)] for name in self.sources}, {ANSWER: answer})
         except StateError as error:
             # The epoch is in the folder, and the next one retries the checkpoint.
             _log.warning("Checkpoint failed: %s", error)
 
     def last(self) -> Batches:
         """Return the output of the last epoch."""
-        return self._store.last() or []
+        return self._store.last(ANSWER) or []
 
     def result(self) -> pa.Table:
         """Return the result of the first epoch."""

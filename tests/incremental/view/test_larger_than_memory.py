@@ -22,12 +22,12 @@ class OnDisk(Forgetful):
     def opened(self):
         sources = {name: jn.Source(schema, static=name in self.static) for name, schema in SCHEMAS.items()}
         view = forgetful(view_in(self.folder, self.query, sources=sources, policy=ON_DISK))
-        assert not any(table.arrangement.memory for table in view._flow.tables.values())
+        assert not any(table.arrangement.memory for table in view._runtime.flow.tables.values())
         return view
 
     def step(self):
         super().step()
-        assert not any(table.arrangement.memory for table in self.view._flow.tables.values())
+        assert not any(table.arrangement.memory for table in self.view._runtime.flow.tables.values())
 
 
 OFTEN = (
@@ -101,8 +101,8 @@ def test_many_epochs_in_little_memory(tmp_path):
             assert answered(view) == regions(there, 700)
             # Of 20,000 sales, which take three times as much.
             assert view.nbytes < MEMORY
-        view._tables.finish_merges()
-        with pytest.raises(DataError, match="deletes rows that do not exist"):
+        view._runtime.tables.finish_merges()
+        with pytest.raises(DataError, match="delete a row that does not exist"):
             view.apply(sales=sales([there[0], 90_000], -1))
         view.apply(sales=sales(there[:1], -1))
     with opened(tmp_path / "state") as view:
@@ -151,7 +151,7 @@ def test_deletes_among_the_first_rows(tmp_path):
 
 def test_first_rows_that_cannot_be_taken(tmp_path):
     with opened(tmp_path / "state") as view:
-        with pytest.raises(DataError, match="deletes rows that do not exist"):
+        with pytest.raises(DataError, match="delete a row that does not exist"):
             view.populate(sales=pa.concat_tables([sales(range(9_000)), sales([9_001], -1)]))
         assert (view.epoch, view.nbytes) == (0, 0) or view.result().num_rows == 0
         view.populate(sales=sales(range(5)), customers=customers(997))
@@ -170,7 +170,7 @@ def test_the_first_rows_of_many(tmp_path):
 def test_an_epoch_that_is_on_disk_and_half_in_memory(tmp_path, monkeypatch):
     with opened(tmp_path / "state") as view:
         view.populate(sales=sales(range(9_000)), customers=customers(997))
-        pages = view._flow.built.source_rows["sales"].arrangement.pages
+        pages = view._graph.source_rows["sales"].arrangement.pages
 
         def failing():
             raise StateError("a block is damaged")

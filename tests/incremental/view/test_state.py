@@ -49,7 +49,7 @@ def test_a_folder_goes_on_where_it_was_left(tmp_path):
     with opened(tmp_path / "state", f"{SQL.replace(' AS', '  AS')}\n") as view:
         assert (view.epoch, view.offset, totals(view)) == (3, 2, {"Emma": 3.0})
         assert [row["_weight"] for batch in view.last() for row in batch.to_pylist()] == [-1, 1]
-        with pytest.raises(PlanError, match="needs a new view, but this one has 3 epochs"):
+        with pytest.raises(PlanError, match="needs a new view, but this one has applied 3 epochs"):
             view.populate()
     with pytest.raises(PlanError, match="closed"):
         view.apply()
@@ -72,7 +72,7 @@ def test_a_folder_of_other_things(tmp_path):
     with pytest.raises(StateError, match="is not a folder"):
         opened(tmp_path / "notes.txt")
     write_version(tmp_path / "state", b"view", 1)
-    with pytest.raises(StateError, match="of version 3 or earlier, but this Juncture reads version 5"):
+    with pytest.raises(StateError, match="of version 3 or earlier, but this Juncture reads version 6"):
         opened(tmp_path / "state")
 
 
@@ -125,12 +125,12 @@ def test_an_epoch_that_cannot_be_taken(tmp_path, monkeypatch):
             raise StateError("the disk is full")
 
         with monkeypatch.context() as patched:
-            patched.setattr(view._store, "commit", full)
+            patched.setattr(view._runtime.store, "commit", full)
             with pytest.raises(StateError, match="disk is full"):
                 view.apply(sales=sold(("Emma", 5)))
         assert (view.epoch, totals(view)) == (1, {"Emma": 1.0})
         with pytest.raises(
-            DataError, match=r"'sales' deletes rows that do not exist \(1 in all\).*unmatched_deletes='count'"
+            DataError, match=r"source 'sales' delete a row that does not exist \(1 in all\).*unmatched_deletes='count'"
         ):
             view.apply(sales=sold(("Emma", 5), weight=-1))
         view.apply(sales=sold(("Emma", 2)))
@@ -238,7 +238,7 @@ def test_a_long_log_is_not_replayed_after_closing(tmp_path):
         view.apply(sales=sold(*rows))
         expected = view.result().sort_by("book")
     with opened(tmp_path / "state") as view:
-        assert view._store.logged_rows == 0
+        assert view._runtime.store.logged_rows == 0
         assert view.result().sort_by("book") == expected
 
 
@@ -247,10 +247,10 @@ def test_tables_on_disk_are_loaded_when_an_epoch_reads_them(tmp_path):
     with opened(tmp_path / "state") as view:
         view.populate(sales=sold(*rows))
     with opened(tmp_path / "state") as view:
-        on_disk = [len(table.stored) > 0 for table in view._flow.tables.values()]
+        on_disk = [len(table.stored) > 0 for table in view._runtime.flow.tables.values()]
         assert all(on_disk)
         view.apply(sales=sold(("b7", 1)))
-        groups = next(table for name, table in view._flow.tables.items() if name.endswith("groups"))
+        groups = next(table for name, table in view._runtime.flow.tables.items() if name.endswith("groups"))
         assert not groups.stored
         assert groups.arrangement.rows == 20_000
         view.apply(sales=sold(("b7", 7), ("b8", 8), weight=-1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -15,7 +15,7 @@ from juncture.errors import SchemaError
 from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import BYTES_A_KEY, KnownHashes
-from juncture.incremental.operators.operator import Flow, ViewOperator, as_one
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
@@ -151,12 +151,16 @@ class ArrangedOperator(ViewOperator):
         self._places: list[Place] = []
         self._located: tuple[Delta, list[Place]] | None = None
 
-    def located(self, flow: Flow) -> tuple[Delta, Ints]:
-        """Return distinct changes without unmatched deletes, for the next step, and the unmatched deletes per row."""
-        batch, weights = as_one(flow, self.schema)
-        delta, places, missing = self.arrangement.locate(self._changes_of(batch, weights))
+    def located(self, flow: Flow) -> tuple[Delta, Change]:
+        """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
+        changes = self._changes_of(*as_one(flow, self.schema))
+        delta, places, unmatched = self.arrangement.locate(changes)
         self._located = delta, places
-        return delta, missing
+        return delta, (changes.batch, unmatched)
+
+    def living(self) -> Iterator[Change]:
+        """Yield the distinct rows with their weights."""
+        return self.arrangement.living()
 
     def _changes_of(self, batch: pa.RecordBatch, weights: Ints) -> Delta:
         """Return changes that do not cancel each other as a delta. Equal inserted rows may stay separate."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +45,10 @@ class ViewOperator:
 
     def restored(self) -> None:
         """Restore what is derived from rows, after the tables were opened."""
+
+    def living(self) -> Iterator[Change]:
+        """Yield the distinct rows of the output with their weights, if the operator stores them."""
+        raise NotImplementedError
 
     @property
     def tables(self) -> Mapping[str, StateTable]:

@@ -7,21 +7,21 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from juncture.incremental.operators.operator import ViewOperator
-from juncture.incremental.plan.physical import BuiltView
+from juncture.incremental.plan.physical import OperatorGraph
 
 _WIDTH = 72
 
 
-def explained(built: BuiltView) -> str:
+def explained(graph: OperatorGraph) -> str:
     """Return the operators as a tree from the result down. Shared operators are expanded once, and numbered."""
     lines = [f"{'':{_WIDTH}} {'rows stored':>12} {'on disk':>12} {'memory':>10} {'rows emitted':>12} {'time':>9}"]
-    lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(built)]
+    lines += [f"{_cut(text):{_WIDTH}} {_figures(operator)}".rstrip() for text, operator in _tree(graph)]
     return "\n".join(lines)
 
 
-def _tree(built: BuiltView) -> Iterator[tuple[str, ViewOperator | None]]:
+def _tree(graph: OperatorGraph) -> Iterator[tuple[str, ViewOperator | None]]:
     uses: dict[int, int] = {}
-    for operator in built.operators:
+    for operator in graph.operators:
         for each in operator.inputs:
             uses[id(each)] = uses.get(id(each), 0) + 1
     numbers: dict[int, int] = {}
@@ -39,9 +39,11 @@ def _tree(built: BuiltView) -> Iterator[tuple[str, ViewOperator | None]]:
         for place, each in enumerate(operator.inputs):
             yield from below(each, inner, "└─ " if place == len(operator.inputs) - 1 else "├─ ")
 
-    yield from below(built.answer, "", "")
-    for operator in built.source_rows.values():
-        if not uses.get(id(operator)) and operator is not built.answer:
+    answers = list(graph.answers.values())
+    for answer in answers:
+        yield from below(answer, "", "")
+    for operator in graph.operators:
+        if not uses.get(id(operator)) and operator not in answers:
             yield operator.label, operator
 
 
@@ -65,12 +67,12 @@ def _bytes(count: int) -> str:
     return f"{count} B"
 
 
-def watched(built: BuiltView, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
+def watched(graph: OperatorGraph, epoch: Callable[[], int]) -> AbstractContextManager[Any]:
     """Return a context manager that displays the operators in a terminal."""
     from rich.live import Live
     from rich.text import Text
 
     def picture() -> Text:
-        return Text(f"epoch {epoch():,}\n{explained(built)}", no_wrap=True, overflow="ellipsis")
+        return Text(f"epoch {epoch():,}\n{explained(graph)}", no_wrap=True, overflow="ellipsis")
 
     return Live(get_renderable=picture, refresh_per_second=4)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from juncture.errors import SpecError
 from juncture.incremental.expressions.expression import (
@@ -23,7 +25,7 @@ from juncture.incremental.expressions.expression import (
 from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
-from juncture.incremental.operators.operator import ViewOperator
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator
 from juncture.incremental.operators.partition import ExpandOperator, PartitionOperator
 from juncture.incremental.operators.spec_join import SpecJoinOperator
 from juncture.incremental.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
@@ -39,6 +41,7 @@ from juncture.incremental.plan.nodes import (
     UnionNode,
 )
 from juncture.incremental.plan.stateful_nodes import GroupNode, JoinNode, PartitionNode, TopNode
+from juncture.incremental.state.arrangement import Arrangement, Delta
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
 from juncture.spec.schema import Side
@@ -51,41 +54,61 @@ _COMPARED = {
 }  # fmt: skip
 
 
-class BuiltView:
-    """The operators of a plan, each after its inputs.
+class SourceRows(Protocol):
+    """The rows of a source, in an operator that reads them."""
 
-    By source: ``inputs`` accept changes, ``scans`` list the columns, and ``source_rows`` has the rows.
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """The rows."""
+
+    def located(self, flow: Flow, /) -> tuple[Delta, Change]:
+        """Return distinct changes that can be applied, for the next step, and rows with their unmatched deletes."""
+
+
+class OperatorGraph:
+    """Operators, each after its inputs.
+
+    By source: ``inputs`` accept changes, ``scans`` list the columns, and ``source_rows`` has the rows. ``answers`` are
+    the operators with the results, by name.
     """
 
     def __init__(self) -> None:
         self.operators: list[ViewOperator] = []
         self.inputs: dict[str, InputOperator] = {}
         self.scans: dict[str, ScanNode] = {}
-        self.source_rows: dict[str, ArrangedOperator] = {}
+        self.source_rows: dict[str, SourceRows] = {}
         self.domains: list[KeyDomain] = []
-        self.answer: ArrangedOperator
+        self.answers: dict[str, ViewOperator] = {}
 
 
-def operators_of(plan: PlanNode, static: Collection[str]) -> BuiltView:
-    """Return the operators of a plan, given the sources that never change after the first epoch."""
+def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> OperatorGraph:
+    """Return the operators of some answers, given the sources that never change after the first epoch.
+
+    The plans share equal nodes, and scan the same columns of a source.
+    """
     builder = _OperatorBuilder(frozenset(static))
-    builder.find_domains(plan)
-    built = builder.built
-    root = builder.operator(plan)
-    built.answer = builder.arranged(plan, root, (), "the answer")
-    built.answer.keeps = built.answer.emits_distinct = True
-    for source, scan in built.scans.items():
+    builder.find_domains(plans.values())
+    graph = builder.graph
+    for name, plan in plans.items():
+        answer = builder.arranged(plan, builder.operator(plan), (), "the answer" if len(plans) == 1 else name)
+        answer.keeps = answer.emits_distinct = True
+        graph.answers[name] = answer
+    for source, scan in graph.scans.items():
         # Reuse an arrangement of the source by any key.
         arranged = [each for (node, _), each in builder.arrangements.items() if node == scan and each.keeps]
-        source_rows = arranged[0] if arranged else builder.arranged(scan, built.inputs[source], (), f"rows of {source}")
+        source_rows = arranged[0] if arranged else builder.arranged(scan, graph.inputs[source], (), f"rows of {source}")
         source_rows.keeps = True
-        built.source_rows[source] = source_rows
-    return built
+        graph.source_rows[source] = source_rows
+    return graph
 
 
 class _OperatorBuilder:
     def __init__(self, static: frozenset[str]) -> None:
-        self.built = BuiltView()
+        self.graph = OperatorGraph()
         self.arrangements: dict[tuple[PlanNode, Keys], ArrangedOperator] = {}
         self._static = static
         self._made: dict[PlanNode, ViewOperator] = {}
@@ -96,16 +119,17 @@ class _OperatorBuilder:
 
     # Keys that are compared share their codes.
 
-    def find_domains(self, node: PlanNode) -> None:
+    def find_domains(self, plans: Iterable[PlanNode]) -> None:
         """Find the keys that joins compare, which then share codes."""
         seen: dict[PlanNode, None] = {}
-        rest = [node]
+        roots = list(plans)
+        rest = list(roots)
         while rest:
             each = rest.pop()
             if each not in seen:
                 seen[each] = None
                 rest += each.inputs
-        used = Counter(below for each in seen for below in each.inputs)
+        used = Counter([*roots, *(below for each in seen for below in each.inputs)])
         self._used_once = {each for each, count in used.items() if count == 1}
         joins = [each for each in seen if isinstance(each, JoinNode) and each.shares_rows]
         # A join with several uses is one operator, and not a part of the clusters that use it.
@@ -139,27 +163,27 @@ class _OperatorBuilder:
             root = self._root(place)
             if root not in self._codes:
                 self._codes[root] = KeyDomain([key.type for key in keys])
-                self.built.domains.append(self._codes[root])
+                self.graph.domains.append(self._codes[root])
             by = ", ".join(shown(key, node.names) for key in keys)
             made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root])
             self.arrangements[place] = made
-            self.built.operators.append(made)
+            self.graph.operators.append(made)
         return self.arrangements[place]
 
     def operator(self, node: PlanNode) -> ViewOperator:
         """Return the operator of a node."""
         if node not in self._made:
             self._made[node] = _BUILDERS[type(node)](self, node)
-            if self._made[node] not in self.built.operators:
-                self.built.operators.append(self._made[node])
+            if self._made[node] not in self.graph.operators:
+                self.graph.operators.append(self._made[node])
         return self._made[node]
 
     # A builder for each type of node
 
     def scan(self, node: ScanNode) -> ViewOperator:
         made = InputOperator(node.label, node.types)
-        self.built.inputs[node.source] = made
-        self.built.scans[node.source] = node
+        self.graph.inputs[node.source] = made
+        self.graph.scans[node.source] = node
         return made
 
     def union(self, node: PlanNode) -> ViewOperator:
@@ -178,7 +202,7 @@ class _OperatorBuilder:
 
     def group(self, node: GroupNode) -> ViewOperator:
         domain = KeyDomain([each.type for each in node.keys], nulls_equal=True)
-        self.built.domains.append(domain)
+        self.graph.domains.append(domain)
         return GroupOperator(node.label, self.operator(node.input), node.keys, node.aggregates, domain)
 
     def top(self, node: TopNode) -> ViewOperator:
@@ -194,7 +218,7 @@ class _OperatorBuilder:
         rows.keeps = True
         made = PartitionOperator(node.label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns)
         # The results are arranged after the operator that makes them.
-        self.built.operators.append(made)
+        self.graph.operators.append(made)
         made.results = self.arranged(node, made, node.result_keys, "results by partition")
         made.results.keeps = True
         return made

@@ -7,11 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from juncture.incremental.plan.nodes import InputColumns, Placed, PlanNode, Positions, numbered
 
 
-def pruned(node: PlanNode) -> PlanNode:
-    """Return a plan with the same output that reads only needed columns. All uses of a source read the same ones."""
+def pruned(plans: Mapping[str, PlanNode]) -> dict[str, PlanNode]:
+    """Return plans with the same output that read only needed columns. All uses of a source read the same ones."""
     collector = _Pruner({})
-    collector.in_order(node, range(len(node.types)))
-    return _Pruner(collector.wanted_of).in_order(node, range(len(node.types)))
+    for plan in plans.values():
+        collector.in_order(plan, range(len(plan.types)))
+    pruner = _Pruner(collector.wanted_of)
+    return {name: pruner.in_order(plan, range(len(plan.types))) for name, plan in plans.items()}
 
 
 class _Pruner:

@@ -252,8 +252,8 @@ class RunConcatenator:
                 values[first:end] = raw_values(column, values.dtype)
         self._rows = end
 
-    def run(self) -> Run | None:
-        """Return all rows, or None; raises `pyarrow.ArrowException` if they do not fit one array."""
+    def run(self) -> tuple[Run, Ints] | None:
+        """Return all rows, and for each when it was added; raises `pyarrow.ArrowException` if they exceed one array."""
         if not self._rows:
             return None
         here = slice(self._rows)
@@ -264,12 +264,13 @@ class RunConcatenator:
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         lines = np.ascontiguousarray(self._codes[:, here]), np.ascontiguousarray(self._counts[:, here])
         numbers = self._keys[here], lines[0], self._weights[here], self._hashes[here], lines[1]
-        if not self._rises:
-            order, keys, hashes = row_order(self._keys[here], lines[0], self._hashes[here])
-            batch = rows_of(batch, array_of(order, pa.int32()))
-            codes, counts = (np.take(each, order, axis=1) for each in lines)
-            numbers = keys, codes, self._weights[here][order], hashes, counts
-        return Run(batch, *numbers, self._matching)
+        if self._rises:
+            return Run(batch, *numbers, self._matching), np.arange(self._rows)
+        order, keys, hashes = row_order(self._keys[here], lines[0], self._hashes[here])
+        batch = rows_of(batch, array_of(order, pa.int32()))
+        codes, counts = (np.take(each, order, axis=1) for each in lines)
+        weights = self._weights[here][order]
+        return Run(batch, keys, codes, weights, hashes, counts, self._matching), order.astype(np.int64)
 
 
 def _has_width(data_type: pa.DataType) -> bool:

@@ -6,7 +6,7 @@ key                        value
 ``identity``               what is maintained: version, kind, definition
 ``manifest``               position, committed runs of each table, and the first epoch whose changes are not in them
 ``e`` epoch table part     changes of a table in an epoch
-``last``                   changes of the result in the last epoch
+``last`` answer            changes of an answer in the last epoch
 ``r`` run ``b`` block      a block of rows
 ``r`` run ``s`` block      its mutable state: weights and counts; none if each weight is 1 and each count 0
 ``r`` run ``i``            the index of a run
@@ -47,8 +47,8 @@ from juncture.kernels.array_types import Ints, Mask
 
 _log = logging.getLogger(__name__)
 
-_VERSION = 5
-_IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last", b"e"
+_VERSION = 6
+_IDENTITY, _MANIFEST, _LAST, _EPOCH = b"identity", b"manifest", b"last ", b"e"
 _EARLIER_IDENTITIES = b"join", b"view"
 """Keys of the identity in versions up to 3."""
 
@@ -276,10 +276,10 @@ class Store:
                     yield rows.batch, rows.weights
         yield from self.log(table)
 
-    def last(self) -> list[pa.RecordBatch] | None:
-        """Return the changes of the result in the last epoch; None if it was populated and they were not stored."""
+    def last(self, answer: str) -> list[pa.RecordBatch] | None:
+        """Return the changes of an answer in the last epoch; None if it was populated and they were not stored."""
         with self._damage():
-            content = self._database.get(_LAST)
+            content = self._database.get(_LAST + answer.encode())
             return None if content is None else list(pa.ipc.open_stream(content)) if content else []
 
     def blocks(self, run: int, blocks: Sequence[int]) -> list[bytes]:
@@ -335,8 +335,10 @@ class Store:
 
     # Committing
 
-    def commit(self, position: Position, changes: Mapping[Table, Changed], answer: list[pa.RecordBatch]) -> None:
-        """Commit an epoch: its position, changes and result."""
+    def commit(
+        self, position: Position, changes: Mapping[Table, Changed], answers: Mapping[str, list[pa.RecordBatch]]
+    ) -> None:
+        """Commit an epoch: its position, changes and answers."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         log = dict(self._manifest["log"])
         for table, table_changes in changes.items():
@@ -344,7 +346,7 @@ class Store:
             for part, (rows, weights) in enumerate(parts):
                 batch.put(self._epoch_key(position.epoch, table, part), packed(rows, weights))
                 log[table] = log.get(table, 0) + len(weights)
-        batch.put(_LAST, stream(answer))
+        _put_answers(batch, answers)
         self._commit(batch, self._manifest | _position_fields(position) | {"log": log})
 
     def checkpoint(
@@ -365,14 +367,16 @@ class Store:
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
         self._checkpoint(batch, position, numbers, rewritten_rows, self._runs, notes or {})
 
-    def replace(self, position: Position, rows: Mapping[Table, Changed], answer: list[pa.RecordBatch]) -> None:
+    def replace(
+        self, position: Position, rows: Mapping[Table, Changed], answers: Mapping[str, list[pa.RecordBatch]]
+    ) -> None:
         """Commit all rows of all tables as unsorted runs, in place of the last checkpoint and the changes since."""
         numbers: dict[str, list[tuple[int, int]]] = {}
         for table, changes in rows.items():
             written = self.write((loose_rows(batch, weights) for batch, weights in changes), is_sorted=False)
             numbers[table] = [] if written is None else [(written[0].number, written[0].rows)]
         batch = rocksdict.WriteBatch(raw_mode=True)
-        batch.put(_LAST, stream(answer))
+        _put_answers(batch, answers)
         count = sum(living for each in numbers.values() for _, living in each)
         self._checkpoint(batch, position, numbers, count, _numbers(self._manifest))
 
@@ -500,6 +504,12 @@ def _remove(batch: Any, numbers: set[int]) -> None:
     """Let a write batch remove runs."""
     for number in numbers:
         batch.delete_range(run_key(number), run_key(number + 1))
+
+
+def _put_answers(batch: Any, answers: Mapping[str, list[pa.RecordBatch]]) -> None:
+    """Let a write batch write the changes of answers."""
+    for name, changes in answers.items():
+        batch.put(_LAST + name.encode(), stream(changes))
 
 
 def _put_states(batch: Any, run: StoredRun) -> None:

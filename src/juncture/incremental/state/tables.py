@@ -8,9 +8,11 @@ runs. Rows that are looked up are read from disk, and tables that fit in memory 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,11 +26,12 @@ from juncture.incremental.state.merging import Merge, mergeable
 from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pieces
 from juncture.incremental.state.run import DiskCopy, Run, merged
 from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
-from juncture.kernels.array_types import Codes, Mask, Words
+from juncture.kernels.array_types import Codes, Ints, Mask, Words
 
 if TYPE_CHECKING:
     from juncture.incremental.state.blocks import Index
     from juncture.incremental.state.records import Position
+    from juncture.incremental.state.run_writer import RunWriter
     from juncture.incremental.state.store import Store
 
 _log = logging.getLogger(__name__)
@@ -38,6 +41,8 @@ _ROWS_PER_CHANGE = 8
 
 _REPLAYED_ROWS_MOST = 1 << 12
 """A query that is closed with a longer log makes a checkpoint, so that it is opened fast."""
+
+Lines = npt.NDArray[np.int64]
 
 _SMALL_ROWS = 1 << 14
 """Up to this number of rows, a table is loaded when a query is opened."""
@@ -65,6 +70,8 @@ class StateTable:
         What the operator needs to know of the rows besides them, as JSON data, and the function that accepts it again.
     loaded
         Called after rows were loaded into memory.
+    numbers_of
+        Returns the key codes of rows, and the lines by which they are found on disk, if runs may be unsorted.
     """
 
     arrangement: Arrangement
@@ -76,6 +83,7 @@ class StateTable:
     notes: Callable[[], Any] = lambda: None
     recall: Callable[[Any], None] = lambda _notes: None
     loaded: Callable[[], None] = lambda: None
+    numbers_of: Callable[[pa.RecordBatch], tuple[Codes, Lines]] | None = None
 
     @property
     def stored(self) -> list[StoredRun]:
@@ -100,16 +108,23 @@ class StateTables:
 
     def __init__(self, store: Store, tables: Mapping[str, StateTable], others_bytes: Callable[[], int]) -> None:
         self._store = store
-        self._policy = store.policy
+        self.policy = store.policy
         self._tables = tables
         self._others_bytes = others_bytes
-        self._cache = BlockCache(self._policy.block_cache_bytes)
+        self._cache = BlockCache(self.policy.block_cache_bytes)
         self._merge: tuple[StateTable, Merge] | None = None
+        self._has_new_runs = False
+        """Whether rows were written again that are committed in other runs."""
 
     @property
     def piece_bytes(self) -> int:
         """Bytes of initial rows to load at once."""
-        return self._policy.piece_bytes
+        return self.policy.piece_bytes
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the store."""
+        return self._store.folder
 
     @property
     def changed_bytes(self) -> int:
@@ -122,9 +137,13 @@ class StateTables:
         notes = self._store.notes()
         for name, table in self._tables.items():
             table.recall(notes.get(name))
-            table.look_up_in([self._stored(table, *each) for each in self._store.runs(name)])
-            if sum(len(run) for run in table.stored) <= _SMALL_ROWS:
+            runs = [self._stored(table, *each) for each in self._store.runs(name)]
+            table.look_up_in([run for run in runs if run.index.is_sorted])
+            if sum(len(run) for run in table.stored) <= _SMALL_ROWS and self._has_room(table):
                 self._load(table)
+            for run in runs:
+                if not run.index.is_sorted:
+                    self._load_unsorted(table, run)
 
     def _check_names(self) -> None:
         """Raise `StateError` if the stored tables are others. Their names describe the plan of the query."""
@@ -140,9 +159,9 @@ class StateTables:
     def check(self) -> None:
         """Raise `StateError` if what cannot be on disk exceeds the memory."""
         taken = self._others_bytes()
-        if taken > self._policy.total_bytes:
+        if taken > self.policy.total_bytes:
             raise StateError(
-                f"memory= leaves {self._policy.total_bytes:,} bytes, but keys and the first rows of ORDER BY take "
+                f"memory= leaves {self.policy.total_bytes:,} bytes, but keys and the first rows of ORDER BY take "
                 f"{taken:,} and cannot be on disk. The last changes were not applied. Open the view with more memory.",
                 name="JN-MEMORY-LIMIT",
             )
@@ -154,7 +173,7 @@ class StateTables:
         if self._is_full():
             self._write()
             self._spill()
-        if self.changed_bytes > self._policy.changed_bytes:
+        if self.changed_bytes > self.policy.changed_bytes:
             self._save()
         self._begin_merge()
 
@@ -169,11 +188,9 @@ class StateTables:
             self._load_used()
             if position is None:
                 return
-            is_full = self._is_full()
-            if is_full or self._store.wants_checkpoint or (self.changed_bytes > self._policy.changed_bytes):
+            is_needed = self._has_new_runs or self.changed_bytes > self.policy.changed_bytes
+            if is_needed or self._store.wants_checkpoint or self._is_full():
                 self.checkpoint(position)
-            if is_full:
-                self._spill()
         except StateError as error:
             # The epoch is committed and its rows are in memory. The next epoch tries again.
             _log.warning("No checkpoint was made: %s", error)
@@ -185,14 +202,18 @@ class StateTables:
                 table.arrangement.pages.drop()
 
     def checkpoint(self, position: Position) -> None:
-        """Commit all rows, so that opening the query need not replay the changes until now."""
+        """Commit all rows, so that opening the query need not replay the changes until now. Spill if memory is full."""
+        is_full = self._is_full()
         runs = self._write()
         notes = {name: table.notes() for name, table in self._tables.items()}
         # Runs that were merged in memory are written again, so checkpoints become rarer as tables grow.
         rows = sum(table.arrangement.rows for table in self._tables.values())
         self._store.checkpoint(position, runs, notes=notes, rewritten_rows=rows // _ROWS_PER_CHANGE)
+        self._has_new_runs = False
         for run in self._runs():
             run.saved()
+        if is_full:
+            self._spill()
         self._begin_merge()
 
     def close(self, position: Position | None) -> None:
@@ -220,33 +241,36 @@ class StateTables:
                 table.arrangement.pages.write_back()
 
     def _is_full(self) -> bool:
-        rows = sum(table.memory_bytes for table in self._tables.values())
-        return bool(rows) and self._others_bytes() + rows > self._policy.in_memory_bytes
+        taken = self._memory_bytes
+        return taken > self.policy.in_memory_bytes and any(table.memory_bytes for table in self._tables.values())
 
     def _spill(self) -> None:
         """Release rows in memory that are on disk too, the largest tables first, until the rest fits."""
-        taken = self._others_bytes() + sum(table.memory_bytes for table in self._tables.values())
         for table in sorted(self._tables.values(), key=lambda each: each.memory_bytes, reverse=True):
-            size = table.memory_bytes
-            if taken <= self._policy.paged_bytes or not size:
+            if self._memory_bytes <= self.policy.paged_bytes or not table.memory_bytes:
                 break
             copies = [run.disk_copy.run for run in table.arrangement.memory if run.disk_copy is not None]
             table.arrangement.memory = []
             table.look_up_in([*table.stored, *copies])
             table.keys.forget()
-            taken -= size
 
     def _load_used(self) -> None:
         """Load the tables on disk that epochs have read, if they fit in memory."""
         used = [table for table in self._tables.values() if table.arrangement.pages and table.arrangement.pages.is_used]
-        if used:
-            taken = self._others_bytes() + sum(table.memory_bytes for table in self._tables.values())
-            for table in sorted(used, key=lambda each: each.arrangement.rows):
-                size = sum(run.memory_bytes for run in table.stored)
-                if taken + size > self._policy.paged_bytes:
-                    break
-                self._load(table)
-                taken += size
+        for table in sorted(used, key=lambda each: each.arrangement.rows):
+            if not self._has_room(table):
+                break
+            self._load(table)
+
+    def _has_room(self, table: StateTable) -> bool:
+        """Return whether the rows of a table on disk fit in memory."""
+        size = sum(run.memory_bytes for run in table.stored)
+        return self._memory_bytes + size <= self.policy.paged_bytes
+
+    @property
+    def _memory_bytes(self) -> int:
+        """Bytes of all rows in memory, and of what cannot be on disk."""
+        return self._others_bytes() + sum(table.memory_bytes for table in self._tables.values())
 
     def _load(self, table: StateTable) -> None:
         """Load the rows of a table into memory."""
@@ -265,6 +289,25 @@ class StateTables:
         self._cache.clear()
         table.loaded()
 
+    def _load_unsorted(self, table: StateTable, stored: StoredRun) -> None:
+        """Load a run whose rows cannot be looked up, or if it exceeds the memory, sort it in pieces."""
+        assert table.numbers_of is not None
+        fits = self._memory_bytes + stored.memory_bytes <= self.policy.in_memory_bytes
+        rows = math.inf if fits else max(1, self.policy.sort_bytes * len(stored) // stored.memory_bytes)
+        for loose, places in _gathered(stored, rows):
+            keys, numbers = table.numbers_of(loose.batch)
+            whole = BlockRows(loose.batch, numbers, loose.state)
+            run = run_of(whole, keys, table.arrangement.matching, stored if fits else None, places)
+            if fits:
+                table.arrangement.memory = [*table.arrangement.memory, run]
+            elif len(run):
+                self._write_run(table, run)
+                assert run.disk_copy is not None
+                table.look_up_in([*table.stored, run.disk_copy.run])
+                table.keys.forget()
+                self._has_new_runs = True
+        self._cache.clear()
+
     # Runs
 
     def _runs(self) -> list[StoredRun]:
@@ -273,12 +316,37 @@ class StateTables:
         stored = [run for table in self._tables.values() for run in table.stored]
         return [*stored, *(copy.run for copy in copies if copy is not None)]
 
+    def writer(self, *, is_sorted: bool) -> RunWriter:
+        """Begin to write a run for `take_in`. If it is not sorted, all of its rows have to be in memory."""
+        return self._store.writer(is_sorted=is_sorted)
+
+    def take_in(self, arrangement: Arrangement, writer: RunWriter, copied: tuple[Run, Ints] | None = None) -> None:
+        """Add a written run. ``copied`` is the run in memory that has its rows, and their positions on disk."""
+        table = next(each for each in self._tables.values() if each.arrangement is arrangement)
+        written = self._store.take_in(writer)
+        if written is None:
+            return
+        stored = self._stored(table, *written)
+        if copied is None:
+            table.look_up_in([*table.stored, stored])
+        else:
+            run, places = copied
+            run.disk_copy = DiskCopy(stored, places.astype(np.int32), np.zeros(len(run), np.bool_))
+
     def _write(self) -> dict[str, list[StoredRun]]:
-        """Write the rows that are only in memory, and return the runs on disk of each table."""
+        """Write the rows that are only in memory, and return the runs on disk of each table.
+
+        If memory is full, rows in unsorted runs are written again, because these have to stay in memory.
+        """
         runs: dict[str, list[StoredRun]] = {}
+        is_full = self._is_full()
         for name, table in self._tables.items():
             arrangement = table.arrangement
-            copied = [run for run in arrangement.memory if run.update_disk_copy()]
+            copied = [
+                run
+                for run in arrangement.memory
+                if run.update_disk_copy() and not (is_full and run.disk_copy and not run.disk_copy.run.index.is_sorted)
+            ]
             fresh = [run for run in arrangement.memory if run not in copied]
             if len(fresh) > 1:
                 with suppress(pa.ArrowException):
@@ -292,7 +360,7 @@ class StateTables:
         return runs
 
     def _write_run(self, table: StateTable, run: Run) -> None:
-        order, pieces = sorted_pieces(run, table.key_hashes(run), self._policy.batch_rows)
+        order, pieces = sorted_pieces(run, table.key_hashes(run), self.policy.batch_rows)
         written = self._store.write(pieces, is_sorted=True)
         run.disk_copy = None
         if written is not None:
@@ -321,7 +389,7 @@ class StateTables:
         if self._merge is not None:
             return
         table, runs = max(
-            ((each, mergeable(each.stored, self._policy.merged_runs)) for each in self._tables.values()),
+            ((each, mergeable(each.stored, self.policy.merged_runs)) for each in self._tables.values()),
             key=lambda pair: len(pair[1]),
         )
         if runs:
@@ -339,3 +407,18 @@ class StateTables:
         for run in fresh:
             merge.carry_over(run)
         table.look_up_in([*(run for run in table.stored if run not in merge.runs), *fresh])
+
+
+def _gathered(stored: StoredRun, most_rows: float) -> Iterator[tuple[BlockRows, Ints]]:
+    """Yield the living rows of a run and their positions in it, in pieces of about a number of rows."""
+    parts: list[tuple[BlockRows, Ints]] = []
+    rows = 0
+    for piece, places in stored.pieces():
+        living = np.flatnonzero(piece.weights)
+        parts.append((piece.some(living), places[living]))
+        rows += len(living)
+        if rows >= most_rows:
+            yield BlockRows.joined([each for each, _ in parts]), np.concatenate([here for _, here in parts])
+            parts, rows = [], 0
+    if rows:
+        yield BlockRows.joined([each for each, _ in parts]), np.concatenate([here for _, here in parts])
