@@ -21,13 +21,13 @@ help:
 	@echo 'make clean         remove the environment, caches and outputs'
 
 demo: java .venv/demo.installed
-	@.venv/bin/juncture demo
+	@.venv/bin/python examples/demo
 
 demo-stream: java .venv/demo.installed
-	@.venv/bin/juncture demo stream
+	@.venv/bin/python examples/demo stream
 
 demo-changes: .venv/demo.installed
-	@.venv/bin/juncture demo changes
+	@.venv/bin/python examples/demo changes
 
 # Two processes, each with its own Spark, because a test on Spark mostly waits for small tasks.
 SPREAD := --numprocesses 2 --dist worksteal

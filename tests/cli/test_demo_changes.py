@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+DEMO = Path(__file__).parents[2] / "examples" / "demo"
 
 
 @pytest.mark.nightly
 def test_the_demo():
     done = subprocess.run(
-        [sys.executable, "-m", "juncture", "demo", "changes", "--seconds", "3"],
+        [sys.executable, DEMO, "changes", "--seconds", "3"],
         capture_output=True,
         text=True,
         check=False,

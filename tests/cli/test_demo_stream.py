@@ -6,18 +6,20 @@ import io
 import subprocess
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from demo_stream import Replay, Shown
 from rich.console import Console
 
-from juncture.cli.demo_stream import Replay, Shown
 from juncture.datasets import flights, weather
 from juncture.streams.progress import SideProgress, StreamProgress
 from support.processes import no_session
 
+DEMO = Path(__file__).parents[2] / "examples" / "demo"
 TIMES = {"flights": "departure", "weather": "observed"}
 
 
@@ -70,7 +72,7 @@ def test_what_is_shown():
 def test_the_demo(tmp_path):
     with no_session():
         done = subprocess.run(
-            [sys.executable, "-c", "from juncture.cli.main import main; main()", "demo", "stream"],
+            [sys.executable, DEMO, "stream"],
             capture_output=True,
             text=True,
             cwd=tmp_path,

@@ -102,7 +102,6 @@ def test_a_slip_of_the_keyboard():
         (["join"], "overlap"),
         (["bench"], "its answer checked"),
         (["join", "asof", "--help"], "--tolerance"),
-        (["demo", "-h"], "weather"),
     ],
 )
 def test_help(arguments, said):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from unittest.mock import Mock
 
 import pyarrow as pa
@@ -37,14 +38,19 @@ TELEMETRY = pa.table(
 JOIN = ("join", "asof", "frames.parquet", "telemetry.parquet", "--on", "ts", "--by", "robot_id", "--engine", "spark")
 
 
+DEMO = str(Path(__file__).parents[2] / "examples" / "demo")
 IN_TURN = """
-import json, sys
+import json, runpy, sys
 from juncture.cli.main import main
-for arguments in json.loads(sys.argv[1]):
-    sys.argv[1:] = arguments
+for command, *arguments in json.loads(sys.argv[1]):
+    sys.argv[1:] = [command, *arguments]
     code = 0
     try:
-        main()
+        if "/" in command:
+            sys.argv = [command, *arguments]
+            runpy.run_path(command, run_name="__main__")
+        else:
+            main()
     except SystemExit as end:
         code = end.code
     for stream in (sys.stdout, sys.stderr):
@@ -180,7 +186,7 @@ def test_no_java(folder):
 def demo(tmp_path_factory):
     """A folder in which the demo has run, and how it has ended."""
     folder = make_folder(tmp_path_factory.mktemp("demo"))
-    [ended] = run(folder, ["demo"])
+    [ended] = run(folder, [DEMO])
     return folder, ended
 
 
@@ -227,7 +233,7 @@ def test_the_end_of_the_process_cancels_jobs_first(monkeypatch, is_ended):
 def test_an_interrupted_demo_keeps_the_output_of_the_one_before(demo, number, code):
     folder, _ = demo
     there, before = names(folder), names(folder / "demo-output")
-    with start(folder, ["demo"]) as process:
+    with start(folder, [DEMO]) as process:
         deadline = time.monotonic() + 200
         while not any(name.startswith(".demo-output") for name in names(folder)) and time.monotonic() < deadline:
             assert process.poll() is None, process.communicate()
@@ -243,6 +249,6 @@ def test_an_interrupted_demo_keeps_the_output_of_the_one_before(demo, number, co
 
 def test_the_demo_replaces_nothing_but_a_demo(folder):
     (folder / "demo-output").mkdir()
-    [ended] = run(folder, ["demo"])
+    [ended] = run(folder, [DEMO])
     assert ended.code == 2
     assert "was not written by a demo" in ended.stderr

@@ -26,7 +26,6 @@ _COMMANDS = {
         "juncture.cli.calibrate:calibrate",
         "Measure the planner's cost constants on this machine.",
     ),
-    "demo": ("juncture.cli.demo:app", "Join a year of flights to the weather, on Spark."),
     "warmup": (
         "juncture.cli.warmup:warmup",
         "Compile the kernels of all joins ahead of the first join.",

@@ -49,7 +49,7 @@ def root(
 ) -> None:
     """Join tables by time or order, on Spark or in-process.
 
-    [dim]juncture demo
+    [dim]juncture init example
     juncture join asof trades.parquet quotes.parquet --on ts --by symbol -o out.csv[/dim]
     """
     context.obj = {"debug": debug}

@@ -1,7 +1,9 @@
-"""`juncture demo`: a year of flights joined to the weather before each departure, on Spark."""
+"""`make demo`: a year of flights joined to the weather before each departure, on Spark."""
 
 from __future__ import annotations
 
+import signal
+import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -9,10 +11,11 @@ from typing import Annotated
 import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
+from demo_changes import changes
+from demo_stream import stream
 
 from juncture.cli.console import results
-from juncture.cli.demo_changes import changes
-from juncture.cli.demo_stream import stream
+from juncture.cli.failures import ReportingGroup
 from juncture.cli.progress import step
 from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.errors import PlanError
@@ -30,7 +33,13 @@ _MARK = "_juncture_demo"
 """A file that marks an output of the demo; engines skip names that start with an underscore."""
 
 
-app = typer.Typer(invoke_without_command=True, help="Join a year of flights to the weather, on Spark.")
+app = typer.Typer(
+    name="demo",
+    cls=ReportingGroup,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command("stream")(stream)
 app.command("changes")(changes)
 
@@ -97,3 +106,9 @@ def _check_output(output: Path) -> None:
             f"Output {str(output)!r} cannot be written: folder {str(output.parent)!r} does not exist. Create it.",
             name="JN-OUTPUT-FOLDER",
         )
+
+
+if __name__ == "__main__":
+    # Exit normally on SIGTERM, so that partial outputs are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    app()
