@@ -13,14 +13,13 @@ from hypothesis import strategies as st
 
 from juncture import testing as reference
 from juncture.errors import DataError
-from juncture.planner.statistics import Resources
 from juncture.runtime.context import join_context
 from juncture.runtime.footers import read_footers
 from juncture.runtime.paths import files_of
 from juncture.runtime.sources import TableSource
-from juncture.spark.asof.plan import probe_stages
 from juncture.spark.exchange import needed_right
 from juncture.spark.tasks import engine
+from juncture.spark.tasks.asof import ChooseCandidates, ProbeLeft
 from juncture.spark.tasks.feed import BroadcastTable, Feed, FileTable, Unit, send
 from juncture.spark.tasks.join import JoinBroadcast
 from juncture.spark.tasks.packets import Content, Packet, write_packets
@@ -45,10 +44,15 @@ def join_right(example: Example, small: BroadcastTable, tasks: int) -> pa.Table:
 def probe_left(example: Example, small: BroadcastTable, tasks: int, targets: int) -> pa.Table:
     join = example.resolve()
     right = example.right.select(needed_right(join).names)
-    probe, choose = probe_stages(join, small, output_of(join), Resources(cores=targets, memory_bytes=16_000))
+
+    def probe(feed: Feed) -> ProbeLeft:
+        return ProbeLeft(feed, join.for_tasks(), small, targets, memory_bytes=16_000)
+
+    output = output_of(join)
+    choose = ChooseCandidates(join.for_tasks(), small, right.schema, targets, memory_bytes=16_000, output=output)
     placeholders = [Packet(target, Content.EMPTY, pa.table({})) for target in range(targets)]
     sent = [*write_packets(placeholders), *scattered(probe, right, tasks)]
-    return collect([batch for part in arrived(sent, targets) for batch in choose(right.schema)(part)], join)
+    return collect([batch for part in arrived(sent, targets) for batch in choose(part)], join)
 
 
 def check(example: Example, run) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 import juncture as jn
 from juncture.planner.statistics import Resources
-from juncture.spark.asof.plan import asof_placements, asof_stages, probe_stages
+from juncture.spark.asof.plan import asof_placements, asof_stages
 from juncture.spark.exchange import ShuffledJoin, needed_right
 from juncture.spark.inequality.plan import inequality_placements, inequality_stages
+from juncture.spark.tasks.asof import ChooseCandidates, ProbeLeft
 from juncture.spark.tasks.cuts import Cuts, even_cuts
 from juncture.spark.tasks.feed import Feed, send
 from juncture.spark.tasks.join import JoinBroadcast
@@ -113,10 +114,17 @@ def with_whole_right(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Tabl
 def with_whole_left(join: Resolved, left: pa.Table, right: pa.Table) -> pa.Table:
     needed = right.select(needed_right(join).names)
     if isinstance(join, ResolvedAsof):
-        probe, choose = probe_stages(join, send(left), output_of(join), RESOURCES)
+        in_task, sent_left = join.for_tasks(), send(left)
+
+        def probe(feed: Feed) -> ProbeLeft:
+            return ProbeLeft(feed, in_task, sent_left, RESOURCES.cores, memory_bytes=RESOURCES.memory_bytes)
+
+        memory_bytes, output = RESOURCES.memory_bytes, output_of(join)
+        chosen = ChooseCandidates(
+            in_task, sent_left, needed.schema, RESOURCES.cores, memory_bytes=memory_bytes, output=output
+        )
         sent = list(write_packets(Packet(target, Content.EMPTY, pa.table({})) for target in range(TASKS)))
         partitions = arrived([*sent, *scattered(probe, needed, TASKS)], TASKS)
-        chosen = choose(needed.schema)
         return collect([batch for partition in partitions for batch in chosen(partition)], join)
 
     def stage(feed: Feed) -> JoinBroadcast:

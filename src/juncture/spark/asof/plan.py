@@ -11,7 +11,7 @@ shuffle brings the candidates of a left row together, and the best one matches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import ClassVar
@@ -56,10 +56,8 @@ from juncture.spark.tasks.asof import (
     JoinAndMark,
     ProbeLeft,
     ScatterWithCarryover,
-    candidates,
 )
 from juncture.spark.tasks.cuts import Cuts, Sample, balanced_cuts, even_cuts
-from juncture.spark.tasks.feed import BroadcastTable, Feed
 from juncture.spark.tasks.join import JoinPartition, ResolveUnmatched
 from juncture.spark.tasks.placement import Coding, Placement
 from juncture.spec.asof import ResolvedAsof
@@ -88,51 +86,18 @@ def asof_stages(
 ) -> ShuffledJoin:
     """Return the stages of the join's tasks, given the placement of rows and the result's schema."""
     in_packets, placements = join.for_tasks().over(*packet_schemas(join)), asof_placements(join, coding)
-    spec, memory_bytes = in_packets.spec, resources.memory_bytes
+    memory_bytes = resources.memory_bytes
     stages = ShuffledJoin(join=join, placements=placements, cuts=cuts, memory_bytes=memory_bytes)
     if len(cuts.split_hashes) == 0:
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
-    # One more row than needed reveals a tie.
-    count = spec.matches + (spec.ties == "error")
-    carryover = Carryover(
-        join.right_by,
-        join.right_on,
-        join.domain,
-        in_packets.tie_columns,
-        count,
-        join.directions,
-        least_wins=spec.ties == "first",
-        nulls_equal=join.nulls_equal,
-    )
-    stages = replace(stages, scatter_right=partial(ScatterWithCarryover, carryover=carryover))
+    stages = replace(stages, scatter_right=partial(ScatterWithCarryover, carryover=Carryover(in_packets)))
     if join.how not in ("right", "full"):
         return replace(stages, joined=JoinPartition(in_packets, output=output, memory_bytes=memory_bytes))
     return replace(
         stages,
-        marked=JoinAndMark(in_packets, placements[1], cuts, carryover, memory_bytes=memory_bytes),
+        marked=JoinAndMark(in_packets, placements[1], cuts, memory_bytes=memory_bytes),
         resolved=ResolveUnmatched(in_packets, output=output, memory_bytes=memory_bytes),
     )
-
-
-def probe_stages(
-    join: ResolvedAsof, left: BroadcastTable, output: pa.Schema, resources: Resources
-) -> tuple[Callable[[Feed], ProbeLeft], Callable[[pa.Schema], ChooseCandidates]]:
-    """Return functions that make the two stages of ``broadcast_left``.
-
-    The first makes the probe stage from the feed of right rows, the second the choosing stage from the right schema.
-    """
-    task_join = join.for_tasks()
-    matching, targets, memory_bytes = join.compared("left"), resources.cores, resources.memory_bytes
-    names = tuple(column.name for column in join.output)
-
-    def probe(feed: Feed) -> ProbeLeft:
-        return ProbeLeft(feed, task_join, left, matching, targets, memory_bytes=memory_bytes)
-
-    def choose(right: pa.Schema) -> ChooseCandidates:
-        found = candidates(right, task_join)
-        return ChooseCandidates(task_join, left, found, targets, names, memory_bytes=memory_bytes, output=output)
-
-    return probe, choose
 
 
 class AsofStatistics(Statistics):
@@ -166,7 +131,8 @@ class AsofStatistics(Statistics):
         """Return the aggregates that measure a side, with the range of ``on`` if `in_detail`."""
         figures = super().figures(name, in_detail=in_detail)
         if in_detail and self._join.domain.has_distances:
-            on = self.column(name, self.sides[name].schema.names.index(self._columns(name)[1]))
+            [column] = self._join.position(name)
+            on = self.column(name, self.sides[name].schema.names.index(column))
             usable = sql_domain(self._join.domain, []).present(on)
             figures |= {"least": F.min(usable), "greatest": F.max(usable)}
         return figures
@@ -186,10 +152,6 @@ class AsofStatistics(Statistics):
             if placement.by:
                 self.learn_keys(name, sampled.ranges.hashes, sampled.sampled_rows)
         return balanced_by(left, right, left_weight=LEFT_WEIGHT)
-
-    def _columns(self, name: Side) -> tuple[tuple[str, ...], str]:
-        join = self._join
-        return (join.left_by, join.left_on) if name == "left" else (join.right_by, join.right_on)
 
 
 class AsofPlanning(Planning):
@@ -233,14 +195,16 @@ class AsofPlanning(Planning):
         return partition_count(self.statistics.stats, self._resources, self._shuffle_partitions)
 
     def _broadcast_left(self, _: Algorithm) -> BuiltJoin:
-        left, schema, cores = self._left, self._schema, self._resources.cores
+        left, join, cores = self._left, self._join.for_tasks(), self._resources.cores
+        memory_bytes = self._resources.memory_bytes
         table, jobs = broadcast_side(left, left.schema.names, "left")
-        probe, choose = probe_stages(self._join, table, task_output(schema), self._resources)
         frame, feed = self._right.rows(needed_right(self._join).names, self._join.right_by)
+        probe = ProbeLeft(feed, join, table, cores, memory_bytes=memory_bytes)
+        output = task_output(self._schema)
+        choose = ChooseCandidates(join, table, feed.schema, cores, memory_bytes=memory_bytes, output=output)
         # A partition without candidates must still return its left rows.
-        sent = placeholders(left.session, cores).union(packets(frame, probe(feed)))
-        tasks = LastTasks(shuffled(sent, cores), choose(feed.schema), cores)
-        return BuiltJoin.of([tasks], schema, jobs=jobs)
+        sent = placeholders(left.session, cores).union(packets(frame, probe))
+        return BuiltJoin.of([LastTasks(shuffled(sent, cores), choose, cores)], self._schema, jobs=jobs)
 
     def _shuffled(self, algorithm: Algorithm) -> BuiltJoin:
         count = self.partitions()

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 from juncture.kernels.array_types import Ints, Words
 from juncture.local.asof.join import match
 from juncture.local.asof.report import FIGURES, figures_of
-from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.sources import TableSource
 from juncture.runtime.take import gather
@@ -87,16 +86,19 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Carryover:
-    """Finds boundary rows, and the partitions that need them."""
+    """Finds boundary rows of a join, and the partitions that need them."""
 
-    by: tuple[str, ...]
-    on: str
-    domain: Domain
-    ties: tuple[str, ...]  # tie-breaking right columns, the most significant first
-    count: int  # most rows that a left row needs from beyond its partition
-    directions: tuple[Direction, ...]  # backward if left rows match in earlier partitions, forward if in later ones
-    least_wins: bool = False  # whether the least row wins a tie, rather than the greatest
-    nulls_equal: bool = False
+    join: ResolvedAsof
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Where left rows match: backward in earlier partitions, forward in later ones."""
+        return self.join.directions
+
+    @property
+    def count(self) -> int:
+        """Most rows that a left row needs from beyond its partition: one more than its matches reveals a tie."""
+        return int(self.join.spec.matches + (self.join.spec.ties == "error"))
 
     def boundary(self, part: BoundaryRows) -> BoundaryRows:
         """Return the boundary rows of all segments, as seen from any side."""
@@ -111,27 +113,27 @@ class Carryover:
         if part.rows.num_rows == 0:
             nothing = np.zeros(0, np.int64)
             return Ranked(nothing, nothing, nothing)
-        table = part.rows
+        table, right_on = part.rows, self.join.right_on
         keys = np.zeros(table.num_rows, np.int64)
-        if self.by:
-            keys = dense_keys(table, self.by, nulls_equal=self.nulls_equal)
+        if self.join.right_by:
+            keys = dense_keys(table, self.join.right_by, nulls_equal=self.join.nulls_equal)
         _, segments = np.unique(np.stack([keys, part.owners]), axis=1, return_inverse=True)
         segments = segments.reshape(-1).astype(np.int64)
         # Among rows that are equal in all columns, the last one ranks first, as in every join.
-        ties = {f"tie{place}": table[name] for place, name in enumerate(self.ties)}
-        on = table.schema.field(self.on)
+        ties = {f"tie{place}": table[name] for place, name in enumerate(self.join.tie_columns)}
+        on = table.schema.field(right_on)
         right = pa.table({"segment": segments, **ties, "row": np.arange(table.num_rows)})
-        right = right.append_column(on.with_name("on"), table[self.on])
+        right = right.append_column(on.with_name("on"), table[right_on])
         # One artificial left row per segment, which all rows of the segment can match.
         count = int(segments.max()) + 1
         left = pa.table({"segment": np.arange(count)})
         left = left.append_column(
-            on.with_name("far"), pa.repeat(_farthest(one_chunk(table[self.on]), direction), count)
+            on.with_name("far"), pa.repeat(_farthest(one_chunk(table[right_on]), direction), count)
         )
         spec = Asof(
             left_on="far", right_on="on", by="segment", direction=direction.name, matches=self.count, how="inner"
         )
-        if self.least_wins:
+        if self.join.spec.ties == "first":
             spec = replace(spec, ties="first", order_by="on")
         join = ResolvedAsof(
             spec=spec,
@@ -142,7 +144,7 @@ class Carryover:
             right_on="on",
             left_by=("segment",),
             right_by=("segment",),
-            domain=self.domain,
+            domain=self.join.domain,
             tie_columns=(*ties, "row"),
             output=(),
         )
@@ -215,7 +217,11 @@ class JoinAndMark(PacketStage):
     join: ResolvedAsof
     placement: Placement
     cuts: Cuts
-    carryover: Carryover
+
+    @property
+    def carryover(self) -> Carryover:
+        """The carryover of the join."""
+        return Carryover(self.join)
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
         """Yield joined rows, locally unmatched right rows that another partition may have matched, and match marks."""
@@ -264,7 +270,7 @@ class JoinAndMark(PacketStage):
             known = np.isin(there.numbers[ranked.rows], matched)
             if known.any():
                 rows = ranked.rows[known]
-                marks = there.rows.take(rows).select(list(self.carryover.by))
+                marks = there.rows.take(rows).select(list(self.join.right_by))
                 marks = marks.append_column(_rank_name(direction), pa.array(ranked.ranks[known]))
                 yield from apart(marks, there.owners[rows], self.cuts.partitions, Content.MARK, "right")
 
@@ -296,13 +302,12 @@ class ProbeLeft(PacketStage):
     feed: Feed
     join: ResolvedAsof
     left: BroadcastTable
-    left_columns: tuple[str, ...]
     targets: int
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:
         """Yield candidate right rows with their left rows."""
         right = self.feed.source(batches, context)
-        left = self.left.table(self.left_columns)
+        left = self.left.table(self.join.compared("left"))
         joining = context.within(context.memory.reserve("join", JOIN_SHARE))
         spec = self._probe_spec
         probing = replace(self.join, spec=spec, how=spec.how).over(left.schema, right.schema)
@@ -345,17 +350,16 @@ def _range(target: int, targets: int, rows: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class ChooseCandidates(OutputStage):
-    """Chooses the best candidates for the left rows of a partition."""
+    """Chooses the best candidates for the left rows of a partition; `right` is the schema of right rows in tasks."""
 
     join: ResolvedAsof
     left: BroadcastTable
     right: pa.Schema
     targets: int
-    names: tuple[str, ...]
 
     def tables(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[pa.Table]:
         """Yield the joined rows."""
-        received, target = [self.right.empty_table()], None
+        received, target = [candidates(self.right, self.join).empty_table()], None
         for packet in read_packets(batches):
             target = packet.target
             if packet.content is Content.OWNED:
@@ -365,10 +369,10 @@ class ChooseCandidates(OutputStage):
         first, end = _range(target, self.targets, self.left.num_rows)
         left = self.left.slice(first, end).append_column(_ROW, pa.array(np.arange(first, end)))
         spec, right = self.join.spec, pa.concat_tables(received)
-        spec = replace(spec, order_by=[name for name in spec.order_columns() if name in self.right.names])
+        spec = replace(spec, order_by=[name for name in spec.order_columns() if name in right.column_names])
         by_row = replace(_by_row(self.join), spec=spec).over(left.schema, right.schema)
         for rows in engine.execute(by_row, TableSource(left), TableSource(right), context):
-            yield rows.select(list(self.names))
+            yield rows.select([column.name for column in self.join.output])
 
 
 @dataclass(frozen=True)
