@@ -120,11 +120,6 @@ def pipeline(
 def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -> None:
     """Explain a join of files; with --analyze, run it."""
     chosen = _form(form, request.output)
-    if chosen == "html":
-        from juncture.planner.explain.charts import charting
-
-        # Check the packages for the page before the join runs.
-        charting()
     with planned(spec, request, is_analyzed=analyze) as ready:
         explained = (_analyzed(ready) if analyze else ready.plan).explain(chosen)
     _write_or_print(explained, chosen, request.output)

@@ -83,14 +83,12 @@ class Plan(Decision):
         ----------
         format
             ``"text"`` to be read; ``"json"`` to be used by programs; ``"html"`` for one page, which needs no network,
-            with the plan as a picture and the costs as bars. The page needs ``pip install 'juncture[html]'``.
+            with the plan as a picture and the costs as bars.
 
         Raises
         ------
         SpecError
             If the format is another.
-        PlanError
-            If what draws the page is not installed.
 
         Examples
         --------

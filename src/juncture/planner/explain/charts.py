@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from juncture.errors import PlanError
-from juncture.runtime.progress import Phase
 
-_CHOSEN, _OTHER = "#d1495b", "#8d99ae"
+_LINE = "#8d99ae"
 _WIDTH = 640
 _LETTER_WIDTH = 8
 # Legends are laid out with the font of this process. The page may have wider letters, so leave space at the right.
 _ROOM = {"left": 5, "top": 5, "bottom": 5, "right": 5 + 4 * _LETTER_WIDTH}
-_LEAST_S = 0.001
-"""Smaller costs are drawn with this length, because a logarithmic axis cannot show zero."""
 
 
 def charting() -> tuple[Any, Any]:
@@ -31,47 +27,12 @@ def charting() -> tuple[Any, Any]:
     return altair, vl_convert
 
 
-def draw_costs(options: Sequence[dict[str, Any]]) -> str:
-    """Draw the cost of each algorithm that can run: dicts with ``algorithm``, ``cost_s``, ``label`` and ``chosen``.
-
-    The axis is logarithmic, because costs are rough estimates that differ by orders of magnitude.
-    """
-    alt, _ = charting()
-    costs = [max(option["cost_s"], _LEAST_S) for option in options]
-    ends = [10.0 ** math.floor(math.log10(min(costs)) - 0.3), 10.0 ** math.ceil(math.log10(max(costs)) + 0.3)]
-    rows = [{**option, "from_s": ends[0], "cost_s": cost} for option, cost in zip(options, costs, strict=True)]
-    base = _chart(alt, rows).encode(y=_names(alt, "algorithm", [option["algorithm"] for option in options]))
-    scale = alt.Scale(type="log", domain=ends, nice=False)
-    x = {"title": "estimated time, s", "scale": scale, "axis": alt.Axis(tickCount=6, format="~r")}
-    bars = base.mark_rule(strokeWidth=8).encode(
-        x=alt.X("from_s:Q", **x), x2="cost_s:Q", color=_by_chosen(alt, alt.Color)
-    )
-    labels = base.mark_text(align="left", dx=6, color="currentColor").encode(x=alt.X("cost_s:Q", **x), text="label:N")
-    return _svg((bars + labels).properties(width=_WIDTH, height={"step": 26}))
-
-
-def draw_timeline(phases: Sequence[Phase]) -> str:
-    """Draw what was done when, a line for each kind of phase."""
-    alt, _ = charting()
-    rows = [{"phase": each.name, "start": each.start_s, "end": each.start_s + each.duration_s} for each in phases]
-    bars = (
-        _chart(alt, rows)
-        .mark_bar(color=_CHOSEN, height={"band": 0.6})
-        .encode(
-            x=alt.X("start:Q", title="seconds since the join began", axis=alt.Axis(tickCount=6)),
-            x2="end:Q",
-            y=_names(alt, "phase", [each.name for each in phases]),
-        )
-    )
-    return _svg(bars.properties(width=_WIDTH, height={"step": 26}))
-
-
 def draw_distances(points: Sequence[dict[str, Any]]) -> str:
     """Draw quantiles of distances as dots, a line for each table: dicts with ``table``, ``share`` and ``distance``."""
     alt, _ = charting()
     base = _chart(alt, points).encode(y=alt.Y("table:N", sort=None, title=None))
     x = alt.X("distance:Q", title=None, scale=alt.Scale(type="symlog"), axis=alt.Axis(tickCount=6, format="~s"))
-    lines = base.mark_line(color=_OTHER).encode(x=x, detail="table:N")
+    lines = base.mark_line(color=_LINE).encode(x=x, detail="table:N")
     dots = base.mark_point(filled=True, size=60, opacity=1).encode(
         x=x, color=alt.Color("share:N", sort=None, title=None, legend=_legend(alt))
     )
@@ -103,18 +64,6 @@ def draw_lines(points: Sequence[dict[str, Any]], *, is_time: bool = False, numbe
 
 def _legend(alt: Any) -> Any:
     return alt.Legend(labelColor="currentColor")
-
-
-def _names(alt: Any, field: str, names: Iterable[str]) -> Any:
-    """Return an axis of names, with room for the longest in whatever font the page has."""
-    room = _LETTER_WIDTH * max((len(name) for name in names), default=0)
-    axis = alt.Axis(labelLimit=room, minExtent=room, domain=False, ticks=False)
-    return alt.Y(f"{field}:N", sort=None, title=None, axis=axis)
-
-
-def _by_chosen(alt: Any, channel: Any) -> Any:
-    """Return a channel that highlights the chosen algorithm."""
-    return channel("chosen:N", scale=alt.Scale(domain=[True, False], range=[_CHOSEN, _OTHER]), legend=None)
 
 
 def _chart(alt: Any, rows: Sequence[dict[str, Any]]) -> Any:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from html import escape
 
 from juncture.planner.decision import Decision
-from juncture.planner.explain.charts import draw_costs, draw_timeline
 from juncture.planner.explain.meaning import conditions_of, meaning_of
-from juncture.planner.explain.text import KNOWN, about, happened, known_of, plan_words, ranked_options, title, verdict
+from juncture.planner.explain.text import KNOWN, happened, known_of, plan_words, ranked_options, title, verdict
 from juncture.planner.report import Measured
+from juncture.runtime.progress import Phase
 from juncture.spec.schema import Side
 
 _SIDES: tuple[Side, ...] = ("left", "right")
+
+_LEAST_S = 0.001
+"""Smaller costs are drawn with this length, because a logarithmic axis cannot show zero."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --line: #d5dae1; --quiet: #566173; }
@@ -37,6 +41,10 @@ td small { display: block; color: var(--quiet); }
 .box + .box { margin-top: 2rem; }
 .box.chosen { border-color: #d1495b; }
 .box span { display: block; }
+.bar { height: .5rem; border-radius: 2px; background: #8d99ae; margin: .25rem 0; }
+.chosen .bar { background: #d1495b; }
+.track { position: relative; height: 1.5rem; }
+.track .bar { position: absolute; min-width: 1px; background: #d1495b; }
 """
 
 
@@ -51,12 +59,11 @@ def plan_page(plan: Decision, run: Measured | None = None) -> str:
         "<h2>What is known</h2>",
         _known(plan),
         "<h2>What was weighed</h2>",
-        *_costs(plan),
         _weighed(plan),
     ]
     if run is not None:
         parts += ["<h2>What happened</h2>", rows_table(happened(plan, run))]
-        parts += [figure(draw_timeline(run.phases), "When the join did what")]
+        parts += [_timeline(run.phases)]
     return page(heading, parts)
 
 
@@ -114,26 +121,39 @@ def _fact(fact: str, source: str) -> str:
     return f"<td>{escape(fact)}{f'<small>{escape(source)}</small>' if source else ''}</td>"
 
 
-def _costs(plan: Decision) -> Iterable[str]:
-    able = [
-        {
-            "algorithm": each.algorithm,
-            "cost_s": each.cost_s,
-            "label": about(each.cost_s),
-            "chosen": each.algorithm == plan.algorithm,
-        }
-        for each in ranked_options(plan)
-        if each.excluded is None and each.cost_s is not None
-    ]
-    return [figure(draw_costs(able), "What each algorithm should cost")] if able else []
-
-
 def _weighed(plan: Decision) -> str:
+    """Return what each algorithm should cost, with a bar, or why it is excluded.
+
+    Lengths of bars are logarithmic, because costs are rough estimates that differ by orders of magnitude.
+    """
+    options = ranked_options(plan)
+    able = [each for each in options if each.excluded is None and each.cost_s is not None]
+    costs = {each.algorithm: max(each.cost_s or 0.0, _LEAST_S) for each in able}
+    least = min(costs.values(), default=_LEAST_S) / 2
+    widest = math.log(max(costs.values(), default=_LEAST_S) / least)
     rows = ""
-    for option in ranked_options(plan):
+    for option in options:
         mark = ' class="chosen"' if option.algorithm == plan.algorithm else ""
-        rows += f'<tr{mark}><th scope="row">{escape(option.algorithm)}</th><td>{escape(verdict(option))}</td></tr>'
+        bar = ""
+        if option.algorithm in costs:
+            bar = f'<div class="bar" style="width: {math.log(costs[option.algorithm] / least) / widest:.0%}"></div>'
+        rows += f'<tr{mark}><th scope="row">{escape(option.algorithm)}</th><td>{bar}{escape(verdict(option))}</td></tr>'
     return f"<table><tbody>{rows}</tbody></table>"
+
+
+def _timeline(phases: Sequence[Phase]) -> str:
+    """Return what was done when, a row for each kind of phase."""
+    end_s = max((each.start_s + each.duration_s for each in phases), default=0.0) or 1.0
+    bars: dict[str, str] = {}
+    for each in phases:
+        style = f"left: {each.start_s / end_s:.2%}; width: {each.duration_s / end_s:.2%}"
+        bar = f'<div class="bar" title="{each.duration_s:.3f} s" style="{style}"></div>'
+        bars[each.name] = bars.get(each.name, "") + bar
+    rows = "".join(
+        f'<tr><th scope="row">{escape(name)}</th><td><div class="track">{each}</div></td></tr>'
+        for name, each in bars.items()
+    )
+    return figure(f"<table><tbody>{rows}</tbody></table>", f"When the join did what, from 0 to {end_s:.3f} s")
 
 
 def figure(drawing: str, caption: str) -> str:
