@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from juncture.runtime.memory import LEAST_MEMORY_BYTES
+from juncture.runtime.memory import LEAST_MEMORY_BYTES, MemoryBudget
+from juncture.runtime.sources import ParquetSource
 from support.peak import taken
 from support.processes import in_new_process
 
@@ -69,3 +70,10 @@ def test_the_peak_of_an_asof_join_whose_output_just_fits_stays_within_the_budget
     rows, taken_bytes = in_new_process(taken, "asof", "probe", memory_bytes, files["left"], files["right"])
     assert rows == ROWS["left"]
     assert taken_bytes <= memory_bytes
+
+
+def test_a_thread_decodes_a_small_part_of_memory_at_once(files: dict[str, str]) -> None:
+    # Arrow retains freed memory of several times a batch in each thread, until it decodes another one.
+    source = ParquetSource([files["left"]]).within(MemoryBudget(LEAST_MEMORY_BYTES))
+    batches = source.read(0, source.schema.names)
+    assert max(batch.nbytes for batch in batches) <= LEAST_MEMORY_BYTES // 60

@@ -45,7 +45,12 @@ BATCH_ROWS = 1 << 20
 
 _BATCH_BYTES = 8 << 20
 """The approximate maximum size of a decoded batch. Larger blocks are mapped and cleared for each allocation."""
-_BATCHES_OF_MEMORY = 32
+_SHORT_BYTES = 256 << 20
+"""Memory that is short, so that batches are smaller."""
+_BATCHES_OF_SHORT_MEMORY = 64
+"""How many batches fit in it. In each thread that decodes, Arrow retains freed memory of several times a batch."""
+_BATCHES_PER_RELEASE = 2
+"""After how many batches unused memory is released if memory is short. A release takes as long as some decoding."""
 _PIECE_BYTES = 1 << 18
 """Bytes of a large column chunk that are read at once."""
 _CODED_BYTES_MOST = 6.0
@@ -265,7 +270,8 @@ class ParquetSource(Source):
     def within(self, memory: MemoryBudget, /) -> Self:
         """Return the source with batches that fit the memory."""
         smaller = copy(self)
-        smaller._batch_bytes = min(_BATCH_BYTES, memory.total_bytes // _BATCHES_OF_MEMORY)
+        is_short = memory.total_bytes < _SHORT_BYTES
+        smaller._batch_bytes = memory.total_bytes // _BATCHES_OF_SHORT_MEMORY if is_short else _BATCH_BYTES
         return smaller
 
     def converted(self, types: Mapping[str, pa.DataType]) -> Self:
@@ -366,10 +372,11 @@ class ParquetSource(Source):
                 buffer_size=piece_bytes,
                 coerce_int96_timestamp_unit=INT96_UNIT,
             )
-            for batch in parquet.iter_batches(rows, [group.number], inside, use_threads=False):
+            batches = parquet.iter_batches(rows, [group.number], inside, use_threads=False)
+            for number, batch in enumerate(batches, 1):
                 row_count += batch.num_rows
                 yield converted_columns(self._shaped(part, batch, columns, coded), self._converted)
-                if self._batch_bytes < _BATCH_BYTES:
+                if self._batch_bytes < _BATCH_BYTES and number % _BATCHES_PER_RELEASE == 0:
                     # Memory is short, and Arrow soon caches more freed memory than a batch needs.
                     pa.default_memory_pool().release_unused()
             if row_count != self.part_rows[part]:
