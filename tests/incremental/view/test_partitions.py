@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+import juncture as jn
 from support.viewing import Viewed, check
 
 # All columns of a, so that an order is the only one.
@@ -17,6 +23,23 @@ QUERIES = {
     "neighbours": f"""
         SELECT x, lag(x) OVER (PARTITION BY k ORDER BY {ALL}) AS b,
                lead(x, 2, -1) OVER (PARTITION BY k ORDER BY {ALL}) AS n
+        FROM a""",
+    "orders by columns of one type": """
+        SELECT x, rank() OVER (PARTITION BY t ORDER BY k) AS r, rank() OVER (PARTITION BY t ORDER BY x) AS s FROM a""",
+    "orders from the end": """
+        SELECT x, rank() OVER (ORDER BY x DESC NULLS FIRST) AS r, dense_rank() OVER (ORDER BY t DESC) AS d FROM a""",
+    "running values": f"""
+        SELECT k, count(x) OVER w AS n, sum(d) OVER w AS s, min(t) OVER w AS m, max(x) OVER w AS l, avg(x) OVER w AS a
+        FROM a WINDOW w AS (PARTITION BY k ORDER BY {ALL} ROWS UNBOUNDED PRECEDING)""",
+    "a range of decimals": """
+        SELECT d, sum(x) OVER (PARTITION BY k ORDER BY d DESC RANGE BETWEEN 0.5 PRECEDING AND 1.25 FOLLOWING) AS s
+        FROM a""",
+    "a range of days": """
+        SELECT x, count(*) OVER (ORDER BY DATE '2024-01-01' + x::INTEGER RANGE BETWEEN INTERVAL 1 MONTH PRECEDING
+            AND INTERVAL 2 DAYS FOLLOWING EXCLUDE GROUP) AS n FROM a""",
+    "a later frame": f"""
+        SELECT x, max(x) OVER (PARTITION BY k ORDER BY {ALL} ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS m,
+               sum(x) OVER (PARTITION BY k ORDER BY {ALL} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS s
         FROM a""",
     "tiles": f"SELECT x, ntile(3) OVER (ORDER BY {ALL}) AS n FROM a",
     "values": f"""
@@ -39,6 +62,11 @@ QUERIES = {
         SELECT count(*) OVER (PARTITION BY d) AS d, count(*) OVER (PARTITION BY f) AS f,
                count(*) OVER (PARTITION BY t, x > 2, DATE '2024-01-01' + k) AS t FROM a""",
     "qualify": f"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY {ALL}) <= 2",
+    "qualify by ranks": "SELECT k, x FROM a QUALIFY 2 >= rank() OVER (PARTITION BY t ORDER BY x DESC)",
+    "the second": f"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY f, {ALL}) = 2",
+    "first rows with values": f"""
+        SELECT * FROM (SELECT x, lead(x, 2) OVER w AS l, row_number() OVER w AS n FROM a
+                       WINDOW w AS (PARTITION BY k ORDER BY {ALL})) WHERE n < 3""",
     "a condition on partitions": """
         SELECT * FROM (SELECT k, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a) WHERE k = 1""",
     "a window of groups": "SELECT k, sum(x) AS s, rank() OVER (ORDER BY sum(x) DESC) AS r FROM a GROUP BY k",
@@ -46,6 +74,8 @@ QUERIES = {
         SELECT a.x, b.y, rank() OVER (PARTITION BY a.k ORDER BY b.y) AS r FROM a JOIN b ON a.k = b.k""",
     "a share": "SELECT k, sum(x) * 1.0 / sum(sum(x)) OVER () AS s FROM a GROUP BY k",
     "distinct on": f"SELECT * FROM (SELECT DISTINCT ON (k) k, x, t FROM a ORDER BY k, {ALL})",
+    "distinct on, in another order": f"SELECT * FROM (SELECT DISTINCT ON (k, t) k, x, t FROM a ORDER BY f DESC, {ALL})",
+    "distinct on, in no order": "SELECT DISTINCT ON (k) k FROM a",
     "first rows of each": """
         SELECT a.k, s.y FROM a, LATERAL (SELECT y FROM b WHERE b.k = a.k ORDER BY y DESC LIMIT 1) s""",
     "deviations": "SELECT k, stddev(x) AS s, var_pop(x) AS v, corr(x, k) AS c FROM a GROUP BY k",
@@ -79,3 +109,44 @@ QUERIES = {
 @pytest.mark.parametrize("is_kept", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_query(name, is_kept, tmp_path):
     check(Viewed(QUERIES[name], 3, tmp_path / "state" if is_kept else None, epochs=6))
+
+
+BOUNDED = {
+    "first rows": ("SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) <= 3", 10),
+    "distinct on": ("SELECT * FROM (SELECT DISTINCT ON (k) k, x, t FROM a ORDER BY k, x DESC)", 10),
+    "neighbours": ("SELECT lag(x, 2) OVER (PARTITION BY k ORDER BY x) AS b, lead(x) OVER (ORDER BY x) AS n FROM a", 40),
+    "rows": ("SELECT sum(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM a", 30),
+    "a range": ("SELECT avg(x) OVER (ORDER BY x RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM a", 30),
+    "the last rows": (
+        """
+        SELECT rank() OVER w AS r, sum(x) OVER (PARTITION BY k ORDER BY x) AS s, max(x) OVER w AS m
+        FROM a WINDOW w AS (ORDER BY x)""",
+        30,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("is_on_disk", [False, True])
+def test_a_change_reads_a_part_of_its_partition(name, is_on_disk, tmp_path):
+    sql, most = BOUNDED[name]
+    rows = pa.table(
+        {"k": pa.array([1] * 2_000, pa.int32()), "x": pa.array(range(2_000), pa.int64()), "t": ["a"] * 2_000}
+    )
+    view = jn.view(tmp_path / "state" if is_on_disk else None, sql, sources={"a": rows.schema})
+    view.populate(a=rows)
+    before = computed_rows(view)
+    for changed in (rows.slice(1_995, 1), pa.table([[1], [1_995], ["b"]], schema=rows.schema)):
+        weight = -1 if changed["t"][0].as_py() == "a" else 1
+        view.apply(a=changed.append_column("_weight", pa.array([weight], pa.int64())))
+        rows = rows.filter(pc.not_equal(rows["x"], 1_995)) if weight < 0 else pa.concat_tables([rows, changed])
+        with duckdb.connect() as connection:
+            connection.register("a", rows)
+            expected = Counter(connection.execute(sql).fetchall())
+        assert Counter(tuple(row.values()) for row in view.result().to_pylist()) == expected
+    assert computed_rows(view) - before <= 2 * most
+    view.close()
+
+
+def computed_rows(view):
+    return sum(getattr(each, "computed_rows", 0) for each in view._graph.operators)

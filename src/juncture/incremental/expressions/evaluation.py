@@ -74,7 +74,8 @@ class DuckQuery:
 
     def shown(self, operands: Sequence[str]) -> str:
         """Return the value as text, with the names of the columns."""
-        text = re.sub(r"CAST\(c(\d+) AS [^()]*(\([^()]*\))?\)", lambda match: operands[int(match[1])], self.sql)
+        columns = r"CAST\(c(\d+) AS [^()]*(?:\([^()]*\))?\)|\bc(\d+)\b"
+        text = re.sub(columns, lambda match: operands[int(match[1] or match[2])], self.sql)
         return text.removeprefix("SELECT ").removesuffix(" FROM slot")
 
     def run(self, columns: Sequence[pa.Array]) -> pa.RecordBatch:

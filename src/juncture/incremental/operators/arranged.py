@@ -16,7 +16,8 @@ from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.keys import BYTES_A_KEY, KnownHashes
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, as_one
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.operators.order import RowOrder
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
@@ -131,13 +132,22 @@ class ArrangedOperator(ViewOperator):
 
     ``arrangement`` has the rows before the epoch, and ``delta`` its changes. ``keeps`` is False if rows are never
     looked up and so not stored. ``notes_keys`` records the keys for `may_have`. With ``emits_distinct``, each changed
-    row is returned once.
+    row is returned once. With an ``order``, rows of a key are stored in the order of their codes.
     """
 
-    def __init__(self, label: str, source: ViewOperator, keys: Sequence[Expression], domain: KeyDomain) -> None:
+    def __init__(
+        self,
+        label: str,
+        source: ViewOperator,
+        keys: Sequence[Expression],
+        domain: KeyDomain,
+        order: RowOrder | None = None,
+    ) -> None:
         super().__init__(label, source.schema.types, (source,))
         self.identity = identity_of(self.schema, label)
-        self.arrangement = Arrangement(self.schema, self.identity, 0)
+        self._order = order
+        self._code_lines = 0 if order is None else 2
+        self.arrangement = Arrangement(self.schema, self.identity, self._code_lines)
         self.keeps = False
         self.notes_keys = False
         self.emits_distinct = False
@@ -178,8 +188,9 @@ class ArrangedOperator(ViewOperator):
 
     def delta_of(self, batch: pa.RecordBatch, weights: Ints, hashes: Ints) -> Delta:
         """Return distinct rows as a delta."""
-        codes = self.codes_of(batch)
-        return Delta.of(batch, weights, codes, np.zeros((0, batch.num_rows), np.int64), hashes)
+        none = np.zeros((0, batch.num_rows), np.int64)
+        codes = none if self._order is None else interval_codes(self._order.codes(batch))
+        return Delta.of(batch, weights, self.codes_of(batch), codes, hashes)
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Compute the delta, and return each changed row once."""
@@ -265,7 +276,10 @@ class ArrangedOperator(ViewOperator):
         if not self.keeps:
             return {}
         hashes = partial(self.domain.key_hashes, keys_of=self.keys_of)
-        return {"rows": StateTable(self.arrangement, self.domain, self.codes_of, hashes, loaded=self._record_keys)}
+        lines = self._code_lines
+        return {
+            "rows": StateTable(self.arrangement, self.domain, self.codes_of, hashes, lines, loaded=self._record_keys)
+        }
 
     @property
     def rows(self) -> int:

@@ -36,11 +36,6 @@ _ROUNDED_BITS = 51
 """Two distances of floats may seem equal if they differ by less than this many bits."""
 
 
-def interval_codes(codes: Ints) -> Table:
-    """Return code lines by which rows between two limits are found."""
-    return np.stack([codes, ~codes])
-
-
 class AsofOperator(RecomputeOperator):
     """A maintained as-of join.
 
@@ -67,7 +62,9 @@ class AsofOperator(RecomputeOperator):
         keys, codes = right.keys[first:], np.ascontiguousarray(right.codes[0, first:])
         least, most = left_ranges(self._join, codes)
         for low, high in self._between(keys, codes):
-            yield from self._arrangements["left"].between(keys, np.maximum(low, least), np.minimum(high, most))
+            low, high = np.maximum(low, least), np.minimum(high, most)
+            for run, _, positions in self._arrangements["left"].between(keys, low, high):
+                yield run, positions
 
     def _between(self, keys: Codes, codes: Ints) -> Iterator[tuple[Ints, Ints]]:
         """Yield the code ranges of left rows whose results may have right rows."""
@@ -108,7 +105,8 @@ class AsofOperator(RecomputeOperator):
                 low = self._neighbour(keys, moved(codes, -strict), forward=False)
         if len(self._join.directions) > 1 and self._join.domain.floating:
             low = self._as_near(codes, low)
-        yield from self._arrangements["right"].between(keys, low, high)
+        for run, _, positions in self._arrangements["right"].between(keys, low, high):
+            yield run, positions
 
     def _as_near(self, codes: Ints, low: Ints) -> Ints:
         """Return the least code down to which a right row may seem as near as another one, due to rounding."""

@@ -15,10 +15,10 @@ from juncture.errors import DataError, SchemaError
 from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.changes.result_changes import Changes
 from juncture.incremental.operators.aggregates import AggregateOperator
-from juncture.incremental.operators.asof import AsofOperator, interval_codes
+from juncture.incremental.operators.asof import AsofOperator
 from juncture.incremental.operators.keys import HashedKeys
 from juncture.incremental.operators.pairs import PairOperator, counted
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY
 from juncture.matching.asof import AsofCondition, check_asof

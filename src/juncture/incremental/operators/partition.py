@@ -1,26 +1,92 @@
-"""Queries of DuckDB over the rows of partitions. An epoch computes the partitions that it touches again."""
+"""Queries of DuckDB over the rows of partitions. An epoch computes only the affected part of a partition again.
+
+With an order, a changed row affects the results from ``following`` before it to ``preceding`` after it, where these are
+the extents of the frame. The rows that these results read are as far from them in turn. A running value, such as a rank
+or a total from the first row on, changes from the first changed row on. It continues from an unchanged result before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, raw_values, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
 from juncture.incremental.expressions.evaluation import DuckQuery
-from juncture.incremental.expressions.expression import evaluate
+from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.arranged import ArrangedOperator
-from juncture.incremental.operators.join import matches_of
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
+from juncture.incremental.operators.order import RowOrder
+from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Codes, Ints
+from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
+
+
+@dataclass(frozen=True)
+class Extent:
+    """A distance in the order of a partition: a number of rows, or of steps in order codes, whichever is farther."""
+
+    rows: int = 0
+    steps: int = 0
+    is_unlimited: bool = False
+
+    def __or__(self, other: Extent) -> Extent:
+        """Return the farther one."""
+        unlimited = self.is_unlimited or other.is_unlimited
+        return Extent(max(self.rows, other.rows), max(self.steps, other.steps), unlimited)
+
+
+@dataclass(frozen=True)
+class PartitionOrder:
+    """The order of the rows of a partition, and what a result depends on.
+
+    Attributes
+    ----------
+    by
+        The first sort key.
+    preceding, following
+        How far before and after a row are the rows that its result reads, apart from running values.
+    running
+        For each result, the function that continues a running value: ``add``, ``least`` or ``greatest``; empty for
+        results that are not running.
+    limit
+        The position of a rank among the results, and the greatest rank to return. All other rows are dropped.
+    """
+
+    by: RowOrder
+    preceding: Extent
+    following: Extent
+    running: tuple[str, ...]
+    limit: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class _Segments:
+    """The affected parts of partitions, by key and code.
+
+    Results with codes from ``low`` to ``high`` may change. They read the rows from ``first`` to ``last``. ``anchors``
+    are codes of the last rows before ``low``, or `MIN_CODE`. ``of_delta`` has the segment of each changed row.
+    """
+
+    keys: Codes
+    low: Ints
+    high: Ints
+    first: Ints
+    last: Ints
+    anchors: Ints
+    of_delta: Ints
 
 
 class PartitionOperator(ViewOperator):
     """Returns what a query returns for the rows of each partition.
 
-    A query of windows (``adds_columns``) returns the number of a row and values for it. Other queries return rows, at
-    least one without ``keys``. The operator's own result, arranged by partition in ``results``, says what to retract.
+    The query reads the number of each row, the number of its partition, and the columns ``reads``. A query of windows
+    (``adds_columns``) returns the number of a row and values for it. Other queries return rows, at least one without
+    ``keys``. The operator's own result, arranged like the rows in ``results``, has the rows to retract.
     """
 
     def __init__(
@@ -32,69 +98,222 @@ class PartitionOperator(ViewOperator):
         query: DuckQuery,
         *,
         adds_columns: bool,
+        order: PartitionOrder | None,
     ) -> None:
         super().__init__(label, types, (rows,))
         self._rows = rows
         self._reads = reads
         self._query = query
         self._adds_columns = adds_columns
+        self._order = order
+        self._is_running = order is not None and any(order.running)
+        self.computed_rows = 0
+        """Number of rows that the query has read in all epochs."""
         self.results: ArrangedOperator
-
-    @property
-    def _has_one_partition(self) -> bool:
-        return not self._rows.keys
 
     @property
     def waits(self) -> bool:
         """Whether a step needs changes. A query without partitions returns a row for an empty input too."""
-        return not self._has_one_partition or self._adds_columns or bool(self.results.arrangement.rows)
+        return bool(self._rows.keys) or self._adds_columns or bool(self.results.arrangement.rows)
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
-        """Return the old and new rows of the partitions with changed rows."""
+        """Return the old and new rows of the affected parts of partitions."""
         delta = self._rows.delta
         if not len(delta) and self.waits:
             return []
-        codes, firsts = np.unique(delta.keys, return_index=True)
-        if self._has_one_partition:
-            codes = self._rows.domain.of([], 1)
-        old = list(_rows_with(self._rows, codes))
-        batches = [*(batch for batch, _ in old), delta.batch]
-        rows, weights, _ = self._rows.identity.consolidated(
-            batches, np.concatenate([*(weights for _, weights in old), delta.weights])
-        )
-        changes = [self._computed(rows, weights)]
-        keys = [evaluate(key, delta.batch.columns, len(delta)) for key in self._rows.keys]
-        index = array_of(firsts, pa.int64())
-        result_codes = self.results.domain.of([rows_of(each, index) for each in keys], len(codes))
-        retracted = [(batch, -weights) for batch, weights in _rows_with(self.results, result_codes)]
-        changes = [*retracted, *changes]
+        segments = self._segments(delta)
+        if not len(segments.keys):
+            return []
+        changes = [self._computed(segments, self._gathered(segments, delta))]
+        for run, _, positions in self.results.arrangement.between(segments.keys, segments.low, segments.high):
+            changes.append((run.taken(positions), -run.weights[positions]))
         batch, weights, _ = self.results.identity.consolidated(
             [batch for batch, _ in changes], np.concatenate([weights for _, weights in changes])
         )
         return [(batch, weights)] if len(weights) else []
 
-    def _computed(self, rows: pa.RecordBatch, weights: Ints) -> Change:
-        """Return the result of the query for all rows of some partitions."""
-        assert (weights > 0).all(), f"{self.label} received deletes of rows that it does not store"
-        copies: Ints = np.repeat(np.arange(rows.num_rows), weights)
-        repeated = some_rows(rows, copies)
-        columns = [repeated.column(place) for place in self._reads]
-        # The query reads the number of each row, to return values in any order.
+    # The affected parts
+
+    def _segments(self, delta: Delta) -> _Segments:
+        """Return the parts of partitions that changes affect."""
+        order = self._order
+        codes = np.zeros(len(delta), np.int64) if order is None else delta.codes[0]
+        is_first = np.ones(len(delta), np.bool_)
+        is_first[1:] = delta.keys[1:] != delta.keys[:-1]
+        if order is not None:
+            is_first[1:] |= codes[1:] != codes[:-1]
+        keys, codes, of_delta = delta.keys[is_first], codes[is_first], np.cumsum(is_first) - 1
+        if not len(delta):
+            keys, codes = self._rows.domain.of([], 1), np.zeros(1, np.int64)
+        if order is None:
+            least, most = np.full(len(keys), MIN_CODE), np.full(len(keys), MAX_CODE)
+            return _Segments(keys, least, most, least, most, least, of_delta)
+        if order.limit is not None:
+            return self._first_segments(delta, keys, codes, of_delta)
+        low = self._reached(keys, codes, order.following, forward=False)
+        high = self._reached(keys, codes, Extent(is_unlimited=True) if self._is_running else order.preceding)
+        first = self._reached(keys, low, order.preceding, forward=False)
+        last = self._reached(keys, high, order.following)
+        anchors = self._reached(keys, low, Extent(rows=int(self._is_running)), forward=False)
+        # Parts that read the same rows become one.
+        starts = np.ones(len(keys), np.bool_)
+        starts[1:] = (keys[1:] != keys[:-1]) | (first[1:] > last[:-1])
+        at, of_delta = np.flatnonzero(starts), (np.cumsum(starts) - 1)[of_delta]
+        ends = np.append(at[1:], len(keys)) - 1
+        # All codes ascend within a partition.
+        return _Segments(
+            keys[at], low[at], high[ends], np.minimum(first[at], anchors[at]), last[ends], anchors[at], of_delta
+        )
+
+    def _first_segments(self, delta: Delta, keys: Codes, codes: Ints, of_delta: Ints) -> _Segments:
+        """Return the first rows of partitions up to the greatest rank, where changes affect them."""
+        assert self._order is not None and self._order.limit is not None
+        starts = np.ones(len(keys), np.bool_)
+        starts[1:] = keys[1:] != keys[:-1]
+        at, numbers = np.flatnonzero(starts), np.cumsum(starts) - 1
+        keys, of_delta = keys[at], numbers[of_delta]
+        deletes = np.bincount(of_delta, np.maximum(-delta.weights, 0), len(keys)).astype(np.int64)
+        # Deleted rows are among those that are counted.
+        more = int(deletes.max(initial=0))
+        least, high = np.full(len(keys), MIN_CODE), np.full(len(keys), MAX_CODE)
+        self._rows.arrangement.neighbours(keys, least, self._order.limit[1] + more, high, forward=True)
+        following = self._order.following
+        last = self._reached(keys, high, Extent(following.rows + more * (following.rows > 0), following.steps))
+        low = self._reached(keys, codes[at], following, forward=False)
+        here = low <= high
+        kept = np.flatnonzero(here)
+        numbers = np.where(here, np.cumsum(here) - 1, -1)
+        least = least[kept]
+        return _Segments(keys[kept], least, high[kept], least, last[kept], least, numbers[of_delta])
+
+    def _reached(self, keys: Codes, codes: Ints, extent: Extent, *, forward: bool = True) -> Ints:
+        """Return how far an extent reaches from some codes, at most to the end of the partition."""
+        end = MAX_CODE if forward else MIN_CODE
+        if extent.is_unlimited:
+            return np.full(len(codes), end)
+        reached = codes
+        if extent.rows:
+            reached = np.full(len(codes), end)
+            start = moved(codes, 1 if forward else -1)
+            self._rows.arrangement.neighbours(keys, start, extent.rows, reached, forward=forward)
+        if extent.steps:
+            far = moved(codes, extent.steps if forward else -extent.steps)
+            reached = np.maximum(reached, far) if forward else np.minimum(reached, far)
+        return reached
+
+    def _gathered(self, segments: _Segments, delta: Delta) -> Delta:
+        """Return the rows of parts after the epoch by part, code and hash, with the part as the key."""
+        none = np.zeros((len(delta.codes), 0), np.int64)
+        batches, parts = [], [(np.zeros(0, np.int32), none, np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        for run, rows, positions in self._rows.arrangement.between(segments.keys, segments.first, segments.last):
+            batches.append(run.taken(positions))
+            codes = np.take(run.codes, positions, axis=1)
+            parts.append((rows, codes, run.weights[positions], run.hashes[positions]))
+        here = segments.of_delta >= 0
+        if len(delta.codes):
+            here &= delta.codes[0] <= segments.last[segments.of_delta]
+        changed = delta.some(np.flatnonzero(here))
+        batches.append(changed.batch)
+        parts.append((segments.of_delta[here].astype(np.int32), changed.codes, changed.weights, changed.hashes))
+        all_keys, all_codes, all_weights, all_hashes = zip(*parts, strict=True)
+        gathered = Delta.of(
+            joined_batches(batches),
+            np.concatenate(all_weights),
+            np.concatenate(all_keys),
+            np.concatenate(all_codes, axis=1),
+            np.concatenate(all_hashes),
+        ).summed(self._rows.identity)
+        assert (gathered.weights > 0).all(), f"{self.label} received deletes of rows that it does not store"
+        return gathered
+
+    # Results
+
+    def _computed(self, segments: _Segments, rows: Delta) -> Change:
+        """Return the new results of parts, given all rows that they read."""
+        copies: Ints = np.repeat(np.arange(len(rows)), rows.weights)
+        columns = some_rows(rows.batch, copies)
+        # The query reads the number of each row, to return values in any order, and to break ties always the same way.
         numbers = array_of(np.arange(len(copies)), pa.int64())
-        result = self._query.run([*columns, numbers])
+        self.computed_rows += len(copies)
+        parts = rows.keys[copies].astype(np.int64)
+        read = [columns.column(place) for place in self._reads]
+        result = self._query.run([numbers, array_of(parts, pa.int64()), *read])
         if not self._adds_columns:
             return batch_of(result.columns, self.schema), np.ones(result.num_rows, np.int64)
-        order = raw_values(result.column(0), np.int64)
-        arrays = [*some_rows(repeated, order).columns, *result.columns[1:]]
-        return batch_of(arrays, self.schema), np.ones(len(order), np.int64)
+        order, values = raw_values(result.column(0), np.int64), result.columns[1:]
+        if self._order is not None:
+            codes, parts = rows.codes[0][copies][order], parts[order]
+            if self._is_running:
+                values = self._continued(segments, rows.hashes[copies][order], parts, codes, values)
+            affected = (codes >= segments.low[parts]) & (codes <= segments.high[parts])
+            if self._order.limit is not None:
+                place, most = self._order.limit
+                affected &= raw_values(values[place], np.int64) <= most
+            chosen = np.flatnonzero(affected)
+            order, values = order[chosen], [rows_of(each, array_of(chosen, pa.int64())) for each in values]
+        return batch_of([*some_rows(columns, order).columns, *values], self.schema), np.ones(len(order), np.int64)
+
+    def _continued(
+        self, segments: _Segments, hashes: Ints, parts: Ints, codes: Ints, values: list[pa.Array]
+    ) -> list[pa.Array]:
+        """Return running values that continue from the results of the anchors.
+
+        An anchor is the first row of its code by hash. Its old and its new result differ by what is before the part.
+        """
+        assert self._order is not None
+        begun = np.flatnonzero(segments.first > MIN_CODE)
+        if not len(begun):
+            return values
+        anchors = segments.anchors[begun]
+        new = np.flatnonzero((segments.first[parts] > MIN_CODE) & (codes == segments.anchors[parts]))
+        batches, old_parts = [self.results.delta.batch.slice(0, 0)], [np.zeros(0, np.int64)]
+        for run, rows, positions in self.results.arrangement.between(segments.keys[begun], anchors, anchors):
+            copies = np.repeat(positions, run.weights[positions])
+            batches.append(run.taken(copies))
+            old_parts.append(np.repeat(begun[rows], run.weights[positions]))
+        old = joined_batches(batches)
+        width = len(self._rows.schema)
+        old_hashes = self._rows.identity.hashes(batch_of(old.columns[:width], self._rows.schema))
+        count = len(segments.keys)
+        continued = []
+        for place, function in enumerate(self._order.running):
+            each = values[place]
+            if function:
+                before = _first_values(old.column(width + place), np.concatenate(old_parts), old_hashes, count)
+                after = _first_values(rows_of(each, array_of(new, pa.int64())), parts[new], hashes[new], count)
+                each = _combined(function, each, before, after, array_of(parts, pa.int64()))
+            continued.append(each)
+        return continued
 
 
-def _rows_with(arranged: ArrangedOperator, codes: Codes) -> Iterator[Change]:
-    """Yield the rows before the epoch with some keys, and their weights."""
-    for _, batch, positions, weights in matches_of(codes, arranged, is_changed=False):
-        living = np.flatnonzero(weights)
-        if len(living):
-            yield some_rows(batch, positions[living].astype(np.int64)), weights[living]
+def _first_values(values: pa.Array, parts: Ints, hashes: Ints, count: int) -> pa.Array:
+    """Return for each of ``count`` parts the least value of the rows with the least hash, or null."""
+    rows = pc.sort_indices(
+        pa.table([array_of(parts, pa.int64()), array_of(hashes, pa.int64()), values], ["part", "hash", "value"]),
+        sort_keys=[("part", "ascending"), ("hash", "ascending"), ("value", "ascending")],
+    ).to_numpy()
+    numbers, first = np.unique(parts[rows], return_index=True)
+    places: Ints = np.full(count, -1, np.int64)
+    places[numbers] = rows[first]
+    return values.take(array_of(places, pa.int64(), places >= 0))
+
+
+def can_continue(function: str, of: pa.DataType) -> bool:
+    """Return whether a function of `PartitionOrder.running` continues values of a type exactly."""
+    is_ordered = bool(pat.is_string(of) or pat.is_timestamp(of) or pat.is_date(of))
+    return bool(function) and bool(pat.is_integer(of) or pat.is_decimal(of) or (is_ordered and function != "add"))
+
+
+def _combined(function: str, values: pa.Array, before: pa.Array, after: pa.Array, parts: pa.Array) -> pa.Array:
+    """Return running values of parts from those that begin with the part. Values of anchors may be null."""
+    if function != "add":
+        return FUNCTIONS[function]([values, before.take(parts)], None).cast(values.type)
+    zero = pa.scalar(0).cast(values.type)
+    no_value = pc.and_(pc.is_null(values), pc.is_null(before.take(parts)))
+    known = [pc.fill_null(each, zero) for each in (values, before, after)]
+    offsets = FUNCTIONS["subtract"](known[1:], None).take(parts)
+    total = FUNCTIONS["add"]([known[0], offsets], None).cast(values.type)
+    return pc.if_else(no_value, pa.scalar(None, values.type), total)
 
 
 class ExpandOperator(ViewOperator):
@@ -118,7 +337,7 @@ class ExpandOperator(ViewOperator):
 
     def _expanded(self, batch: pa.RecordBatch, weights: Ints) -> Change:
         numbers = array_of(np.arange(batch.num_rows), pa.int64())
-        result = self._query.run([*(batch.column(place) for place in self._reads), numbers])
+        result = self._query.run([numbers, *(batch.column(place) for place in self._reads)])
         rows = raw_values(result.column(0), np.int64)
         arrays = [*some_rows(batch, rows).columns, *result.columns[1:]]
         return batch_of(arrays, self.schema), weights[rows]

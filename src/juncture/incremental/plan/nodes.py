@@ -135,6 +135,10 @@ class PlanNode:
         """Return the conditions of inputs that replace a condition of the result; none if it has to stay above."""
         return ()
 
+    def limited(self, _conditions: Sequence[Expression]) -> PlanNode:
+        """Return a node that may lack rows for which conditions above are not true."""
+        return self
+
     def flattened(self) -> tuple[Sequence[PlanNode], Sequence[Expression]]:
         """Return the inputs of nested inner joins, and the conditions over the columns of all inputs in sequence."""
         return [self], []
@@ -409,7 +413,7 @@ class UnionNode(PlanNode):
 
 @dataclass(frozen=True)
 class QueryNode(OneInputNode):
-    """Further columns, by a query of DuckDB that reads the columns ``reads`` and the number of each row.
+    """Further columns, by a query of DuckDB that reads the number of each row, and the columns ``reads``.
 
     The query returns any number of rows for each row: its number, and values.
     """
@@ -425,7 +429,12 @@ class QueryNode(OneInputNode):
     @property
     def label(self) -> str:
         """Text of the query."""
-        return self.query.shown([*(self.input.names[place] for place in self.reads), "row number"])
+        return self.query.shown([*self._numbers, *(self.input.names[place] for place in self.reads)])
+
+    @property
+    def _numbers(self) -> Sequence[str]:
+        """Names of the numbers that the query reads."""
+        return ["row number"]
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of the input, and those that the query reads."""

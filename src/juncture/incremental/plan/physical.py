@@ -26,6 +26,7 @@ from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.partition import ExpandOperator, PartitionOperator
 from juncture.incremental.operators.spec_join import SpecJoinOperator
 from juncture.incremental.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
@@ -99,7 +100,7 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> Oper
         graph.answers[name] = answer
     for source, scan in graph.scans.items():
         # Reuse an arrangement of the source by any key.
-        arranged = [each for (node, _), each in builder.arrangements.items() if node == scan and each.keeps]
+        arranged = [each for (node, *_), each in builder.arrangements.items() if node == scan and each.keeps]
         source_rows = arranged[0] if arranged else builder.arranged(scan, graph.inputs[source], (), f"rows of {source}")
         source_rows.keeps = True
         graph.source_rows[source] = source_rows
@@ -109,7 +110,7 @@ def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> Oper
 class _OperatorBuilder:
     def __init__(self, static: frozenset[str]) -> None:
         self.graph = OperatorGraph()
-        self.arrangements: dict[tuple[PlanNode, Keys], ArrangedOperator] = {}
+        self.arrangements: dict[tuple[PlanNode, Keys, RowOrder | None], ArrangedOperator] = {}
         self._static = static
         self._made: dict[PlanNode, ViewOperator] = {}
         self._domains: dict[tuple[PlanNode, Keys], tuple[PlanNode, Keys]] = {}
@@ -120,7 +121,7 @@ class _OperatorBuilder:
     # Keys that are compared share their codes.
 
     def find_domains(self, plans: Iterable[PlanNode]) -> None:
-        """Find the keys that joins compare, which then share codes."""
+        """Find the keys that joins compare, and those of rows and results of partitions, which then share codes."""
         seen: dict[PlanNode, None] = {}
         roots = list(plans)
         rest = list(roots)
@@ -137,6 +138,9 @@ class _OperatorBuilder:
         for each in joins:
             if each not in self._part_of_others:
                 self._find_domains_of(self._cluster(each))
+        for partitioned in (each for each in seen if isinstance(each, PartitionNode)):
+            results, rows = (partitioned, partitioned.result_keys), (partitioned.input, partitioned.keys)
+            self._domains[self._root(results)] = self._root(rows)
 
     def _find_domains_of(self, cluster: JoinCluster) -> None:
         for path in cluster.delta_paths([part.sources <= self._static for part in cluster.parts]):
@@ -156,16 +160,18 @@ class _OperatorBuilder:
             place = self._domains[place]
         return place
 
-    def arranged(self, node: PlanNode, source: ViewOperator, keys: Keys, label: str = "") -> ArrangedOperator:
-        """Return the rows of a node arranged by keys."""
-        place = (node, keys)
+    def arranged(
+        self, node: PlanNode, source: ViewOperator, keys: Keys, label: str = "", order: RowOrder | None = None
+    ) -> ArrangedOperator:
+        """Return the rows of a node arranged by keys, and within a key in an order."""
+        place = (node, keys, order)
         if place not in self.arrangements:
-            root = self._root(place)
+            root = self._root((node, keys))
             if root not in self._codes:
                 self._codes[root] = KeyDomain([key.type for key in keys])
                 self.graph.domains.append(self._codes[root])
             by = ", ".join(shown(key, node.names) for key in keys)
-            made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root])
+            made = ArrangedOperator(label or f"arranged by {by}", source, keys, self._codes[root], order)
             self.arrangements[place] = made
             self.graph.operators.append(made)
         return self.arrangements[place]
@@ -214,12 +220,15 @@ class _OperatorBuilder:
         return ExpandOperator(node.label, node.types, self.operator(node.input), node.reads, node.query)
 
     def partition(self, node: PartitionNode) -> ViewOperator:
-        rows = self._arranged(node.input, node.keys)
+        by = None if node.order is None else node.order.by
+        rows = self.arranged(node.input, self.operator(node.input), node.keys, order=by)
         rows.keeps = True
-        made = PartitionOperator(node.label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns)
+        made = PartitionOperator(
+            node.label, node.types, rows, node.reads, node.query, adds_columns=node.adds_columns, order=node.order
+        )
         # The results are arranged after the operator that makes them.
         self.graph.operators.append(made)
-        made.results = self.arranged(node, made, node.result_keys, "results by partition")
+        made.results = self.arranged(node, made, node.result_keys, "results by partition", by)
         made.results.keeps = True
         return made
 
@@ -257,8 +266,8 @@ class _OperatorBuilder:
         """Return an arrangement that has the changes of an input: a stored one, preferably by the first keys."""
         part = cluster.parts[path.part]
         keys = tuple(shifted(key, -cluster.firsts[path.part]) for key in path.stages[0].keys)
-        stored = [each for (node, _), each in self.arrangements.items() if node == part and each.keeps]
-        return stored[0] if stored and (part, keys) not in self.arrangements else self._arranged(part, keys)
+        stored = [each for (node, *_), each in self.arrangements.items() if node == part and each.keeps]
+        return stored[0] if stored and (part, keys, None) not in self.arrangements else self._arranged(part, keys)
 
     # Joins that store their own rows
 

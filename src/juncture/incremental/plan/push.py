@@ -84,7 +84,7 @@ class _Pusher:
             self.push(each, [part for at, condition in below if at == number for part in conjuncts(condition)])
             for number, each in enumerate(released.inputs)
         ]
-        return _filtered(released.with_inputs(inputs).simplified(), above)
+        return _filtered(released.with_inputs(inputs).simplified().limited(above), above)
 
     def _joined(self, cluster: JoinCluster) -> PlanNode:
         """Return inner joins of inputs that are filtered by their own conditions."""

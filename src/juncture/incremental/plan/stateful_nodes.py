@@ -12,6 +12,7 @@ import pyarrow as pa
 from juncture.incremental.expressions.expression import (
     TRUE,
     Call,
+    Constant,
     Expression,
     InputColumn,
     all_of,
@@ -23,6 +24,7 @@ from juncture.incremental.expressions.expression import (
     shown,
 )
 from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.operators.partition import PartitionOrder
 from juncture.incremental.operators.top import SortKey
 from juncture.incremental.plan.nodes import (
     EmptyNode,
@@ -172,12 +174,7 @@ class JoinNode(PlanNode):
 
     def _is_bound(self, condition: Expression) -> bool:
         """Return whether a condition compares a left with a right value by order."""
-        if not isinstance(condition, Call) or condition.function not in (
-            "less",
-            "less_equal",
-            "greater",
-            "greater_equal",
-        ):
+        if not isinstance(condition, Call) or condition.function not in _ORDERS:
             return False
         return {self.side(each) for each in condition.operands} == {0, 1}
 
@@ -305,13 +302,45 @@ class TopNode(OneInputNode):
 class PartitionNode(QueryNode):
     """The result of a query of DuckDB for the rows of each partition by ``keys``, which are not NULL.
 
-    A query of windows (``adds_columns``) returns the number of a row and values for it; other queries return rows.
-    ``result_keys`` are the keys of a row of the result.
+    The query also reads the number of each partition. A query of windows (``adds_columns``) returns the number of a row
+    and values for it; other queries return rows. ``result_keys`` are the keys of a row of the result. Without
+    ``order``, all rows of a partition depend on each other. ``ranks`` are positions of row numbers and ranks among the
+    values.
     """
 
     keys: tuple[Expression, ...]
     result_keys: tuple[Expression, ...]
     adds_columns: bool
+    order: PartitionOrder | None = None
+    ranks: frozenset[int] = frozenset()
+
+    @property
+    def _numbers(self) -> Sequence[str]:
+        return [*super()._numbers, ", ".join(shown(each, self.input.names) for each in self.keys)]
+
+    def limited(self, conditions: Sequence[Expression]) -> PlanNode:
+        """Return the rows up to the greatest rank for which some conditions may be true."""
+        limits = [each for each in map(self._limit, conditions) if each is not None]
+        if self.order is None or not limits:
+            return self
+        return replace(self, order=replace(self.order, limit=min(limits, key=lambda each: each[1])))
+
+    def _limit(self, condition: Expression) -> tuple[int, int] | None:
+        """Return the position of a rank among the values, and the greatest for which a condition may be true."""
+        if not isinstance(condition, Call) or len(condition.operands) != 2:
+            return None
+        (one, other), function = condition.operands, condition.function
+        if isinstance(one, Constant):
+            one, other, function = (
+                other,
+                one,
+                {"greater": "less", "greater_equal": "less_equal"}.get(function, function),
+            )
+        if not isinstance(one, InputColumn) or not isinstance(other, Constant) or not isinstance(other.value, int):
+            return None
+        if one.index - self.width not in self.ranks or function not in ("equal", "less", "less_equal"):
+            return None
+        return one.index - self.width, other.value - (function == "less")
 
     @property
     def width(self) -> int:
@@ -330,9 +359,13 @@ class PartitionNode(QueryNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the wanted columns of the input, and those that the query and the keys read."""
-        return [super().needed(wanted)[0] | columns_of(self.keys)]
+        by = [] if self.order is None else [self.order.by.value]
+        return [super().needed(wanted)[0] | columns_of([*self.keys, *by])]
 
     def _over(self, node: PlanNode, places: Places) -> QueryNode:
         keys = tuple(shifted(each, places) for each in self.keys)
-        over = replace(self, keys=keys, result_keys=keys if self.adds_columns else self.result_keys)
+        order = self.order
+        if order is not None:
+            order = replace(order, by=replace(order.by, value=shifted(order.by.value, places)))
+        over = replace(self, keys=keys, result_keys=keys if self.adds_columns else self.result_keys, order=order)
         return super(PartitionNode, over)._over(node, places)

@@ -9,6 +9,8 @@ import pyarrow as pa
 from juncture.incremental.expressions.evaluation import DuckQuery
 from juncture.incremental.expressions.expression import Constant, Expression, InputColumn, all_of, call
 from juncture.incremental.operators.group import GroupAggregate
+from juncture.incremental.operators.order import RowOrder, most_steps
+from juncture.incremental.operators.partition import Extent, PartitionOrder, can_continue
 from juncture.incremental.plan.nodes import ExpandNode, FilterNode, PlanNode, ProjectNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import GroupNode, PartitionNode
 from juncture.incremental.sql.binder import ArrowTypes, Json
@@ -28,12 +30,16 @@ from juncture.incremental.sql.joins import null_safe_keys
 Compile = Callable[[Bound], Expression]
 
 
-class PartitionQuery:
-    """Builds a query over the columns of a relation."""
+_NUMBER, _PARTITION = "c0", "c1"
 
-    def __init__(self, types: ArrowTypes, source: PlanNode) -> None:
+
+class PartitionQuery:
+    """Builds a query over the number of each row, other numbers, and columns of a relation."""
+
+    def __init__(self, types: ArrowTypes, source: PlanNode, numbers: Sequence[str] = (_NUMBER, _PARTITION)) -> None:
         self._types = types
         self._source = source
+        self._numbers = len(numbers)
         self._reads: dict[int, int] = {}
         self._casts: dict[int, str] = {}
 
@@ -45,22 +51,16 @@ class PartitionQuery:
         return text(bound, self._column)
 
     def _column(self, place: int) -> str:
-        number = self._reads.setdefault(place, len(self._reads))
-        return f"CAST(c{number} AS {self._casts[place]})"
+        return f"CAST({self.column(place)} AS {self._casts[place]})"
 
     def column(self, place: int) -> str:
         """Return a column as SQL, in the type in which it is stored."""
-        return f"c{self._reads.setdefault(place, len(self._reads))}"
+        return f"c{self._numbers + self._reads.setdefault(place, len(self._reads))}"
 
     @property
     def reads(self) -> tuple[int, ...]:
         """The columns that the query reads."""
         return tuple(self._reads)
-
-    @property
-    def number(self) -> str:
-        """The column of row numbers, once all other columns are read."""
-        return f"c{len(self._reads)}"
 
     def order(self, orders: Sequence[Order]) -> str:
         """Return sort keys as SQL."""
@@ -81,7 +81,7 @@ class PartitionQuery:
 
     def query(self, sql: str, outputs: Sequence[pa.DataType]) -> DuckQuery:
         """Return the query."""
-        inputs = (*(self._source.types[place] for place in self._reads), pa.int64())
+        inputs = (*[pa.int64()] * self._numbers, *(self._source.types[place] for place in self._reads))
         return DuckQuery(sql, inputs, tuple(outputs), self._types.zone)
 
     def called(self, part: Json) -> str:
@@ -100,15 +100,16 @@ class PartitionQuery:
         return f"{sql} FILTER (WHERE {self.text(read(condition))})" if condition else sql
 
     def window(self, part: Json) -> str:
-        """Return a window function as SQL."""
-        partitions = ", ".join(self.text(read(each)) for each in part.get("partitions") or [])
+        """Return a window function as SQL. Where only the order of rows matters, their numbers break ties."""
         orders = self.order([read_order(each) for each in part.get("orders") or []])
+        if orders and _is_by_rows(part):
+            orders += f", {_NUMBER}"
         start, start_unit = self._edge(part["start"], part.get("start_expr"))
         end, end_unit = self._edge(part["end"], part.get("end_expr"))
         exclude = part.get("exclude_clause", "NO_OTHER")
         window = " ".join(
             [
-                f"PARTITION BY {partitions}" if partitions else "",
+                f"PARTITION BY {_PARTITION}",
                 f"ORDER BY {orders}" if orders else "",
                 f"{start_unit or end_unit or 'RANGE'} BETWEEN {start} AND {end}",
                 "" if exclude == "NO_OTHER" else f"EXCLUDE {exclude.replace('_', ' ')}",
@@ -121,43 +122,148 @@ class PartitionQuery:
         words, _, unit = kind.rpartition("_")
         if unit not in ("ROWS", "RANGE", "GROUPS"):
             return kind.replace("_", " "), ""
-        value = ""
-        if part:
-            bound = read(part)
-            if unit == "RANGE":
-                # The plan has the end itself: the value of the order less or plus an offset.
-                while bound.op == "cast" and bound.args[0].op in ("+", "-"):
-                    bound = bound.args[0]
-                bound = bound.args[1] if bound.op in ("+", "-") and len(bound.args) == 2 else bound
-            value = self.text(bound)
+        value = self.text(_offset(part, unit)) if part else ""
         return words.replace("_", " ").replace("EXPR", value), unit
+
+
+def _offset(part: Json, unit: str) -> Bound:
+    """Return the offset of an end of a frame."""
+    bound = read(part)
+    if unit == "RANGE":
+        # The plan has the end itself: the value of the order less or plus an offset.
+        while bound.op == "cast" and bound.args[0].op in ("+", "-"):
+            bound = bound.args[0]
+        bound = bound.args[1] if bound.op in ("+", "-") and len(bound.args) == 2 else bound
+    return bound
+
+
+# What a window function depends on
+
+_OF_ORDER = ("row_number", "lag", "lead", "ntile")
+_RANKS = ("row_number", "rank", "dense_rank", "rank_dense")
+_OF_PARTITION = ("ntile", "percent_rank", "cume_dist", "fill")
+_CONTINUED = {"min": "least", "max": "greatest"} | dict.fromkeys((*_RANKS, "count", "count_star", "sum"), "add")
+_UNLIMITED = Extent(is_unlimited=True)
+
+
+def _name(part: Json) -> str:
+    return function_name(part) or str(part["type"]).removeprefix("WINDOW_").lower()
+
+
+def _is_by_rows(part: Json) -> bool:
+    """Return whether a window function depends on the order of rows, and not on which of them are peers."""
+    is_by_rows = part["start"].endswith("_ROWS") or part["end"].endswith("_ROWS")
+    is_ranked = _name(part) in ("rank", "dense_rank", "rank_dense", *_OF_PARTITION[1:])
+    return _name(part) in _OF_ORDER or (
+        is_by_rows and not is_ranked and part.get("exclude_clause", "NO_OTHER") == "NO_OTHER"
+    )
+
+
+def _constant(bound: Bound) -> Bound:
+    """Return what an expression casts. Its value is None if that is not a constant."""
+    while bound.op == "cast":
+        (bound,) = bound.args
+    return bound if bound.op == "const" else Bound("const", bound.info)
+
+
+def _extent(part: Json, side: str, of: pa.DataType) -> Extent:
+    """Return how far a frame reaches to one side."""
+    words, _, unit = part[side].rpartition("_")
+    outer, inner = ("PRECEDING", "FOLLOWING") if side == "start" else ("FOLLOWING", "PRECEDING")
+    if words == "CURRENT_ROW" or words == f"EXPR_{inner}":
+        return Extent()
+    if words != f"EXPR_{outer}":
+        return _UNLIMITED
+    offset = _constant(_offset(part[f"{side}_expr"], unit))
+    if unit == "ROWS" and isinstance(offset.value, int):
+        return Extent(rows=offset.value)
+    scale = offset.info["type_info"]["scale"] if offset.info["id"] == "DECIMAL" else 0
+    steps = most_steps(offset.value, scale, of) if unit == "RANGE" else None
+    return _UNLIMITED if steps is None else Extent(steps=steps)
+
+
+def _dependence(part: Json, of: pa.DataType, result: pa.DataType) -> tuple[Extent, Extent, str]:
+    """Return how far a window function reads before and after a row, and how its running value continues."""
+    name = _name(part)
+    if name in _OF_PARTITION or (part.get("arg_orders") and part["type"] != "WINDOW_AGGREGATE"):
+        return _UNLIMITED, _UNLIMITED, ""
+    if name in _RANKS:
+        return Extent(), Extent(), "add"
+    if name in ("lag", "lead"):
+        offset = _constant(read(part["children"][1])).value if len(part["children"]) > 1 else 1
+        if not isinstance(offset, int) or part.get("ignore_nulls"):
+            return _UNLIMITED, _UNLIMITED, ""
+        before = offset if name == "lag" else -offset
+        return Extent(rows=max(before, 0)), Extent(rows=max(-before, 0)), ""
+    preceding, following = (_extent(part, side, of) for side in ("start", "end"))
+    is_plain = not part.get("distinct") and part.get("exclude_clause", "NO_OTHER") == "NO_OTHER"
+    is_running = part["start"] == "UNBOUNDED_PRECEDING" and not part["end"].startswith("EXPR_PRECEDING")
+    function = _CONTINUED.get(name, "") if part["type"] == "WINDOW_AGGREGATE" and is_running and is_plain else ""
+    return (Extent(), following, function) if can_continue(function, result) else (preceding, following, "")
+
+
+def _first_order(orders: Sequence[Order], keys: Sequence[Expression], compile_bound: Compile) -> RowOrder | None:
+    """Return the first sort key that differs within a partition; None if none does.
+
+    Views may be unable to store the values of some types. Their rows have no order, so all of them are read.
+    """
+    for each in orders:
+        if each.value.info["id"] in ("HUGEINT", "UHUGEINT", "INTERVAL") and each.value.op != "ref":
+            return RowOrder(Constant(pa.int64(), 0), False, False)
+        value = compile_bound(each.value)
+        if value not in keys:
+            return RowOrder(value, each.descending, each.nulls_first)
+    return None
+
+
+def _order_of(
+    parts: Sequence[Json], results: Sequence[pa.DataType], keys: Sequence[Expression], compile_bound: Compile
+) -> PartitionOrder | None:
+    """Return the order of window functions with the same sort keys; None if all rows of a partition matter."""
+    by = _first_order([read_order(each) for each in parts[0].get("orders") or []], keys, compile_bound)
+    if by is None:
+        return None
+    depend = [_dependence(part, by.value.type, result) for part, result in zip(parts, results, strict=True)]
+    preceding, following = Extent(), Extent()
+    for before, after, _ in depend:
+        preceding, following = preceding | before, following | after
+    if preceding.is_unlimited and following.is_unlimited:
+        return None
+    return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend))
 
 
 def windows(node: PlanNode, parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile) -> PlanNode:
     """Return a relation with a column for each window function."""
-    width, by_keys = len(node.types), dict[tuple[Expression, ...], list[int]]()
+    width, alike = len(node.types), dict[tuple[tuple[Expression, ...], str], list[int]]()
+    query = PartitionQuery(types, node)
     for number, part in enumerate(parts):
         keys = tuple(dict.fromkeys(compile_bound(read(each)) for each in part.get("partitions") or []))
-        by_keys.setdefault(keys, []).append(number)
+        order = query.order([read_order(each) for each in part.get("orders") or []])
+        alike.setdefault((keys, order), []).append(number)
     result, places = node, dict[int, int]()
-    for keys, numbers in by_keys.items():
-        query = PartitionQuery(types, result)
-        values = [query.result(parts[number], query.window(parts[number])) for number in numbers]
-        shown = ", ".join(value for value, _ in values)
-        sql = f"SELECT {query.number}, {shown} FROM slot"
-        made = query.query(sql, [pa.int64(), *(kind for _, kind in values)])
-        safe = null_safe_keys(keys, result)
+    for (keys, _), numbers in alike.items():
         places |= {number: len(result.types) + place for place, number in enumerate(numbers)}
-        result = PartitionNode(result, query.reads, made, safe, safe, adds_columns=True)
+        result = _with_windows(result, keys, [parts[number] for number in numbers], types, compile_bound)
     return result.select([*range(width), *(places[number] for number in range(len(parts)))])
 
 
+def _with_windows(
+    node: PlanNode, keys: Sequence[Expression], parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile
+) -> PlanNode:
+    """Return a relation with a column for each window function of one order."""
+    query = PartitionQuery(types, node)
+    values = [query.result(each, query.window(each)) for each in parts]
+    kinds = [kind for _, kind in values]
+    sql = f"SELECT {_NUMBER}, {', '.join(value for value, _ in values)} FROM slot"
+    made = query.query(sql, [pa.int64(), *kinds])
+    safe = null_safe_keys(keys, node)
+    order = _order_of(parts, kinds, keys, compile_bound)
+    ranks = frozenset(place for place, each in enumerate(parts) if _name(each) in ("row_number", "rank"))
+    return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order, ranks=ranks)
+
+
 def groups(
-    node: PlanNode,
-    keys: Sequence[Json],
-    parts: Sequence[Json],
-    types: ArrowTypes,
-    compile_bound: Compile,
+    node: PlanNode, keys: Sequence[Json], parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile
 ) -> PlanNode:
     """Return groups with any aggregates of DuckDB."""
     query = PartitionQuery(types, node)
@@ -173,24 +279,26 @@ def groups(
 
 
 def first_of_each(
-    node: PlanNode, on: Sequence[Expression], parts: Sequence[Json], orders: Sequence[Order], types: ArrowTypes
+    node: PlanNode, on: Sequence[Expression], orders: Sequence[Order], types: ArrowTypes, compile_bound: Compile
 ) -> PlanNode:
     """Return the first row of each distinct value, in an order and then by all columns."""
     query = PartitionQuery(types, node)
-    by = ", ".join(query.text(read(each)) for each in parts)
     keys = [query.order(orders)] if orders else []
     keys += [query.column(place) for place in range(len(node.types))]
-    sql = f"row_number() OVER (PARTITION BY {by} ORDER BY {', '.join(keys)})"
-    made = query.query(f"SELECT {query.number}, {sql} = 1 FROM slot", [pa.int64(), pa.bool_()])
+    sql = f"row_number() OVER (PARTITION BY {_PARTITION} ORDER BY {', '.join(keys)})"
+    made = query.query(f"SELECT {_NUMBER}, {sql} FROM slot", [pa.int64(), pa.int64()])
     safe = null_safe_keys(on, node)
-    return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True)
+    by = _first_order(orders, on, compile_bound) or RowOrder(node.every_column[0], False, False)
+    order = PartitionOrder(by, Extent(), Extent(), ("add",), limit=(0, 1))
+    marked = PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
+    return marked.select(range(len(node.types)))
 
 
 def unnested(node: PlanNode, parts: Sequence[Json], types: ArrowTypes) -> PlanNode:
     """Return a row for each value of some lists."""
-    query = PartitionQuery(types, node)
+    query = PartitionQuery(types, node, (_NUMBER,))
     values = [query.result(each, f"unnest({query.text(read(each['child']))})") for each in parts]
-    sql = f"SELECT {query.number}, {', '.join(value for value, _ in values)} FROM slot"
+    sql = f"SELECT {_NUMBER}, {', '.join(value for value, _ in values)} FROM slot"
     return ExpandNode(node, query.reads, query.query(sql, [pa.int64(), *(kind for _, kind in values)]))
 
 
@@ -216,7 +324,7 @@ def difference(left: PlanNode, right: PlanNode, types: ArrowTypes, *, is_except:
 
 def repeated(node: PlanNode, count: int, types: ArrowTypes) -> PlanNode:
     """Return each row as often as one of its columns says."""
-    query = PartitionQuery(types, node)
+    query = PartitionQuery(types, node, (_NUMBER,))
     sql = f"unnest(range({query.column(count)}))"
-    made = query.query(f"SELECT {query.number}, {sql} FROM slot", [pa.int64(), pa.int64()])
+    made = query.query(f"SELECT {_NUMBER}, {sql} FROM slot", [pa.int64(), pa.int64()])
     return ExpandNode(node, query.reads, made)

@@ -284,8 +284,7 @@ class _PlanReader:
             targets = part["distinct_targets"]
             orders = [read_order(each) for each in (part.get("order_by") or {}).get("orders") or []]
             on = [self.expression(each, source) for each in targets]
-            marked = first_of_each(source, on, targets, orders, self._types)
-            return _chosen(FilterNode(marked, marked.every_column[-1]), range(len(source.types)))
+            return first_of_each(source, on, orders, self._types, lambda bound: self._compile(bound, source.types))
         return GroupNode(source, source.every_column, ())
 
     def union(self, part: Json) -> PlanNode:

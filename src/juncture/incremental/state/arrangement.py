@@ -86,6 +86,11 @@ class Delta:
                     yield run, rows + np.int32(first), positions
 
 
+def interval_codes(codes: Ints) -> Table:
+    """Return code lines by which rows between two limits are found."""
+    return np.stack([codes, ~codes])
+
+
 @dataclass(frozen=True)
 class Place:
     """Where rows of a delta are stored: positions in a run, rows of the delta, and the changes of their weights."""
@@ -160,14 +165,18 @@ class Arrangement:
             self.pages.fetch_matches(delta.keys[first:], np.ascontiguousarray(delta.codes[:, first:]))
         return delta.find(self.runs)
 
-    def between(self, keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Positions]]:
-        """Yield the rows of each key with codes between two inclusive limits, for lines of `interval_codes`."""
+    def between(self, keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Codes, Codes]]:
+        """Yield the rows of each key with codes between two inclusive limits, for lines of `interval_codes`.
+
+        Keys must ascend. Yields the run, the number of the limits, and positions in the run.
+        """
         if self.pages is not None:
             self.pages.fetch_between(keys, low, high)
         lines = np.stack([~low, high])
         for run in self.runs:
-            for _, positions in run.find(keys, lines):
-                yield run, positions
+            for rows, positions in run.find(keys, lines):
+                if len(rows):
+                    yield run, rows, positions
 
     def neighbours(self, keys: Codes, codes: Ints, nth: int, found: Ints, *, forward: bool) -> None:
         """Find the code of the nth row of each key from some codes on, or a nearer one: `nth_neighbours`."""
