@@ -102,12 +102,7 @@ def sorted_by_key(loaded: SideCodes, key_count: int, right: RightRows, context: 
 
 def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, context: JoinContext) -> Ints:
     """Order the rows of equal key, ``on`` and known code, the winner last."""
-    last = np.ones(len(known), np.bool_)
-    last[:-1] = (ends[1:] != ends[:-1]) | (known[1:] != known[:-1])
-    if last.all():
-        return pointers
-    places = np.flatnonzero(last)
-    ends = np.repeat(places + 1, np.diff(places, prepend=-1)).astype(np.int32)
+    ends = run_ends(ends, known)
     if right.ties != "ignore":
         _order_ties(pointers, ends, right, context)
     elif right.first:
@@ -115,13 +110,23 @@ def with_ties_broken(pointers: Ints, ends: Rows, known: Ints, right: RightRows, 
     return pointers
 
 
+def run_ends(*columns: Ints | Rows) -> Rows:
+    """Return the end of each item's run of items that are equal in all columns."""
+    last = np.ones(len(columns[0]), np.bool_)
+    last[:-1] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    places = np.flatnonzero(last)
+    return np.repeat(places + 1, np.diff(places, prepend=-1)).astype(np.int32)
+
+
 def _order_ties(pointers: Ints, ends: Rows, right: RightRows, context: JoinContext) -> None:
-    """Order the rows within each run of equal key and ``on``, the winner last."""
+    """Order the rows within each run, given its end, the winner last."""
     inside = np.ones(len(ends), np.bool_)
     inside[1:] = ends[1:] == ends[:-1]
     inside[:-1] |= inside[1:]
     inside[:1] = ends[:1] > 1
     places = np.flatnonzero(inside)
+    if len(places) == 0:
+        return
     tied = pointers[places]
     keys = tie_keys(right.source, right.tie_columns, tied, context)
     keys = [~key for key in keys] if right.first else keys
@@ -146,15 +151,25 @@ def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: J
     if right.ties == "ignore" or len(contested) == 0:
         return
     words = np.concatenate([before[contested], found[contested]], axis=1)
-    slot, place = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
-    rank, known, pointer = (words[slot, place, word] for word in range(kernels.WORDS))
-    keys = tie_keys(right.source, right.tie_columns, pointer, context)
-    keys = keys if right.first else [~key for key in keys]
-    order = order_of([slot, ~rank, ~known, *keys], context)
-    slot = slot[order]
-    places = np.arange(len(slot)) - np.searchsorted(slot, slot)
+    slots, places = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
+    slots, words, _ = ranked(contested[slots], words[slots, places], right, context)
+    places = np.searchsorted(slots, slots, "right") - 1 - np.arange(len(slots))
     kept = places < best.shape[1]
-    best[contested[slot[kept]], places[kept]] = words[slot, place[order]][kept]
+    best[slots[kept], places[kept]] = words[kept]
+
+
+def ranked(slots: Ints, words: Ints, right: RightRows, context: JoinContext) -> tuple[Ints, Ints, Rows]:
+    """Return candidates by slot, the best one last, and the end of each run of those equal in all but the pointer.
+
+    `words` are the words of a candidate of each of `slots`, in any order, the pointer last. Reads the tie columns of
+    runs of several candidates alone, and sorts these: some 100 bytes and 0.2 µs for each.
+    """
+    order = order_of([slots, *words[:, :-1].T], context)
+    slots, words = slots[order], words[order]
+    ends, pointers = run_ends(slots, *words[:, :-1].T), words[:, -1].copy()
+    _order_ties(pointers, ends, right, context)
+    words[:, -1] = pointers
+    return slots, words, ends
 
 
 def _merge_range(best: Ints, found: Ints, first: bool, tied: npt.NDArray[np.uint8], part: tuple[int, int, int]) -> None:
