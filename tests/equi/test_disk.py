@@ -19,7 +19,7 @@ from juncture.local.equi import on_disk
 from juncture.runtime import spill as spilling
 from juncture.runtime.context import join_context
 from juncture.runtime.sources import TableSource
-from juncture.runtime.spill import SpooledSource
+from juncture.runtime.spill import spooled
 from juncture.spec.equi import Equi
 from support.disk import FullDisk
 from support.engines import LOCAL_EQUI, execute, join_in_process
@@ -45,7 +45,7 @@ def test_parts_of_any_size_and_any_budget(algorithm, data, part_rows, memory_byt
     join = example.spec.resolve(example.left.schema, example.right.schema)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spilling, "_PART_ROWS", part_rows)
-        sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
+        sources = [spooled(side.schema, side.to_batches()) for side in (example.left, example.right)]
         batches = execute(join, *sources, algorithm, memory_bytes=memory_bytes)
         answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=True) is None

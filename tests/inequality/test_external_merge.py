@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from inequality.strategies import near_examples
 from juncture.errors import DataError, PlanError, StateError
 from juncture.runtime import spill as spilling
-from juncture.runtime.spill import SpooledSource
+from juncture.runtime.spill import spooled
 from juncture.spec.asof import Asof
 from juncture.spec.overlap import Overlap
 from juncture.spec.range import Range
@@ -53,7 +53,7 @@ def test_parts_of_any_size_and_any_budget(kind, agg, data, part_rows, memory_byt
     join = example.resolve()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spilling, "_PART_ROWS", part_rows)
-        sources = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
+        sources = [spooled(side.schema, side.to_batches()) for side in (example.left, example.right)]
         batches = execute(join, *sources, "external_merge", memory_bytes=memory_bytes, threads=2)
         try:
             answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))

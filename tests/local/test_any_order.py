@@ -14,7 +14,7 @@ from juncture.local.equi import in_memory
 from juncture.local.equi import join as equi
 from juncture.runtime import spill as spilling
 from juncture.runtime.sort import ExternalSorter
-from juncture.runtime.spill import SpooledSource
+from juncture.runtime.spill import spooled
 from support.engines import LOCAL, LOCAL_EQUI, execute, join_in_process
 from support.small import small_pieces
 from support.tables import difference, read_table
@@ -32,7 +32,7 @@ def test_equality_joins_give_the_same_rows(algorithm, data, memory_bytes):
     join = example.spec.resolve(example.left.schema, example.right.schema)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spilling, "_PART_ROWS", 3)
-        sides = [SpooledSource(side.schema, side.to_batches()) for side in (example.left, example.right)]
+        sides = [spooled(side.schema, side.to_batches()) for side in (example.left, example.right)]
         batches = execute(join, *sides, algorithm, memory_bytes=memory_bytes, in_order=False)
         answer = pa.Table.from_batches(batches, join.user_schema(example.left.schema, example.right.schema))
     assert difference(answer, example.defined_rows(), ordered=False) is None

@@ -16,7 +16,7 @@ from juncture.runtime import spill as module
 from juncture.runtime.context import join_context
 from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.sources import TableSource
-from juncture.runtime.spill import SpillFolder, SpooledSource
+from juncture.runtime.spill import SpillFolder, spooled
 from support.disk import FullDisk
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("name", pa.string()), ("tags", pa.list_(pa.int8()))])
@@ -54,7 +54,7 @@ def test_a_stream_is_read_again_as_it_came(sizes, memory_bytes, part_rows, part_
     with pytest.MonkeyPatch.context() as patch, SpillFolder() as folder:
         patch.setattr(module, "_PART_ROWS", part_rows)
         patch.setattr(module, "_PART_BYTES", part_bytes)
-        source = SpooledSource(SCHEMA, batches(sizes), folder, MemoryBudget(memory_bytes))
+        source = spooled(SCHEMA, batches(sizes), folder, MemoryBudget(memory_bytes))
         whole = pa.Table.from_batches(batches(sizes), SCHEMA)
         assert source.num_rows == whole.num_rows
         for columns in (["tags", "ts"], ["name"], ["ts", "name", "tags"]):
@@ -77,7 +77,7 @@ def test_each_batch_may_have_a_dictionary_of_its_own(values, memory_bytes):
     words = [["a", "b", "a"], ["c", None, "a"], ["b"]]
     with SpillFolder() as folder:
         batches = [pa.record_batch([column(each)], schema=schema) for each in words]
-        source = SpooledSource(schema, batches, folder, MemoryBudget(memory_bytes))
+        source = spooled(schema, batches, folder, MemoryBudget(memory_bytes))
         found = [batch for part in range(len(source.part_rows)) for batch in source.read(part, ["v"])]
         assert [batch.to_pydict() for batch in found] == [batch.to_pydict() for batch in batches]
         assert all(batch.schema.equals(schema) for batch in found)
@@ -90,14 +90,14 @@ def test_each_batch_may_have_a_dictionary_of_its_own(values, memory_bytes):
 
 def test_within_the_limit_nothing_is_written(scratch):
     with SpillFolder() as folder:
-        SpooledSource(SCHEMA, batches([10, 10]), folder, MemoryBudget(10**6))
+        spooled(SCHEMA, batches([10, 10]), folder, MemoryBudget(10**6))
         assert folder.spilled_bytes == 0
         assert list(scratch.iterdir()) == []
 
 
 def test_beyond_the_limit_the_rest_is_written_and_removed(scratch):
     with SpillFolder() as folder:
-        source = SpooledSource(SCHEMA, batches([10, 10]), folder, MemoryBudget(0))
+        source = spooled(SCHEMA, batches([10, 10]), folder, MemoryBudget(0))
         [made] = scratch.iterdir()
         assert made.name.startswith("juncture-spill-")
         assert folder.spilled_bytes > 0
@@ -112,13 +112,13 @@ def test_errors_and_interrupts_leave_nothing(scratch, error):
         raise error
 
     with pytest.raises(error), SpillFolder() as folder:
-        SpooledSource(SCHEMA, broken(), folder, MemoryBudget(0))
+        spooled(SCHEMA, broken(), folder, MemoryBudget(0))
     assert list(scratch.iterdir()) == []
 
 
 def test_a_folder_that_nobody_closes_is_removed_with_its_owner(scratch):
     folder = SpillFolder()
-    SpooledSource(SCHEMA, batches([10]), folder, MemoryBudget(0))
+    spooled(SCHEMA, batches([10]), folder, MemoryBudget(0))
     assert list(scratch.iterdir()) != []
     del folder
     gc.collect()
@@ -129,7 +129,7 @@ def test_a_folder_that_nobody_closes_is_removed_with_its_owner(scratch):
 def test_no_space_left(scratch, monkeypatch, room):
     monkeypatch.setattr(module.pa, "OSFile", lambda path, mode: pa.PythonFile(FullDisk(path, mode, room), mode="w"))
     with pytest.raises(StateError, match="No space left on device") as raised, SpillFolder() as folder:
-        SpooledSource(SCHEMA, batches([10] * 50), folder, MemoryBudget(0))
+        spooled(SCHEMA, batches([10] * 50), folder, MemoryBudget(0))
     assert str(scratch) in str(raised.value)
     assert "TMPDIR" in str(raised.value)
     assert list(scratch.iterdir()) == []
@@ -137,4 +137,4 @@ def test_no_space_left(scratch, monkeypatch, room):
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     with pytest.raises(StateError, match="missing"), SpillFolder(tmp_path / "missing") as folder:
-        SpooledSource(SCHEMA, batches([1]), folder, MemoryBudget(0))
+        spooled(SCHEMA, batches([1]), folder, MemoryBudget(0))

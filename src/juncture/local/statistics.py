@@ -30,7 +30,7 @@ from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.scan import ends_of, ends_of_column, extent_of
 from juncture.runtime.sources import ParquetSource, Source, TableSource
 from juncture.runtime.spill import MEMORY_BYTES as SPOOLED_BYTES
-from juncture.runtime.spill import SpooledSource
+from juncture.runtime.spill import spooled
 from juncture.runtime.take import take
 from juncture.runtime.working_types import working_join, working_source
 from juncture.spec.condition import ResolvedInequality
@@ -118,11 +118,8 @@ class Input:
             )
         self._is_read = True
         assert self.input_table.batches is not None
-        schema, memory = (
-            numbered(self.input_table.schema),
-            MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16)),
-        )
-        return SpooledSource(schema, self.input_table.batches(), context.spill, memory)
+        memory = MemoryBudget(min(SPOOLED_BYTES, context.memory.total_bytes // 16))
+        return spooled(numbered(self.input_table.schema), self.input_table.batches(), context.spill, memory)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled and copied; raise PlanError for a stream."""

@@ -18,6 +18,7 @@ from juncture.columnar.arrays import memory_pool, sliced
 from juncture.errors import StateError
 from juncture.runtime.memory import MemoryBudget, release_unused
 from juncture.runtime.sources import Source
+from juncture.runtime.threads import grouped
 from juncture.spec.size import format_size
 
 _log = logging.getLogger(__name__)
@@ -186,13 +187,19 @@ class SpillFile:
 
 
 class SpilledSource(Source):
-    """Rows on disk, written batch by batch. Each batch is a part. Batches below `batch_bytes` are combined."""
+    """Rows that are written once, part by part, and then read: in memory up to a size, and from there on disk.
 
-    def __init__(self, schema: pa.Schema, spill: SpillFolder, batch_bytes: int) -> None:
+    Batches below `batch_bytes` are combined to one part. Without a folder, all rows are in memory.
+    """
+
+    def __init__(
+        self, schema: pa.Schema, spill: SpillFolder | None, batch_bytes: int = 0, *, memory_bytes: int = 0
+    ) -> None:
         self.schema = schema
         self.part_rows: list[int] = []
         self.size_bytes = 0
-        self._spill = spill
+        self._spill, self._memory_bytes = spill, memory_bytes
+        self._parts: list[list[pa.RecordBatch] | range] = []
         self._file: SpillFile | None = None
         self._batch_bytes = batch_bytes
         self._held: list[pa.RecordBatch] = []
@@ -204,6 +211,19 @@ class SpilledSource(Source):
         self._held_bytes += batch.nbytes
         if self._held_bytes >= self._batch_bytes:
             self._flush()
+
+    def put(self, part: list[pa.RecordBatch]) -> None:
+        """Append a part."""
+        self.part_rows.append(sum(batch.num_rows for batch in part))
+        self.size_bytes += sum(batch.nbytes for batch in part)
+        if self._spill is None or (self._file is None and self.size_bytes <= self._memory_bytes):
+            self._parts.append(part)
+            return
+        self._file = self._file or self._spill.file(self.schema)
+        first = self._file.batches
+        for batch in part:
+            self._file.write(batch)
+        self._parts.append(range(first, self._file.batches))
 
     def finish(self) -> None:
         """Close the source for writing, so that it can be read."""
@@ -218,74 +238,41 @@ class SpilledSource(Source):
 
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
+        batches = self._parts[part]
+        if isinstance(batches, list):
+            return (batch.select(columns) for batch in batches)
         assert self._file is not None
-        return self._file.read([part], columns)
+        return self._file.read(batches, columns)
 
     def bytes_of(self, columns: Sequence[str]) -> int:
         """Return the size of the columns, in proportion."""
         return self.size_bytes * len(columns) // max(len(self.schema), 1)
 
     def _flush(self) -> None:
-        if not self._held:
-            return
-        if self._file is None:
-            self._file = self._spill.file(self.schema)
-        whole = pa.Table.from_batches(self._held).combine_chunks(memory_pool())
-        for batch in whole.to_batches():
-            self._file.write(batch)
-            self.part_rows.append(batch.num_rows)
-        self.size_bytes += self._held_bytes
+        if self._held:
+            whole = pa.Table.from_batches(self._held).combine_chunks(memory_pool())
+            for batch in whole.to_batches():
+                self.put([batch])
         self._held, self._held_bytes = [], 0
 
 
-class SpooledSource(Source):
-    """A stream of record batches, read once and buffered: in memory up to a limit, then in the spill folder.
+def spooled(
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    spill: SpillFolder | None = None,
+    memory: MemoryBudget | None = None,
+) -> SpilledSource:
+    """Read a stream of record batches once, and return its rows in parts that are worth a task.
 
-    Without a folder, all batches are in memory. The limit defaults to 256 MiB.
+    They are in memory up to a limit, by default of 256 MiB, and then in the spill folder.
     """
-
-    def __init__(
-        self,
-        schema: pa.Schema,
-        batches: Iterable[pa.RecordBatch],
-        spill: SpillFolder | None = None,
-        memory: MemoryBudget | None = None,
-    ) -> None:
-        self.schema = schema
-        self._held: list[list[pa.RecordBatch]] = []
-        self._spilled: list[range] = []
-        self._file: SpillFile | None = None
-        self._bytes = 0
-        self.part_rows = []
-        written, most_bytes = 0, MEMORY_BYTES if memory is None else memory.total_bytes
-        for part in _parts(batches):
-            self.part_rows.append(sum(batch.num_rows for batch in part))
-            size = sum(batch.nbytes for batch in part)
-            self._bytes += size
-            if spill is None or (self._file is None and self._bytes <= most_bytes):
-                self._held.append(part)
-                continue
-            if self._file is None:
-                self._file = spill.file(schema)
-            for batch in part:
-                self._file.write(batch)
-            self._spilled.append(range(written, written + len(part)))
-            written += len(part)
-        if self._file is not None:
-            self._file.finish()
-
-    def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a part."""
-        if part < len(self._held):
-            for batch in self._held[part]:
-                yield batch.select(columns)
-            return
-        assert self._file is not None
-        yield from self._file.read(self._spilled[part - len(self._held)], columns)
-
-    def bytes_of(self, columns: Sequence[str]) -> int:
-        """Return the size of the columns, in proportion."""
-        return self._bytes * len(columns) // max(len(self.schema), 1)
+    source = SpilledSource(schema, spill, memory_bytes=MEMORY_BYTES if memory is None else memory.total_bytes)
+    pieces = (piece for batch in batches for piece in sliced(batch, _PART_ROWS))
+    row_bytes = _PART_BYTES // _PART_ROWS
+    for part in grouped(pieces, _PART_BYTES, lambda piece: max(piece.num_rows * row_bytes, piece.nbytes)):
+        source.put(part)
+    source.finish()
+    return source
 
 
 def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: SpillFolder) -> Source:
@@ -300,20 +287,3 @@ def in_small_parts(source: Source, columns: Sequence[str], rows: int, spill: Spi
             kept.write(piece)
     kept.finish()
     return kept
-
-
-def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Group batches into parts that are worth a task, and drop empty ones."""
-    part: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        for start in range(0, batch.num_rows, _PART_ROWS):
-            piece = batch.slice(start, _PART_ROWS)
-            part.append(piece)
-            rows += piece.num_rows
-            size += piece.nbytes
-            if rows >= _PART_ROWS or size >= _PART_BYTES:
-                yield part
-                part, rows, size = [], 0, 0
-    if part:
-        yield part

@@ -35,7 +35,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import AscendingBatches, ExternalSorter, last_values
 from juncture.runtime.sources import Source
-from juncture.runtime.spill import SpilledSource, SpooledSource
+from juncture.runtime.spill import SpilledSource, spooled
 from juncture.spec.equi import ResolvedEqui
 
 _log = logging.getLogger(__name__)
@@ -166,11 +166,11 @@ class ExternalMergeJoin:
         while held := right.fill(self._room // 2):
             end = int(last_values(held[-1])[-1])
             yield (
-                SpooledSource(left.schema, left.through(end), self._context.spill, self._window),
-                SpooledSource(right.schema, chain(held, right.through(end)), self._context.spill, self._window),
+                spooled(left.schema, left.through(end), self._context.spill, self._window),
+                spooled(right.schema, chain(held, right.through(end)), self._context.spill, self._window),
             )
-        rest = SpooledSource(left.schema, left.rest(), self._context.spill, self._window)
-        yield rest, SpooledSource(right.schema, [], self._context.spill)
+        rest = spooled(left.schema, left.rest(), self._context.spill, self._window)
+        yield rest, spooled(right.schema, [], self._context.spill)
 
     def _sorted(self, side: Source, names: Sequence[str], phase: str) -> AscendingBatches:
         """Sort a side by the hash of its keys."""

@@ -17,7 +17,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.footers import changed, read_footers
 from juncture.runtime.paths import Value, file_at
 from juncture.runtime.sources import ParquetSource, Source
-from juncture.runtime.spill import SpooledSource
+from juncture.runtime.spill import spooled
 from juncture.spark.tasks.engine import RECEIVED_SHARE
 
 
@@ -50,7 +50,7 @@ class BatchFeed:
         """Return the rows, in memory up to their share and otherwise spilled."""
         memory = context.memory.reserve("rows received", RECEIVED_SHARE)
         merged = (batch for chunk in self.chunks(batches) for batch in chunk.combine_chunks().to_batches())
-        return SpooledSource(self.schema, merged, context.spill, memory)
+        return spooled(self.schema, merged, context.spill, memory)
 
     def _table(self, batches: list[pa.RecordBatch]) -> pa.Table:
         table = pa.Table.from_batches(batches).rename_columns(self.schema.names)
