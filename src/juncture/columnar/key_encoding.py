@@ -9,9 +9,9 @@ A value that the other side's type cannot represent has no form, since it equals
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -64,33 +64,39 @@ class Strings:
         return _masked(values, self.valid)
 
 
-class Form(ABC):
+@dataclass(frozen=True)
+class Form:
     """Encodes the values of one pair of columns."""
 
-    @abstractmethod
+    encode: Callable[[pa.Array, Mask | None], Integers | Strings]  # of plain values, some of which are not null
+    children: tuple[Form, ...] = ()  # those of the parts of nested values
+
     def of(self, array: pa.Array) -> Integers | Strings:
         """Return the encoded values; nulls have no form."""
+        array = plain(array)
+        return self.encode(array, validity(array))
 
 
 def form_of(left: pa.DataType, right: pa.DataType) -> Form:
     """Return the common form of two columns, whose types the spec has validated to be of one kind."""
     left, right = _storage(left), _storage(right)
     if pat.is_floating(left):
-        return _Floats()
+        return Form(_floats)
     if pat.is_decimal(left):
         scale = max(left.scale, right.scale)
         digits = max(side.precision - side.scale for side in (left, right)) + scale
-        return _ShortDecimals(scale) if digits <= _SHORT_DIGITS else _LongDecimals(scale)
+        return Form(partial(_short_decimals if digits <= _SHORT_DIGITS else _long_decimals, scale=scale))
     if pat.is_timestamp(left) or pat.is_time(left):
-        return _Times(max(left.unit, right.unit, key=TIME_UNITS.index))
+        return Form(partial(_times, unit=max(left.unit, right.unit, key=TIME_UNITS.index)))
     if pat.is_nested(left):
-        return _Nested(tuple(form_of(*pair) for pair in zip(_children(left), _children(right), strict=True)))
+        children = tuple(form_of(*pair) for pair in zip(_children(left), _children(right), strict=True))
+        return Form(partial(_nested, children=children), children)
+    if pat.is_null(left):
+        return Form(_nulls)
     if pat.is_integer(left) or pat.is_boolean(left) or pat.is_date(left) or pat.is_duration(left):
         both_unsigned = pat.is_unsigned_integer(left) and pat.is_unsigned_integer(right)
-        return _Whole(reinterpreted=both_unsigned)
-    if pat.is_null(left):
-        return _Whole(reinterpreted=False)
-    return _Bytes()
+        return Form(partial(_whole, reinterpreted=both_unsigned))
+    return Form(_bytes)
 
 
 def _storage(data_type: pa.DataType) -> pa.DataType:
@@ -105,146 +111,106 @@ def _children(data_type: pa.DataType) -> list[pa.DataType]:
     return [data_type.value_type]
 
 
-@dataclass(frozen=True)
-class _Whole(Form):
-    """Integers, booleans, dates, durations, and columns of nulls only."""
-
-    reinterpreted: bool
-
-    def of(self, array: pa.Array) -> Integers:
-        array = plain(array)
-        valid = validity(array)
-        if pat.is_null(array.type):
-            return Integers(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
-        if pat.is_boolean(array.type):
-            array = array.cast(pa.uint8())
-        if pat.is_date(array.type):
-            return Integers(days(array), valid)
-        if pat.is_uint64(array.type) or pat.is_duration(array.type):
-            values = raw_values(array, np.int64)
-            if pat.is_uint64(array.type) and not self.reinterpreted:
-                valid = both(valid, values >= 0)
-            return Integers(values, valid)
-        return Integers(raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64), valid)
+def _nulls(array: pa.Array, _valid: Mask | None) -> Integers:
+    """Return no value of a column of nulls only."""
+    return Integers(np.zeros(len(array), np.int64), np.zeros(len(array), np.bool_))
 
 
-class _Floats(Form):
-    """Floats of any width: all NaN are equal, as are both zeros."""
-
-    def of(self, array: pa.Array) -> Integers:
-        array = plain(array)
-        values = raw_values(array.cast(pa.float64()), np.float64) + 0.0
-        bits = np.where(np.isnan(values), _CANONICAL_NAN, values.view(np.int64))
-        return Integers(bits, validity(array))
-
-
-@dataclass(frozen=True)
-class _Times(Form):
-    """Timestamps and times of day, in the finer unit of both sides."""
-
-    unit: str
-
-    def of(self, array: pa.Array) -> Integers:
-        array = plain(array)
-        factor = 1_000 ** (TIME_UNITS.index(self.unit) - TIME_UNITS.index(array.type.unit))
-        return _multiplied(integers_of(array), factor, validity(array))
+def _whole(array: pa.Array, valid: Mask | None, *, reinterpreted: bool) -> Integers:
+    """Return integers, booleans, dates and durations. `reinterpreted` is whether both sides are unsigned."""
+    if pat.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    if pat.is_date(array.type):
+        return Integers(days(array), valid)
+    if pat.is_uint64(array.type) or pat.is_duration(array.type):
+        values = raw_values(array, np.int64)
+        if pat.is_uint64(array.type) and not reinterpreted:
+            valid = both(valid, values >= 0)
+        return Integers(values, valid)
+    return Integers(raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64), valid)
 
 
-@dataclass(frozen=True)
-class _ShortDecimals(Form):
-    """Decimals that fit a 64-bit integer on both sides."""
-
-    scale: int
-
-    def of(self, array: pa.Array) -> Integers:
-        array = plain(array)
-        if array.type.bit_width <= 64:
-            values = integers_of(array)
-        else:
-            values = np.ascontiguousarray(raw_values(array, np.int64)[:, 0])
-        return _multiplied(values, 10 ** (self.scale - array.type.scale), validity(array))
+def _floats(array: pa.Array, valid: Mask | None) -> Integers:
+    """Return floats of any width: all NaN are equal, as are both zeros."""
+    values = raw_values(array.cast(pa.float64()), np.float64) + 0.0
+    return Integers(np.where(np.isnan(values), _CANONICAL_NAN, values.view(np.int64)), valid)
 
 
-@dataclass(frozen=True)
-class _LongDecimals(Form):
-    """Decimals as 256-bit integers of the common scale."""
-
-    scale: int
-
-    def of(self, array: pa.Array) -> Strings:
-        array = plain(array)
-        valid = validity(array)
-        try:
-            wide = array.cast(pa.decimal256(_LONG_DIGITS, self.scale))
-        except pa.ArrowInvalid:
-            return self._one_by_one(array)
-        data = np.ascontiguousarray(raw_values(wide, np.uint8))
-        if valid is not None:
-            data = np.where(valid[:, None], data, np.uint8(0))
-        return Strings(np.arange(len(array) + 1, dtype=np.int64) * _LONG_BYTES, data.reshape(-1), valid)
-
-    def _one_by_one(self, array: pa.Array) -> Strings:
-        """Rescale values that may exceed Arrow's decimals."""
-        factor = 10 ** (self.scale - array.type.scale)
-        width = array.type.bit_width // 8
-        raw = raw_values(array, np.uint8).reshape(-1, width)
-        present = validity(array)
-        texts: list[bytes | None] = []
-        for i in range(len(array)):
-            step = int.from_bytes(raw[i].tobytes(), "little", signed=True) * factor
-            fits = -(2**255) <= step < 2**255 and (present is None or present[i])
-            texts.append(step.to_bytes(_LONG_BYTES, "little", signed=True) if fits else None)
-        return _strings(texts)
+def _times(array: pa.Array, valid: Mask | None, *, unit: str) -> Integers:
+    """Return timestamps and times of day, in the finer unit of both sides."""
+    factor = 1_000 ** (TIME_UNITS.index(unit) - TIME_UNITS.index(array.type.unit))
+    return _multiplied(integers_of(array), factor, valid)
 
 
-class _Bytes(Form):
-    """Strings and binary values as bytes."""
-
-    def of(self, array: pa.Array) -> Strings:
-        array = plain(array)
-        valid = validity(array)
-        if pat.is_fixed_size_binary(array.type):
-            array = array.cast(pa.large_binary())
-        return Strings(*texts_of(array), valid)
+def _short_decimals(array: pa.Array, valid: Mask | None, *, scale: int) -> Integers:
+    """Return decimals that fit a 64-bit integer on both sides."""
+    if array.type.bit_width <= 64:
+        values = integers_of(array)
+    else:
+        values = np.ascontiguousarray(raw_values(array, np.int64)[:, 0])
+    return _multiplied(values, 10 ** (scale - array.type.scale), valid)
 
 
-@dataclass(frozen=True)
-class _Nested(Form):
-    """Structs and lists, value by value. Nulls inside are equal, as in Spark."""
+def _long_decimals(array: pa.Array, valid: Mask | None, *, scale: int) -> Strings:
+    """Return decimals as 256-bit integers of the common scale."""
+    try:
+        wide = array.cast(pa.decimal256(_LONG_DIGITS, scale))
+    except pa.ArrowInvalid:
+        # Values may exceed Arrow's decimals.
+        return _long_decimals_one_by_one(array, valid, 10 ** (scale - array.type.scale))
+    data = np.ascontiguousarray(raw_values(wide, np.uint8))
+    if valid is not None:
+        data = np.where(valid[:, None], data, np.uint8(0))
+    return Strings(np.arange(len(array) + 1, dtype=np.int64) * _LONG_BYTES, data.reshape(-1), valid)
 
-    children: tuple[Form, ...]
 
-    def of(self, array: pa.Array) -> Strings:
-        array = plain(array)
-        never: set[int] = set()
-        values = self._values(array, never)
-        texts = [None if v is None or i in never else repr(v).encode() for i, v in enumerate(values)]
-        return _strings(texts)
+def _long_decimals_one_by_one(array: pa.Array, valid: Mask | None, factor: int) -> Strings:
+    texts: list[bytes | None] = []
+    for i, raw in enumerate(raw_values(array, np.uint8).reshape(len(array), -1)):
+        step = int.from_bytes(raw.tobytes(), "little", signed=True) * factor
+        fits = -(2**255) <= step < 2**255 and (valid is None or valid[i])
+        texts.append(step.to_bytes(_LONG_BYTES, "little", signed=True) if fits else None)
+    return _strings(texts)
 
-    def _values(self, array: pa.Array, never: set[int]) -> list[Any]:
-        """Return nested tuples; mark rows with a part without a form in `never`."""
-        valid = validity(array)
-        if pat.is_struct(array.type):
-            columns = [
-                _parts(form, child, list(range(len(array))), never)
-                for form, child in zip(self.children, array.flatten(), strict=True)
-            ]
-            return _masked(list(zip(*columns, strict=True)) if columns else [()] * len(array), valid)
-        lengths = [length or 0 for length in pc.list_value_length(array).to_pylist()]
-        owners = [row for row, length in enumerate(lengths) for _ in range(length)]
-        items = iter(_parts(self.children[0], array.flatten(), owners, never))
-        return _masked([tuple(next(items) for _ in range(length)) for length in lengths], valid)
+
+def _bytes(array: pa.Array, valid: Mask | None) -> Strings:
+    """Return strings and binary values as bytes."""
+    if pat.is_fixed_size_binary(array.type):
+        array = array.cast(pa.large_binary())
+    return Strings(*texts_of(array), valid)
+
+
+def _nested(array: pa.Array, _valid: Mask | None, *, children: tuple[Form, ...]) -> Strings:
+    """Return structs and lists, value by value. Nulls inside are equal, as in Spark."""
+    never: set[int] = set()
+    values = _nested_values(array, children, never)
+    return _strings([None if v is None or i in never else repr(v).encode() for i, v in enumerate(values)])
+
+
+def _nested_values(array: pa.Array, children: tuple[Form, ...], never: set[int]) -> list[Any]:
+    """Return nested tuples; mark rows with a part without a form in `never`."""
+    valid = validity(array)
+    if pat.is_struct(array.type):
+        columns = [
+            _parts(form, child, list(range(len(array))), never)
+            for form, child in zip(children, array.flatten(), strict=True)
+        ]
+        return _masked(list(zip(*columns, strict=True)) if columns else [()] * len(array), valid)
+    lengths = [length or 0 for length in pc.list_value_length(array).to_pylist()]
+    owners = [row for row, length in enumerate(lengths) for _ in range(length)]
+    items = iter(_parts(children[0], array.flatten(), owners, never))
+    return _masked([tuple(next(items) for _ in range(length)) for length in lengths], valid)
 
 
 def _parts(form: Form, array: pa.Array, owners: list[int], never: set[int]) -> list[Any]:
     """Return the parts of nested values; mark the owners of parts without a form, other than null, in `never`."""
-    if isinstance(form, _Nested):
+    array = plain(array)
+    if pat.is_nested(array.type):
         inner: set[int] = set()
-        values = form._values(plain(array), inner)
+        values = _nested_values(array, form.children, inner)
         never.update(owners[i] for i in inner)
         return values
-    values = form.of(array).to_python()
-    present = validity(plain(array))
+    values, present = form.of(array).to_python(), validity(array)
     for i, value in enumerate(values):
         if value is None and (present is None or present[i]):
             never.add(owners[i])
