@@ -16,6 +16,8 @@ from juncture import testing as reference
 from juncture.errors import DataError, PlanError, SchemaError, SpecError
 from juncture.kernels import asof_known as kernels
 from juncture.local.asof import batches, known
+from juncture.local.output.pairs import MaxTree
+from juncture.runtime.context import join_context
 from strategies import examples
 from support.engines import LOCAL, run_in_process
 from support.inputs import pass_as
@@ -85,18 +87,16 @@ def test_right_rows_that_come_in_several_batches(example, seed, most, tmp_path_f
 def test_the_nearest_known_row_is_found(seed, rows, forward):
     chance = np.random.default_rng(seed)
     codes = chance.integers(0, 40, rows) if seed % 2 else chance.integers(0, 10**6, rows)
-    levels = np.array(kernels.tree_levels(rows), np.int64)
-    tree = np.concatenate([codes, np.zeros(int(levels[-1]) - rows, np.int64)]).astype(np.int64)
-    for start, end in zip(levels[:-2].tolist(), levels[1:-1].tolist(), strict=True):
-        kernels.fill_tree(tree, start, end - start, end)
+    with join_context(threads=1) as context:
+        tree = MaxTree(~codes.astype(np.int64), context)
     slots = np.sort(chance.integers(-1, rows + 1, 50))
     seen = chance.integers(-1, codes.max() + 2, 50)
     best = np.full((50, 3, kernels.WORDS), -1, np.int64)
     numbers, starts = np.arange(rows), np.array([0, rows], np.int64)
     ends = np.arange(1, rows + 1, dtype=np.int32)
     kernels.find_known(
-        slots, seen, np.array([0, 50], np.int64), 0, 50, 0, numbers, starts, numbers, ends, tree, levels, forward,
-        False, best,
+        slots, seen, np.array([0, 50], np.int64), 0, 50, 0, numbers, starts, numbers, ends, tree.values, tree.levels,
+        forward, False, best,
     )  # fmt: skip
     for slot, sees, places in zip(slots, seen, best, strict=True):
         near = [row for row in range(rows) if codes[row] <= sees and (row >= slot if forward else row <= slot)]

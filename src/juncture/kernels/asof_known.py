@@ -2,13 +2,13 @@
 
 The right rows are sorted into the groups of the left slots, by value and time of availability (*known* code). A left
 slot searches from its value, backward or forward, for the nearest rows whose known code is at most its *as-of* code.
-To skip rows, a *tree* has the minima of the known codes of every `FAN` rows, of every `FAN` of those, and so on. Its
-levels follow each other, the rows first.
+To skip rows, a *tree* has the complements of the known codes, with the greatest of each block, block of blocks and so
+on, as `juncture.kernels.band.build_level` fills it.
 
 Slots, groups and candidates are those of `juncture.kernels.asof`. Candidates have three words: rank, known code and
 pointer.
 
-Right rows 0 and 1 at 1 and 2, known from 5 and 9, so the tree is [5, 9]. A slot at 3 that sees up to 6 skips row 1::
+Right rows 0 and 1 at 1 and 2, known from 5 and 9. A slot at 3 that sees up to 6 skips row 1::
 
     find_known  best[0, 0] is (1, 5, 0)
 
@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from juncture.kernels.array_types import BytesOut, Codes, IntCube, IntCubeOut, Ints, IntsOut, IntTableOut
+from juncture.kernels.array_types import BytesOut, Codes, IntCube, IntCubeOut, Ints, IntTableOut
 from juncture.kernels.asof import NOWHERE
 from juncture.kernels.compiled import compiled, inlined
+from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.search import advance
 
-FAN_BITS = 4
-FAN = 1 << FAN_BITS
-"""Number of entries of a level per entry of the next: two cache lines."""
+_BITS = 4
+"""Bits of the number of an entry within its block."""
 
 RANK, KNOWN, POINTER, WORDS = range(4)
 """The words of a candidate."""
@@ -39,73 +39,47 @@ FIRST, COUNT = range(2)
 """The columns of `find_spans`."""
 
 
-def tree_levels(rows: int) -> list[int]:
-    """Return the start of each level of a tree over a number of rows, and its total size at the end.
-
-    Examples
-    --------
-    >>> tree_levels(100)
-    [0, 100, 107]
-    """
-    starts, size = [0], rows
-    while size > FAN:
-        starts.append(starts[-1] + size)
-        size = -(-size // FAN)
-    return [*starts, starts[-1] + size]
-
-
-@compiled
-def fill_tree(tree: IntsOut, first: int, size: int, to: int) -> None:
-    """Fill the level at ``to`` with the minima of the level before it, which has ``size`` entries from ``first``."""
-    for start in range(0, size, FAN):
-        least = tree[first + start]
-        for entry in range(start + 1, min(start + FAN, size)):
-            least = min(least, tree[first + entry])
-        tree[to + start // FAN] = least
-
-
 @inlined
-def _before(tree: Ints, levels: Ints, low: Any, position: Any, asof_code: Any) -> Any:
+def _before(tree: Ints, levels: Ints, low: Any, position: Any, least: Any) -> Any:
     """Return the last available row in ``[low, position)``, or -1: O(log n), and O(1) if it is near."""
     level = 0
     entry = np.int64(position) - 1
-    while entry >= (np.int64(low) >> np.int64(FAN_BITS * level)):
-        first = (entry >> np.int64(FAN_BITS)) << np.int64(FAN_BITS)
-        while entry >= first and tree[levels[level] + entry] > asof_code:
+    while entry >= (np.int64(low) >> np.int64(_BITS * level)):
+        first = (entry >> np.int64(_BITS)) << np.int64(_BITS)
+        while entry >= first and tree[levels[level] + entry] < least:
             entry -= 1
         if entry < first:
             if first == 0:
                 return np.int64(-1)
-            entry = (first >> np.int64(FAN_BITS)) - 1
+            entry = (first >> np.int64(_BITS)) - 1
             level += 1
         elif level == 0:
             return entry if entry >= low else np.int64(-1)
         else:
             level -= 1
-            entry = min((entry << np.int64(FAN_BITS)) + FAN, levels[level + 1] - levels[level]) - 1
+            entry = (entry << np.int64(_BITS)) + np.int64(WINDOW - 1)
     return np.int64(-1)
 
 
 @inlined
-def _after(tree: Ints, levels: Ints, position: Any, high: Any, asof_code: Any) -> Any:
+def _after(tree: Ints, levels: Ints, position: Any, high: Any, least: Any) -> Any:
     """Return the first available row in ``[position, high)``, or -1: O(log n), and O(1) if it is near."""
     level = 0
     entry = np.int64(position)
-    while (entry << np.int64(FAN_BITS * level)) < high:
-        size = levels[level + 1] - levels[level]
-        end = min(((entry >> np.int64(FAN_BITS)) + 1) << np.int64(FAN_BITS), size)
-        while entry < end and tree[levels[level] + entry] > asof_code:
+    while (entry << np.int64(_BITS * level)) < high:
+        end = ((entry >> np.int64(_BITS)) + 1) << np.int64(_BITS)
+        while entry < end and tree[levels[level] + entry] < least:
             entry += 1
         if entry >= end:
-            if end == size:
+            if end == levels[level + 1] - levels[level]:
                 return np.int64(-1)
-            entry = end >> np.int64(FAN_BITS)
+            entry = end >> np.int64(_BITS)
             level += 1
         elif level == 0:
             return entry if entry < high else np.int64(-1)
         else:
             level -= 1
-            entry <<= np.int64(FAN_BITS)
+            entry <<= np.int64(_BITS)
     return np.int64(-1)
 
 
@@ -147,28 +121,29 @@ def find_known(
         low, end = right_starts[group], right_starts[group + 1]
         position = advance(right_on, position, end, on[slot], inclusive)
         row: Any = np.int64(position)
+        least = ~asof_codes[slot]
         place = 0
         while place < places and not forward:
-            row = _before(tree, levels, low, row, asof_codes[slot])
+            row = _before(tree, levels, low, row, least)
             if row < 0:
                 break
             best[slot, place, RANK] = right_on[row]
-            best[slot, place, KNOWN] = tree[row]
+            best[slot, place, KNOWN] = ~tree[row]
             best[slot, place, POINTER] = pointers[row]
             place += 1
         while place < places and forward:
-            nearest = _after(tree, levels, row, end, asof_codes[slot])
+            nearest = _after(tree, levels, row, end, least)
             if nearest < 0:
                 break
             # Among rows of one value, the last available one ranks first.
             run_end = np.int64(run_ends[nearest])
-            row = _before(tree, levels, nearest, run_end, asof_codes[slot])
+            row = _before(tree, levels, nearest, run_end, least)
             while place < places and row >= 0:
                 best[slot, place, RANK] = ~right_on[row]
-                best[slot, place, KNOWN] = tree[row]
+                best[slot, place, KNOWN] = ~tree[row]
                 best[slot, place, POINTER] = pointers[row]
                 place += 1
-                row = _before(tree, levels, nearest, row, asof_codes[slot])
+                row = _before(tree, levels, nearest, row, least)
             row = run_end
 
 

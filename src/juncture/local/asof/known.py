@@ -1,14 +1,13 @@
 """As-of joins of what was known: sort right rows into the keys of the left ones, and search there for known rows.
 
 Each batch of right rows is sorted by key, ``on`` and when it was known (see `juncture.kernels.bucket_sort`), with a
-tree of the least known codes; each left row finds its candidates there, and keeps the best of all batches (see
+tree of the known codes; each left row finds its candidates there, and keeps the best of all batches (see
 `juncture.kernels.asof_known`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.sort import mark_runs
 from juncture.local.asof.batches import Batch, nothing, search_batches, with_ties_broken
 from juncture.local.asof.sides import RightRows, SideCodes
+from juncture.local.output.pairs import MaxTree
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sort import Slots, order_of
 from juncture.runtime.threads import slices
@@ -69,17 +69,13 @@ def _found(
     batch: Batch, slots: Slots, asof_codes: Ints, direction: Direction, places: int, context: JoinContext
 ) -> Ints:
     """Return each slot's best known rows of a batch."""
-    levels = np.array(kernels.tree_levels(len(batch.pointers)), np.int64)
-    tree = np.empty(int(levels[-1]), np.int64)
-    tree[: len(batch.known)] = batch.known
-    for start, to in pairwise(levels[:-1].tolist()):
-        kernels.fill_tree(tree, start, to - start, to)
+    tree = MaxTree(~batch.known, context)
     best = nothing(slots, places)
 
     def find(part: tuple[int, int, int]) -> None:
         kernels.find_known(
-            slots.on, asof_codes, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree, levels,
-            direction.forward, direction.strict, best,
+            slots.on, asof_codes, slots.starts, *part, batch.on, batch.starts, batch.pointers, batch.ends, tree.values,
+            tree.levels, direction.forward, direction.strict, best,
         )  # fmt: skip
 
     context.threads.run(find, slots.ranges(context))
