@@ -151,11 +151,11 @@ def _combine(best: Ints, found: Ints, slots: Slots, right: RightRows, context: J
     if right.ties == "ignore" or len(contested) == 0:
         return
     words = np.concatenate([before[contested], found[contested]], axis=1)
-    slots, places = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
-    slots, words, _ = ranked(contested[slots], words[slots, places], right, context)
-    places = np.searchsorted(slots, slots, "right") - 1 - np.arange(len(slots))
+    number, places = np.nonzero(words[:, :, kernels.POINTER] != NOWHERE)
+    owners, ordered, _ = ranked(contested[number], words[number, places], right, context)
+    places = np.searchsorted(owners, owners, "right") - 1 - np.arange(len(owners))
     kept = places < best.shape[1]
-    best[slots[kept], places[kept]] = words[kept]
+    best[owners[kept], places[kept]] = ordered[kept]
 
 
 def ranked(slots: Ints, words: Ints, right: RightRows, context: JoinContext) -> tuple[Ints, Ints, Rows]:

@@ -29,8 +29,9 @@ class MaxTree:
 
     def __init__(self, leaves: Ints, context: JoinContext) -> None:
         sizes, self.levels = levels_of(len(leaves))
-        self.values = np.full(int(self.levels[-1]), band.LEAST, np.int64)
+        self.values = np.empty(int(self.levels[-1]), np.int64)
         self.values[: len(leaves)] = leaves
+        self.values[len(leaves) :] = band.LEAST
         for level in range(1, len(sizes)):
             below, above = int(self.levels[level - 1]), int(self.levels[level])
             nodes = sizes[level - 1] // WINDOW
