@@ -68,7 +68,7 @@ class Strings:
 class Form:
     """Encodes the values of one pair of columns."""
 
-    encode: Callable[[pa.Array, Mask | None], Integers | Strings]  # of plain values, some of which are not null
+    encode: Callable[[pa.Array, Mask | None], Integers | Strings]  # plain values, and which are not null
     children: tuple[Form, ...] = ()  # those of the parts of nested values
 
     def of(self, array: pa.Array) -> Integers | Strings:

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, concatenated
 from juncture.columnar.key_encoding import Integers, form_of
 from juncture.columnar.key_table import KeyCodes
 from juncture.columnar.types import is_fixed
@@ -37,7 +36,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.progress import Progress
 from juncture.runtime.sort import order_of
 from juncture.runtime.sources import Source
-from juncture.runtime.take import nulls, take, worth_coding
+from juncture.runtime.take import nulls, worth_coding
 from juncture.spec.equi import ResolvedEqui
 from juncture.spec.schema import How, OutputColumn, Side
 
@@ -249,38 +248,14 @@ def can_swap(join: ResolvedEqui) -> bool:
 
 def stream_unordered(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join that `can_swap`, in the order of the right ones. The left rows are buffered."""
-    streaming = _with_streaming_keys(join)
-    if any(column.filled_from is not None for column in streaming.output if column.side == "left"):
-        numbered = NumberedJoin.of(join, left, right)
-        for batch in stream_swapped(numbered.join, numbered.left, numbered.right, context):
-            yield from numbered.finished(batch)
-    else:
-        yield from _stream(streaming, left, right, context)
+    return stream_swapped(_with_streaming_keys(join), left, right, context)
 
 
 def stream_swapped(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
-    """Yield the numbered rows of a join that `can_swap`, those of a left row in right order, with others between them.
+    """Yield the rows of a join that `can_swap`, those of a left row in right order, with others between them.
 
-    The left rows are buffered.
+    The left rows are buffered. Columns of either side may be filled from the other one.
     """
-    filled = [place for place, column in enumerate(join.output) if column.filled_from is not None]
-    number = join.output[-1].name
-    filling = tuple(OutputColumn(f"{number} {place}", "right", str(join.output[place].filled_from)) for place in filled)
-    shown = tuple(replace(column, filled_from=None) for column in join.output)
-    for batch in _stream(replace(join, output=(*shown, *filling)), left, right, context):
-        columns = batch.columns[: len(shown)]
-        alone = columns[-1].is_null().to_numpy(zero_copy_only=False)
-        if filled and alone.any():
-            rows = np.arange(batch.num_rows)
-            index = array_of(np.where(alone, rows + batch.num_rows, rows), pa.int64())
-            for place, values in zip(filled, batch.columns[len(shown) :], strict=True):
-                # Arrow chooses by a mask among decimals of all lengths but the greatest.
-                columns[place] = take(concatenated([columns[place], values]), index)
-        yield pa.RecordBatch.from_arrays(columns, schema=join.output_schema)
-
-
-def _stream(join: ResolvedEqui, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join whose right columns may be filled from left ones, in the order of the right rows."""
 
     def report(phase: str, done: int, total: int) -> None:
         context.progress.of("right" if phase == "left" else "left")(done, total)

@@ -14,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import array_of, concatenated, plain
 from juncture.columnar.conversion import converted
 from juncture.kernels import band
 from juncture.kernels.array_types import Codes, Ints, Mask
@@ -38,7 +38,7 @@ from juncture.predicate.language.nodes import Node, columns, sides
 from juncture.runtime.context import JoinContext
 from juncture.runtime.scan import read_through
 from juncture.runtime.sources import Source
-from juncture.runtime.take import is_awkward, ordered
+from juncture.runtime.take import is_awkward, ordered, take
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
@@ -92,9 +92,9 @@ class _Stream:
         self._keep = join.how in ("left", "full")
         self._sorts = prober.by_row and not prober.right.is_in_order
         self._schema = join.output_schema
-        shown = [column.source for column in join.output if column.side == "left"]
+        shown = [column.source if column.side == "left" else column.filled_from for column in join.output]
         # Batches without columns would have no rows either.
-        self._columns = list(dict.fromkeys([*shown, *prober.columns])) or join.left_schema.names[:1]
+        self._columns = list(dict.fromkeys([*filter(None, shown), *prober.columns])) or join.left_schema.names[:1]
         self._row_bytes = left.plain_bytes_of(self._columns) // max(left.num_rows, 1) + payload.row_bytes
         task_bytes = _FRUGAL_TASK_BYTES if context.threads.is_frugal else _TASK_BYTES
         self._pairs_most = min(pairs.PAIRS_MOST, max(_PAIRS_LEAST, task_bytes // max(self._row_bytes, 1)))
@@ -227,7 +227,10 @@ class _Stream:
         columns = []
         for column, field in zip(self._join.output, self._schema, strict=False):
             if column.side == "right":
-                columns.append(next(right_columns))
+                values = next(right_columns)
+                if column.filled_from is not None and rights is not None:
+                    values = _filled(values, batch.column(column.filled_from), lefts, rights < 0)
+                columns.append(values)
                 continue
             array = batch.column(column.source)
             if every:
@@ -291,6 +294,18 @@ def taken(batch: pa.RecordBatch, names: Sequence[str], rows: Codes) -> list[pa.C
 def _taken(array: pa.Array, rows: Codes, data_type: pa.DataType) -> pa.ChunkedArray:
     whole = plain(array) if is_awkward(array.type) else array
     return pa.chunked_array(ordered(whole, rows, data_type, (0, len(rows))), data_type)
+
+
+def _filled(values: pa.ChunkedArray, array: pa.Array, rows: Codes, missing: Mask) -> pa.ChunkedArray:
+    """Return values, and where they are missing those of rows of an array."""
+    if not missing.any():
+        return values
+    pieces, count = [plain(chunk) for chunk in values.chunks], len(missing)
+    others = take(plain(array), array_of(rows[missing], pa.int32()))
+    # Arrow chooses by a mask among decimals of all lengths but the greatest.
+    whole = concatenated([*pieces, converted(others, pieces[0].type)])
+    order = np.where(missing, count - 1 + np.cumsum(missing), np.arange(count))
+    return pa.chunked_array(ordered(whole, order, values.type, (0, count)), values.type)
 
 
 def columns_read(predicate: Node | None, side: Side) -> tuple[str, ...]:
