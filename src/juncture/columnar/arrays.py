@@ -13,7 +13,7 @@ import pyarrow.types as pat
 from juncture.columnar.types import DAY_MS
 from juncture.kernels.array_types import Bytes, Floats, Ints, Mask
 
-_FEW_ROWS = 1 << 12
+_FEW_ROWS = 1 << 10
 _INT64_MAX = 2**63 - 1
 _FLOAT64 = pa.float64()
 _PLAIN = {
@@ -63,23 +63,16 @@ def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.
     >>> rows_at(pa.record_batch({"a": [5, 6, 7]}), np.array([2, 0])).to_pydict()
     {'a': [7, 5]}
     """
-    if batch.num_columns:
+    if len(places) <= _FEW_ROWS and batch.num_columns:
         columns = []
         for column in batch.columns:
-            if (few := few_values(column, places)) is None:
+            item = _PLAIN.get(column.type.id)
+            if item is None or column.null_count:
                 break
-            columns.append(few)
+            columns.append(array_of(raw_values(column, item)[places], column.type))
         else:
             return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
     return rows_of(batch, array_of(places, pa.int32() if places.dtype == np.int32 else pa.int64()))
-
-
-def few_values(array: pa.Array, places: npt.NDArray[np.signedinteger], valid: Mask | None = None) -> pa.Array | None:
-    """Return the values at a few places, null where `valid` is false; None if Arrow's ``take`` is as fast or needed."""
-    item = _PLAIN.get(array.type.id) if 0 < len(places) <= _FEW_ROWS else None
-    if item is None or array.null_count or not len(array):
-        return None
-    return array_of(raw_values(array, item)[places], array.type, valid)
 
 
 def concatenated(arrays: Iterable[pa.Array]) -> pa.Array:

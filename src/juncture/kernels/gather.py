@@ -8,10 +8,12 @@ Pointers 5, 0, 4, -1 into two parts of three rows each::
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from juncture.kernels.array_types import Codes, CodesOut, Ints, IntsOut, Words, WordsOut
-from juncture.kernels.compiled import compiled
+from juncture.kernels.compiled import compiled, inlined
 
 
 @compiled
@@ -63,6 +65,17 @@ def scatter_words(values: Words, rows: Codes, places: Codes, targets: WordsOut) 
 @compiled
 def take_words(values: Words, rows: Ints, targets: WordsOut) -> int:
     """Copy the values that pointers name, and return how many pointers are negative, whose targets become 0."""
+    return _take(values, rows, targets)
+
+
+@compiled
+def take_words_at(values: Words, rows: Codes, targets: WordsOut) -> int:
+    """Copy values as `take_words` does, by row numbers of 32 bits."""
+    return _take(values, rows, targets)
+
+
+@inlined
+def _take(values: Any, rows: Any, targets: Any) -> int:
     missing = 0
     for i in range(len(rows)):
         row = rows[i]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, concatenated, few_values, plain, raw_values, rows_of, validity
+from juncture.columnar.arrays import array_of, concatenated, memory_pool, plain, raw_values, rows_of, validity
 from juncture.columnar.conversion import converted
 from juncture.columnar.tie_order import order_keys
 from juncture.columnar.types import is_fixed
@@ -19,9 +20,11 @@ from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints, Mask
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source, TableSource, numbers_in_parts
-from juncture.runtime.threads import slices
+from juncture.runtime.threads import Threads, slices
 
 Positions = npt.NDArray[np.int32]
+
+_ITEMS = {size: np.dtype(f"u{size}") for size in (8, 4, 2, 1)}
 
 _SLICE_ROWS = 1 << 20
 _SLICE_LEAST = 1 << 16
@@ -159,33 +162,49 @@ def _taken(array: pa.Array, pointers: Ints, context: JoinContext) -> pa.ChunkedA
         cut = slices(len(pointers), -(-len(pointers) // _SLICE_ROWS))
         taken = context.threads.map(partial(ordered, values, pointers, data_type), cut)
         return pa.chunked_array([chunk for several in taken for chunk in several], data_type)
-    width = data_type.bit_width // 8
-    item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
+    return pa.chunked_array([fixed_rows(array, pointers, context.threads)])
+
+
+def fixed_rows(array: pa.Array, rows: Ints | Positions, threads: Threads | None = None) -> pa.Array:
+    """Return rows of an array of fixed width, null where negative. Without threads, this one is one of many."""
+    item = _item_of(array.type)
     values = raw_values(array, item)
-    # Arrow's own allocator reuses pages, which NumPy would have the system clear each time.
-    buffer = pa.allocate_buffer(len(pointers) * width)
-    target = np.frombuffer(buffer, item).reshape((len(pointers), *values.shape[1:]))
-    if len(values) == 0:
-        target[:] = 0
-
-    def take_range(part: tuple[int, int]) -> int:
-        rows, out = pointers[slice(*part)], target[slice(*part)]
-        if len(values) == 0:
-            return len(rows)
-        if values.ndim == 1 and item.itemsize == 8:
-            return kernels.take_words(values, rows, out)
-        np.take(values, rows, axis=0, out=out, mode="clip")
-        return int(np.count_nonzero(rows < 0))
-
-    parts = slices(len(pointers), context.threads.count, least=_SLICE_LEAST)
-    missing = sum(context.threads.map(take_range, parts))
-    valid = pointers >= 0 if missing else None
+    # Arrow's own allocator reuses pages, which the system would have to clear, but keeps some for each thread.
+    pool = memory_pool() if threads is None else pa.default_memory_pool()
+    buffer = pa.allocate_buffer(len(rows) * array.type.bit_width // 8, memory_pool=pool)
+    target = np.frombuffer(buffer, item).reshape((len(rows), *values.shape[1:]))
+    parts = [(0, len(rows))] if threads is None else slices(len(rows), threads.count, least=_SLICE_LEAST)
+    if len(parts) == 1:
+        missing = _copy_rows(values, rows, target)
+    else:
+        assert threads is not None
+        missing = sum(threads.map(lambda part: _copy_rows(values, rows[slice(*part)], target[slice(*part)]), parts))
+    valid = rows >= 0 if missing else None
     present = validity(array)
     if present is not None:
-        there = present[np.maximum(pointers, 0)]
+        there = present[np.maximum(rows, 0)] if len(present) else np.zeros(len(rows), np.bool_)
         valid = there if valid is None else there & valid
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    return pa.chunked_array([pa.Array.from_buffers(data_type, len(pointers), [bits, buffer])])
+    return pa.Array.from_buffers(array.type, len(rows), [bits, buffer])
+
+
+def _copy_rows(values: npt.NDArray[Any], rows: Ints | Positions, target: npt.NDArray[Any]) -> int:
+    """Copy rows, and return how many are negative."""
+    if len(values) == 0:
+        target[:] = 0
+        return len(rows)
+    if values.ndim == 1 and values.dtype.itemsize == 8:
+        if rows.dtype == np.int32:
+            return kernels.take_words_at(values, rows.view(np.int32), target)
+        return kernels.take_words(values, rows.view(np.int64), target)
+    np.take(values, rows, axis=0, out=target, mode="clip")
+    return int(np.count_nonzero(rows < 0))
+
+
+def _item_of(data_type: pa.DataType) -> np.dtype[Any]:
+    """Return the widest unsigned integer of which values of a fixed width consist."""
+    width = data_type.bit_width // 8
+    return _ITEMS[next(size for size in (8, 4, 2, 1) if width % size == 0)]
 
 
 def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Positions, Ints]:
@@ -225,9 +244,8 @@ class FixedColumn:
 
     def __init__(self, data_type: pa.DataType, rows: int, valid: Mask | None = None) -> None:
         self._type, self._rows, self._valid = data_type, rows, valid
-        width = data_type.bit_width // 8
-        self._item = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if width % size == 0)}")
-        words = width // self._item.itemsize
+        self._item = _item_of(data_type)
+        words = data_type.bit_width // 8 // self._item.itemsize
         self._values = np.empty(rows if words == 1 else (rows, words), self._item)
         self._lock = Lock()
 
@@ -312,10 +330,9 @@ def ordered(
     """Return a slice of rows in this order, null where negative; split further if the type cannot represent it."""
     first, end = cut
     rows = order[first:end]
-    valid, is_same = rows >= 0, isinstance(whole, pa.Array) and whole.type == data_type
-    if is_same and (few := few_values(whole, rows, valid)) is not None:
-        return [few]
-    index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), valid)
+    if is_fixed(data_type) and isinstance(whole, pa.Array) and whole.type == data_type:
+        return [fixed_rows(whole, rows)]
+    index = array_of(rows, pa.int32() if rows.dtype == np.int32 else pa.int64(), rows >= 0)
     taken = rows_of(whole, index)
     try:
         if isinstance(taken, pa.ChunkedArray):
