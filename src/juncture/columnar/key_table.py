@@ -22,7 +22,7 @@ from juncture.columnar.row_bytes import ColumnMemory
 from juncture.columnar.types import plain_type
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
-from juncture.kernels.hash_table import EMPTY, empty_table, most_keys
+from juncture.kernels.hash_table import EMPTY, Table, empty_table, most_keys
 
 EMPTY = EMPTY
 """The code of a row whose key is null or unknown."""
@@ -37,7 +37,8 @@ _NULL = 0
 _FIRST_KEYS = 1 << 9
 _SMALL_DICTIONARY = 1 << 10
 _FIRST_BYTES = 1 << 14
-_GROWTH = 2
+_GROWTH, _FEW_GROWTH, _FEW_KEYS = 2, 8, 1 << 14
+"""How many times as many keys a full table gets room for: of many keys, and of few while more rows are left."""
 _DENSE_PLACES = 4
 """Most slots per key of a dense range, which takes no more bytes than a table."""
 _REMEMBERED = 4
@@ -238,7 +239,7 @@ class _IntegerTable:
                 self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
                 if position == len(codes):
                     return
-                self._table = empty_table(_GROWTH * self.count)
+                self._table = _larger_table(self.count, len(codes) - position)
                 self._known = _lengthened(self._known, most_keys(self._table))
                 kernels.refill_integers(self._known, self.count, self._table)
 
@@ -286,7 +287,7 @@ class _StringTable:
                 self.count = max(self.count, int(codes[start:position].max(initial=-1)) + 1)
                 if position == len(codes):
                     return
-                self._make_room(int(form.offsets[position + 1] - form.offsets[position]))
+                self._make_room(int(form.offsets[position + 1] - form.offsets[position]), len(codes) - position)
 
     def compact(self, kept: Mask) -> Codes:
         """Remove strings, and return the new code of each old one."""
@@ -302,16 +303,22 @@ class _StringTable:
         kernels.refill_bytes(self._words, self.count, self._table)
         return _renumbered(kept)
 
-    def _make_room(self, length: int) -> None:
-        """Grow the table, or the bytes of the keys, whichever is full."""
+    def _make_room(self, length: int, rows: int) -> None:
+        """Grow the table, or the bytes of the keys, whichever is full; some rows are still to be added."""
         if self.count == most_keys(self._table):
-            self._table = empty_table(_GROWTH * self.count)
+            self._table = _larger_table(self.count, rows)
             most = most_keys(self._table)
             self._words = _lengthened(self._words, 2 * most)
             self._offsets = _lengthened(self._offsets, most + 1)
             kernels.refill_bytes(self._words, self.count, self._table)
         else:
             self._known = _lengthened(self._known, 2 * len(self._known) + length)
+
+
+def _larger_table(count: int, rows: int) -> Table:
+    """Return an empty table for more than a number of keys, to which some rows will be added."""
+    most = min(count + rows, _FEW_GROWTH * count) if count < _FEW_KEYS else 0
+    return empty_table(max(_GROWTH * count, most))
 
 
 def _lengthened(values: npt.NDArray[Item], length: int) -> npt.NDArray[Item]:

@@ -151,7 +151,8 @@ def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *
     # The buffers of a slice may be larger than its rows, but take a hundredth of the time to add up.
     table = source.table if brief and isinstance(source, TableSource) else None
     if table is not None and table.num_rows < _FEW_ROWS and table.get_total_buffer_size() < _FEW_BYTES:
-        return InputSample(combined(given, SideStats(rows=source.num_rows, key_range=_key_range(join, side, source))))
+        key_range = _key_range(join, side, source) if side == "right" else None
+        return InputSample(combined(given, SideStats(rows=source.num_rows, key_range=key_range)))
     join = working_join(join)
     source = working_source(source, join.schema(side))
     found = _Sampler(join, side, source)
@@ -189,9 +190,12 @@ class _Sampler:
         # In files, numbers that come often take less than they do in memory.
         row_bytes = max(row_bytes, self._fixed_bytes()) if is_file else row_bytes
         self._learn(f"{name}, columns needed", row_bytes=row_bytes)
-        if (key_range := _key_range(self._join, self._side, source)) is not None:
+        is_brief = brief and isinstance(source, TableSource)
+        # The range of left keys is only explained.
+        key_range = None if is_brief and self._side == "left" else _key_range(self._join, self._side, source)
+        if key_range is not None:
             self._learn(name, key_range=key_range)
-        if brief and isinstance(source, TableSource):
+        if is_brief:
             return
         nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
         known = [count for count in nulls if count is not None]

@@ -104,11 +104,13 @@ def ends_of_column(source: Source, column: str) -> pa.Array | None:
     """Return the minimum and maximum of a column in memory, or from file statistics; None if reading is necessary."""
     if not isinstance(source, TableSource):
         return source.ends(column)
-    values = source.table.column(column)
-    if plain_type(values.type) != values.type:
-        # Arrow compares no dictionaries and no runs.
-        values = pa.chunked_array([plain(chunk) for chunk in values.chunks], plain_type(values.type))
-    return ends_of(values)
+    if (ends := source.column_ends.get(column)) is None:
+        values = source.table.column(column)
+        if plain_type(values.type) != values.type:
+            # Arrow compares no dictionaries and no runs.
+            values = pa.chunked_array([plain(chunk) for chunk in values.chunks], plain_type(values.type))
+        ends = source.column_ends[column] = ends_of(values)
+    return ends
 
 
 def all_ends(source: Source, column: str, context: JoinContext) -> Iterator[pa.Array]:

@@ -142,6 +142,8 @@ class TableSource(Source):
         self.table = table
         # What `juncture.kernels.merge.order_of_values` returned for columns of 64-bit values.
         self.orders = dict[str, int]()
+        # The minimum and maximum of columns, once they have been computed.
+        self.column_ends = dict[str, pa.Array]()
         starts = range(0, table.num_rows, _SLICE_ROWS)
         self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
 
