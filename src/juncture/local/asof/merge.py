@@ -30,7 +30,7 @@ from juncture.local.asof.sides import (
 )
 from juncture.runtime.context import JoinContext
 from juncture.runtime.memory import pooled_array
-from juncture.runtime.sort import ROWS_MOST, order_of
+from juncture.runtime.sort import ROWS_MOST, order_of, sorted_values
 from juncture.runtime.take import tie_keys
 from juncture.runtime.threads import slices
 from juncture.spec.asof import Direction
@@ -64,8 +64,8 @@ class Ascending:
                 order = _order_of(on, context)
             keys = _NO_ROWS if one_key else keys
         if order & kernels.DISORDER:
-            ascending = order_of([on], context)
-            on, rows = on[ascending], rows[ascending] if len(rows) else ascending
+            on, ascending = sorted_values(on, context)
+            rows = rows[ascending] if len(rows) else ascending
             keys = keys[ascending] if len(keys) else keys
             order = _order_of(on, context)
         return cls(keys, on, rows, bool(order & kernels.REPEAT))
