@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -43,7 +44,21 @@ def open_files(files: Files) -> ParquetSource | InputTable:
         return files.format is not None or format_by_name(Path(name)) == chosen
 
     found = [file for path in files.paths for file in _files_of(path, chosen, is_data)]
-    return _arrow_table(found) if chosen == "arrow" else _text_table(found, chosen)
+    if chosen == "arrow":
+        paths = [Path(file.path) for file in found]
+        schema, rows = arrow_schema(paths), partial(arrow_rows, paths)
+    else:
+        text = TextFiles.of(found, chosen, TextOptions())
+        schema = text.schema()
+        rows = partial(_text_rows, text, schema)
+
+    def unchanged_rows() -> Iterator[pa.RecordBatch]:
+        # The types hold for the files as they were read before.
+        for file in found:
+            check_unchanged(file)
+        yield from rows()
+
+    return of_batches(schema, unchanged_rows, is_stream=False)
 
 
 def format_at(path: str) -> Format:
@@ -53,7 +68,7 @@ def format_at(path: str) -> Format:
         return named or "parquet"
     if WILDCARDS.isdisjoint(path) and kind_at(path) != FileType.Directory:
         return "parquet"
-    formats = {format_by_name(Path(file.path)): file.path for file in listed(path, _has_format)}
+    formats = {format_by_name(Path(file.path)): file.path for file in listed(path, lambda _: True)}
     formats.pop(None, None)
     if "parquet" in formats or not formats:
         return "parquet"
@@ -86,10 +101,6 @@ def check_tasks_read(files: Files) -> None:
         )
 
 
-def _has_format(name: str) -> bool:
-    return format_by_name(Path(name)) is not None
-
-
 def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
     if "://" in path:
         raise DataError(
@@ -107,30 +118,6 @@ def _files_of(path: str, chosen: Format, is_data: IsData) -> list[FoundFile]:
     return found
 
 
-def _text_table(files: list[FoundFile], chosen: Format) -> InputTable:
-    text = TextFiles.of(files, chosen, TextOptions())
-    schema = text.schema()
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        for table in text.rows(schema):
-            yield from table.to_batches()
-
-    return InputTable(schema=schema, batches=_of_unchanged(files, rows))
-
-
-def _arrow_table(files: list[FoundFile]) -> InputTable:
-    paths = [Path(file.path) for file in files]
-    return of_batches(arrow_schema(paths), _of_unchanged(files, lambda: arrow_rows(paths)), is_stream=False)
-
-
-def _of_unchanged(
-    files: list[FoundFile], rows: Callable[[], Iterator[pa.RecordBatch]]
-) -> Callable[[], Iterator[pa.RecordBatch]]:
-    """Return a function that yields rows if the files have not changed since their types were inferred."""
-
-    def checked() -> Iterator[pa.RecordBatch]:
-        for file in files:
-            check_unchanged(file)
-        yield from rows()
-
-    return checked
+def _text_rows(text: TextFiles, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for table in text.rows(schema):
+        yield from table.to_batches()

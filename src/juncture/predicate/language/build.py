@@ -19,9 +19,9 @@ from juncture.predicate.language.conversions import (
     fold,
     literal_bits,
     paired_nulls,
-    paired_texts,
     read_text,
     same_numbers,
+    text_beside,
     typed,
     whole_days,
 )
@@ -138,7 +138,7 @@ def _as_decimal_type(data_type: Type) -> Type:
 def compare(operator: CompareOperator, left: Node, right: Node, read: TextReader = read_text) -> Node:
     """Return a comparison. A text beside a date or timestamp is parsed with ``read``."""
     left, right = paired_nulls(left, right)
-    left, right = paired_texts(left, right, read)
+    left, right = text_beside(left, right.type, read), text_beside(right, left.type, read)
     one, other = left.type, right.type
     if one.is_number and other.is_number:
         if "float" in (one.kind, other.kind):

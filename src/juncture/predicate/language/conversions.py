@@ -125,13 +125,11 @@ def arithmetic_nulls(operator: ArithmeticOperator, left: Node, right: Node) -> t
     return typed(left, target), typed(right, target)
 
 
-def paired_texts(left: Node, right: Node, read: TextReader) -> tuple[Node, Node]:
-    """Return two nodes; a text beside a date or timestamp is parsed."""
-    if isinstance(left, Literal) and isinstance(left.value, str) and right.type.kind in ("date", "timestamp"):
-        return read(left.value, right.type), right
-    if isinstance(right, Literal) and isinstance(right.value, str) and left.type.kind in ("date", "timestamp"):
-        return left, read(right.value, left.type)
-    return left, right
+def text_beside(node: Node, other: Type, read: TextReader) -> Node:
+    """Return an operand; a text beside a value of a date or timestamp type is parsed."""
+    if isinstance(node, Literal) and isinstance(node.value, str) and other.kind in ("date", "timestamp"):
+        return read(node.value, other)
+    return node
 
 
 def same_numbers(left: Node, right: Node, *, divide: bool) -> tuple[Node, Node]:

@@ -351,15 +351,8 @@ class _Reader:
     def _moments(self, left: Node, right: Node) -> tuple[Node, Node]:
         """Parse the texts that denote timestamps among two operands of arithmetic."""
         clock = Type("timestamp", unit="us", zoned=self._zone is not None)
-        pair = [left, right]
-        for place, other in ((0, right), (1, left)):
-            part = pair[place]
-            if isinstance(part, Literal) and isinstance(part.value, str):
-                if other.type.kind in ("timestamp", "date"):
-                    pair[place] = self._moment(part.value, other.type)
-                elif other.type.kind == "duration":
-                    pair[place] = self._moment(part.value, clock)
-        return pair[0], pair[1]
+        one, other = (clock if part.type.kind == "duration" else part.type for part in (left, right))
+        return conversions.text_beside(left, other, self._moment), conversions.text_beside(right, one, self._moment)
 
     def _between(self, tree: Tree) -> Node:
         operand, low, high = (self.read(part) for part in tree.parts)
