@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 
+from fuzz.views.relations import LEAVES, relation
 from fuzz.views.terms import KINDS, Scope, Term, condition, simpler, term
 
 __all__ = ["Query", "narrower", "random_query"]
@@ -32,7 +33,7 @@ class Query:
     Attributes
     ----------
     shape
-        ``expressions``, ``groups``, ``join``, ``distinct``, ``union`` or ``first``.
+        ``expressions``, ``groups``, ``join``, ``distinct``, ``union``, ``first`` or ``relations``.
     scope
         The columns that its expressions may read.
     items
@@ -63,6 +64,8 @@ class Query:
     number: str = "id"
 
     def __str__(self) -> str:
+        if self.shape == "relations":
+            return str(self.items[0])
         selected = [*([self.number] if self.number else []), *map(str, self.groups)]
         selected += [f"{item} AS c{place}" for place, item in enumerate(self.items)]
         clauses = [
@@ -96,6 +99,9 @@ class Query:
 
 def random_query(chance: Random, scopes: dict[str, Scope]) -> Query:
     """Return a random query over the tables ``a`` and ``b``, given their columns by kind."""
+    if chance.random() < 0.4:
+        tree = relation(chance, chance.choice([1, 2, 2, 3]))
+        return Query("relations", {"relation": LEAVES}, (tree,), number="")
     shape = chance.choice(["expressions"] * 5 + ["groups"] * 2 + ["join", "join", "distinct", "union", "first"])
     scope = scopes["a"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import juncture as jn
@@ -141,6 +142,16 @@ def test_keys_that_are_forgotten(query):
 def test_a_key_in_both_sides_of_or_is_the_key_of_the_join():
     view = jn.view(None, QUERIES["a key in both sides of OR"], sources=SCHEMAS)
     assert "join on k = k" in view.explain()
+
+
+@pytest.mark.parametrize("static", [(), ("a",), ("a", "b"), ("a", "b", "c")])
+def test_a_join_by_one_key_of_three_inputs_that_never_change(static):
+    sources = {name: jn.Source(schema, static=name in static) for name, schema in SCHEMAS.items()}
+    sql = "SELECT a.k, v.n FROM a JOIN b USING (k) JOIN c USING (k) JOIN (VALUES (1, 2), (2, 3)) AS v(k, n) USING (k)"
+    rows = {name: pa.Table.from_pylist([{"k": 1}, {"k": 3}], schema) for name, schema in SCHEMAS.items()}
+    with jn.view(None, sql, sources=sources) as view:
+        view.populate(**rows)
+        assert view.result().to_pylist() == [{"k": 1, "n": 2}]
 
 
 def test_a_join_shares_the_rows_of_a_source_whose_columns_it_reads_in_another_order():

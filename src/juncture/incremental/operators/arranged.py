@@ -202,6 +202,7 @@ class ArrangedOperator(ViewOperator):
         batch, weights = as_one(flows[0], self.schema)
         if not self.keeps:
             self.delta = self.delta_of(batch, weights, np.zeros(len(weights), np.int64))
+            self._note()
             return [(self.delta.batch, self.delta.weights)]
         self.delta = self._changes_of(batch, weights)
         if not len(self.delta):
