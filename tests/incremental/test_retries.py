@@ -19,15 +19,15 @@ import pytest
 import juncture as jn
 from juncture.errors import DataError, PlanError, StateError
 from juncture.incremental.changes.source import Source
-from juncture.incremental.follow import Follower
+from juncture.incremental.follow import SINK, Follower
 from juncture.incremental.join import ChangeJoin, ChangeSetup
 from juncture.incremental.join import store_in as join_store
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
 from juncture.incremental.view import View, ViewSetup
 from juncture.incremental.view import store_in as view_store
-from juncture.pipeline.kept import KeptPipeline
-from juncture.pipeline.model import JoinStep
+from juncture.pipeline.maintained import MaintainedSteps
+from juncture.pipeline.model import File, JoinStep
 from juncture.planner.statistics import Resources
 from support.faults import Failing, Faults, counted, summed
 
@@ -193,7 +193,7 @@ def viewed(followed: Followed, sql: str = SQL, memory_bytes: int = 1 << 26) -> V
     return View(setup, followed.store(view_store(followed.folder / "state", setup, policy)))
 
 
-def piped(followed: Followed, spec: Any = EQUI) -> KeptPipeline:
+def piped(followed: Followed, spec: Any = EQUI) -> MaintainedSteps:
     """Join people to sales, and what that gives to sales again."""
     steps = {
         "once": JoinStep(left="people", right="sales", spec=EQUI),
@@ -202,14 +202,13 @@ def piped(followed: Followed, spec: Any = EQUI) -> KeptPipeline:
     schemas = dict(SCHEMAS)
     for name, step in steps.items():
         schemas[name] = jn.changes(schemas[step.left], schemas[step.right], step.spec).answer_schema
-    return KeptPipeline(
-        steps,
+    return MaintainedSteps(
+        File.model_construct(sources=dict.fromkeys(SCHEMAS), steps=steps),
         schemas,
-        list(SCHEMAS),
+        frozenset([*SCHEMAS, *steps]),
+        {SINK: "twice"},
         lambda name: pytest.fail(f"{name} changes"),
         followed.store(lambda *given: Store(followed.folder / "state", "pipeline", MemoryPolicy.of(1 << 26), *given)),
-        followed.folder,
-        Resources(cores=1, memory_bytes=1 << 26),
     )
 
 

@@ -123,68 +123,97 @@ def test_what_changes_adds_up_to_a_batch_run(spark, tmp_path, request):
             spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
-SPECS = [
-    PIPELINE,
-    PIPELINE.replace('on = "on"\nby = "k"', 'on = "on"\nby = "k"\nhow = "full"'),
-    PIPELINE.replace('join = "asof"', 'join = "range"').replace('by = "k"', 'by = "k"\nlower = -2\nupper = 1'),
-]
+SUMS = """
+[steps.sums]
+from = "rated"
+filter = "far > 0"
+by = "k"
+agg = { n = "count(*)", total = "sum(far)", most = "max(m)", kinds = "count(distinct m)" }
+
+[sinks.sums]
+from = "sums"
+path = "sums"
+changes = "sums-changes"
+"""
+STEPS = {
+    "as-of join": PIPELINE,
+    "full as-of join": PIPELINE.replace('on = "on"\nby = "k"', 'on = "on"\nby = "k"\nhow = "full"'),
+    "range join": PIPELINE.replace('join = "asof"', 'join = "range"').replace(
+        'by = "k"', 'by = "k"\nlower = -2\nupper = 1'
+    ),
+    "matches as aggregates": PIPELINE.replace(
+        'on = "k"\nhow = "left"\nsuffix = "_again"', 'on = "k"\nhow = "left"\nagg = { m = "count" }'
+    ),
+    "groups of a shared join": PIPELINE + SUMS,
+    "one group": PIPELINE + SUMS.replace('by = "k"\n', ""),
+    "groups of groups": PIPELINE
+    + SUMS
+    + '[steps.sizes]\nfrom = "sums"\nby = "n"\nagg = { k = "max(k)" }\n'
+    + '[sinks.sizes]\nfrom = "sizes"\npath = "sizes"\nchanges = "sizes-changes"\n',
+    "distinct rows": PIPELINE.replace('filter = "n < 11"', 'filter = "n < 11"\ndistinct = true'),
+    "expressions of DuckDB": PIPELINE.replace(
+        'twice = "far * 2"', "twice = \"concat(lpad(cast(far as string), 3, '0'), repeat(m, 2))\""
+    ),
+    "a table on the left": PIPELINE.replace(
+        'left = "again"\nright = "regions"\non = "k"', 'left = "regions"\nright = "again"\non = "k"\nhow = "left"'
+    ),
+    "unmatched rows of a table": PIPELINE.replace(
+        'right = "regions"\non = "k"', 'right = "regions"\non = "k"\nhow = "full"'
+    ),
+    "a source as it is": PIPELINE + '[sinks.rates]\nfrom = "rates"\npath = "rates"\nchanges = "rates-changes"\n',
+}
 
 
-@pytest.mark.parametrize("number", range(len(SPECS)))
+def sinks_of(folder: Path, pipeline: jn.Pipeline) -> dict[str, tuple[Counter, Counter]]:
+    """Return the rows that the changes of each sink make, and those of a batch run of the tables."""
+    found = {}
+    for name, sink in pipeline.file.sinks.items():
+        files = sorted((folder / f"{name}-changes").glob("*.parquet"))
+        wanted = pipeline.step(sink.from_)
+        given = summed(pa.concat_tables(pq.read_table(file) for file in files))
+        found[name] = given, Counter(map(tuple, canonical_rows(wanted)))
+    return found
+
+
+@pytest.mark.parametrize("case", STEPS)
 @pytest.mark.parametrize("seed", [pytest.param(seed, marks=pytest.mark.nightly if seed else []) for seed in range(3)])
-def test_what_changes_in_this_process_adds_up_to_a_batch_run(tmp_path, number, seed):
-    chance, made = random.Random(seed), {}
+def test_what_changes_in_this_process_adds_up_to_a_batch_run(tmp_path, case, seed):
+    """After each epoch, whether the pipeline stays open or is opened again."""
+    chance, changes, rows = random.Random(seed), {}, {}
     (tmp_path / "changes").mkdir()
     for name, schema in (("orders", LEFT), ("rates", RIGHT)):
-        changes, tables = epochs(schema, chance, 4)
-        made[name] = [said(each, "change_type") for each in changes] if name == "orders" else changes, tables
+        made, rows[name] = epochs(schema, chance, 5)
+        changes[name] = [said(each, "change_type") for each in made] if name == "orders" else made
         (tmp_path / "changes" / name).mkdir()
         # So that there is a schema before anything has come.
-        pq.write_table(made[name][0][0].slice(0, 0), tmp_path / "changes" / name / "000.parquet")
-    for turn in range(4):
-        for name, (changes, _) in made.items():
-            if turn != 2 or name == "rates":
-                pq.write_table(changes[turn], tmp_path / "changes" / name / f"{turn + 1:03}.parquet")
-        write_tables(tmp_path, {name: tables[turn] for name, (_, tables) in made.items()})
-        pipeline = write_pipeline(tmp_path, SPECS[number])
-        with pipeline.follow() as followers:
-            while (done := followers["shown"].step(0)) is not None:
-                assert done.input_rows >= 0
-        if turn == 2:
-            # What has not come is not in the table either, as far as the pipeline knows.
-            pq.write_table(made["orders"][0][2], tmp_path / "changes" / "orders" / "003.parquet")
-            continue
-        given = pa.concat_tables(pq.read_table(each) for each in sorted((tmp_path / "shown-changes").glob("*.parquet")))
-        wanted = pipeline.step("shown")
-        assert summed(given) == Counter(map(tuple, canonical_rows(wanted)))
-    assert wanted.num_rows
+        pq.write_table(changes[name][0].slice(0, 0), tmp_path / "changes" / name / "000.parquet")
+    write_tables(tmp_path, {name: tables[0] for name, tables in rows.items()})
+    turn = 0
+    while turn < 5:
+        with write_pipeline(tmp_path, STEPS[case]).follow() as followers:
+            for _ in range(chance.randint(1, 2)):
+                if turn < 5:
+                    for name, each in changes.items():
+                        pq.write_table(each[turn], tmp_path / "changes" / name / f"{turn + 1:03}.parquet")
+                    write_tables(tmp_path, {name: tables[turn] for name, tables in rows.items()})
+                    for follower in dict.fromkeys(followers.values()):
+                        while follower.step(0) is not None:
+                            pass
+                    turn += 1
+                    for given, wanted in sinks_of(tmp_path, write_pipeline(tmp_path, STEPS[case])).values():
+                        assert given == wanted
+                        assert turn < 5 or wanted
 
 
-class DiedError(Exception):
-    """A process that ends on the spot."""
-
-
-@pytest.mark.parametrize("place", ["_store.commit", "sink"])
-def test_a_process_that_dies_gives_each_change_once(folder, monkeypatch, place):
-    """Between the state and the sink, and before anything is kept."""
-    pipeline = write_pipeline(folder, PIPELINE)
-
-    def die(*_):
-        raise DiedError
-
-    with pipeline.follow() as followers:
-        follower = followers["shown"]
-        follower.start()
-        target = follower._sink if place == "sink" else follower._query._store
-        monkeypatch.setattr(target, "write" if place == "sink" else "commit", die)
-        with pytest.raises(DiedError):
-            follower.step(0)
-    with pipeline.follow() as followers:
-        while followers["shown"].step(0) is not None:
-            pass
-    given = pq.read_table(sorted((folder / "shown-changes").glob("*.parquet")))
-    assert summed(given) == Counter(map(tuple, canonical_rows(pipeline.step("shown"))))
-    assert given.num_rows
+def test_sinks_share_the_steps_that_they_have_in_common(folder):
+    with write_pipeline(folder, PIPELINE + SUMS).follow(memory="64MB") as followers:
+        assert followers["shown"] is followers["sums"]
+        done = followers["shown"].step(0)
+        assert set(done.sink_rows) == {"shown", "sums"}
+    assert [path.name for path in (folder / ".juncture" / "maintained").iterdir()] == ["shown"]
+    apart = STEPS["a source as it is"]
+    with write_pipeline(folder, apart.replace("shown-changes", "shown-2")).follow(only=["rates"]) as followers:
+        assert list(followers) == ["rates"]
 
 
 def test_a_pipeline_kept_up_to_date_from_the_command_line(folder, monkeypatch):
@@ -208,11 +237,14 @@ def test_a_pipeline_that_can_be_kept_up_to_date_is_right(folder, monkeypatch):
     assert done.exit_code == 0, done.output
 
 
-SUMS = '[steps.sums]\nfrom = "rated"\nby = "k"\nagg = { n = "count(*)" }\n'
 REFUSED = {
     "no sink": ('changes = "shown-changes"', "", "No sink has changes"),
     "nothing that changes": ('from = "shown"', 'from = "regions"', "No source of 'regions' has changes"),
-    "grouped": ("[steps.placed]", f"{SUMS}\n[steps.placed]", "agg= cannot be maintained"),
+    "grouped": (
+        '[sinks.shown]\nfrom = "shown"',
+        f'{SUMS.partition("[sinks")[0]}[sinks.shown]\nfrom = "sums"',
+        "agg= cannot be maintained",
+    ),
     "distinct": ('filter = "n < 11"', "distinct = true", "distinct= cannot be maintained"),
     "a table on the left": (
         'left = "again"\nright = "regions"\non = "k"',
@@ -230,8 +262,6 @@ REFUSED = {
 def test_what_cannot_be_kept_up_to_date_is_said_with_its_line(folder, case):
     old, new, message = REFUSED[case]
     text = PIPELINE.replace(old, new)
-    if case == "grouped":
-        text = text.replace('left = "again"', 'left = "sums"')
     pipeline = write_pipeline(folder, text)
     with pytest.raises(PipelineError) as caught:
         pipeline.check(engine="spark", mode="changes")

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Protocol
 from uuid import uuid4
@@ -31,13 +31,22 @@ from juncture.incremental.changes.change_batch import WEIGHT
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Read, Source, SourceEpoch
 
+SINK = "sink"
+"""The name of the only sink of a query."""
+
 _STATE, _SOURCE = "state", "source"
 
 
-class MaintainedQuery(Protocol):
-    """A join of two tables or a view of several, whose result is kept up to date."""
+Answer = list[pa.RecordBatch] | Mapping[str, list[pa.RecordBatch]]
+"""What a query returns: the changes of its result, or of several results by name."""
 
-    schema: pa.Schema
+
+class MaintainedQuery(Protocol):
+    """A join of two tables, a view of several, or the steps of a pipeline, whose results are kept up to date."""
+
+    @property
+    def schema(self) -> pa.Schema | Mapping[str, pa.Schema]:
+        """Columns of the changes of the result, or of several results by name."""
 
     def check_open(self) -> None:
         """Raise an error if it is closed, or an error has interrupted an epoch."""
@@ -50,17 +59,14 @@ class MaintainedQuery(Protocol):
     def offset(self) -> Any:
         """The last ``offset``."""
 
-    def populate(self, *, offset: Any, **tables: Any) -> list[pa.RecordBatch]:
+    def populate(self, *, offset: Any, **tables: Any) -> Answer:
         """Load the initial tables, and return the result."""
 
-    def apply(self, *, offset: Any, **changes: Any) -> list[pa.RecordBatch]:
+    def apply(self, *, offset: Any, **changes: Any) -> Answer:
         """Apply the changes of an epoch, and return those of the result."""
 
-    def last(self) -> list[pa.RecordBatch]:
-        """Return the changes of the last epoch. For the first epoch, use `result`."""
-
-    def result(self) -> pa.Table:
-        """Return the current result."""
+    def last(self) -> Answer:
+        """Return the changes of the last epoch."""
 
     def table(self, name: Any, /) -> pa.Table:
         """Return the current rows of a table."""
@@ -82,6 +88,8 @@ class FollowProgress:
         Time from the first change to the commit of the sink.
     offset
         Position in the source after the epoch, as plain data.
+    sink_rows
+        Number of changes to each sink of a pipeline.
     """
 
     epoch: int
@@ -90,6 +98,7 @@ class FollowProgress:
     output_rows: int
     duration_s: float
     offset: Any
+    sink_rows: Mapping[str, int] = field(default_factory=dict)
 
 
 class Follower:
@@ -121,13 +130,13 @@ class Follower:
         self,
         query: MaintainedQuery,
         source: Source,
-        sink: Sink,
+        sinks: Mapping[str, Sink],
         tables: Mapping[str, str],
         epoch_rows: int,
         on_epoch: Callable[[FollowProgress], object] | None,
         on_read: Read | None,
     ) -> None:
-        if WEIGHT not in query.schema.names:
+        if any(WEIGHT not in schema.names for schema in _by_sink(query.schema).values()):
             raise SpecError(
                 f"Column {WEIGHT!r} is missing from the changes of the result. Pass output='weight' to jn.changes(…).",
                 name="JN-FOLLOW-OUTPUT",
@@ -138,7 +147,7 @@ class Follower:
                     f"tables= has {name!r}, which is not a table of the source. {did_you_mean(name, source.tables)}",
                     name="JN-ARGUMENT-VALUE",
                 )
-        self._query, self._source, self._sink = query, source, sink
+        self._query, self._source, self._sinks = query, source, sinks
         self._names = {there: here for here, there in tables.items()}
         self._epoch_rows = epoch_rows
         self._on_epoch = on_epoch or (lambda _: None)
@@ -165,13 +174,18 @@ class Follower:
         self._query.check_open()
         if self._query.epoch:
             state, offset = self._saved_position()
-            self._catch_up(self._sink.open(self._query.schema, state))
+            self._catch_up(self._opened(state))
             self._source.start(offset)
         else:
             state = uuid4().hex
-            self._sink.open(self._query.schema, state)
+            self._opened(state)
             self._populate(state)
         self._state = state
+
+    def _opened(self, state: str) -> dict[str, int | None]:
+        """Open the sinks, and return their last epochs."""
+        schemas = _by_sink(self._query.schema)
+        return {name: sink.open(schemas[name], state) for name, sink in self._sinks.items()}
 
     def _saved_position(self) -> tuple[str, Any]:
         """Return the identifier of the state, and the offset of its source."""
@@ -188,9 +202,9 @@ class Follower:
         began_s = time.monotonic()
         snapshot = self._source.snapshot(self._on_read)
         tables = self._named(snapshot.tables)
-        answer = self._query.populate(offset={_STATE: state, _SOURCE: snapshot.offset}, **tables)
+        answer = _by_sink(self._query.populate(offset={_STATE: state, _SOURCE: snapshot.offset}, **tables))
         rows = sum(table.num_rows for table in tables.values())
-        self._write_sink(answer)
+        self._write(answer)
         self._source.start(snapshot.offset)
         self._report(SourceEpoch({}, snapshot.offset, 0, rows), answer, began_s)
 
@@ -198,21 +212,24 @@ class Follower:
         """Return the tables that the query has, by its own names."""
         return {self._names[name]: table for name, table in tables.items() if name in self._names}
 
-    def _catch_up(self, sink_epoch: int | None) -> None:
-        """Write the last epoch to the sink if it is missing there."""
+    def _catch_up(self, epochs: Mapping[str, int | None]) -> None:
+        """Write the last epoch to the sinks in which it is missing."""
         epoch = self._query.epoch
-        if sink_epoch == epoch:
-            return
-        if sink_epoch is not None and sink_epoch != epoch - 1:
-            raise StateError(
-                f"The sink is at epoch {sink_epoch:,}, but the state is at epoch {epoch:,}. One of them is an older "
-                "copy. Pass a new state folder, and another sink or replace=True.",
-                name="JN-SINK-EPOCH",
-            )
-        self._write_sink(self._query.last() if epoch > 1 else _as_changes(self._query.result(), self._query.schema))
+        for sink_epoch in epochs.values():
+            if sink_epoch not in (None, epoch - 1, epoch):
+                raise StateError(
+                    f"The sink is at epoch {sink_epoch:,}, but the state is at epoch {epoch:,}. One of them is an "
+                    "older copy. Pass a new state folder, and another sink or replace=True.",
+                    name="JN-SINK-EPOCH",
+                )
+        behind = [name for name, sink_epoch in epochs.items() if sink_epoch != epoch]
+        if behind:
+            answer = _by_sink(self._query.last())
+            self._write({name: answer[name] for name in behind})
 
-    def _write_sink(self, answer: Sequence[pa.RecordBatch]) -> None:
-        self._sink.write(self._query.epoch, answer)
+    def _write(self, answer: Mapping[str, list[pa.RecordBatch]]) -> None:
+        for name, changes in answer.items():
+            self._sinks[name].write(self._query.epoch, changes)
 
     def step(self, timeout_s: float = 1.0) -> FollowProgress | None:
         """Apply one epoch.
@@ -251,8 +268,8 @@ class Follower:
             return None
         began_s = time.monotonic()
         offset = {_STATE: self._state, _SOURCE: epoch.offset}
-        answer = self._query.apply(offset=offset, **self._named(self._changes(epoch)))
-        self._write_sink(answer)
+        answer = _by_sink(self._query.apply(offset=offset, **self._named(self._changes(epoch))))
+        self._write(answer)
         self._source.acknowledge(epoch.offset)
         return self._report(epoch, answer, began_s)
 
@@ -265,10 +282,17 @@ class Follower:
                 changes[name] = [*_weighted(rows, -1), *changes.get(name, [])]
         return changes
 
-    def _report(self, epoch: SourceEpoch, answer: Sequence[pa.RecordBatch], began_s: float) -> FollowProgress:
-        output_rows = sum(batch.num_rows for batch in answer)
-        took_s = time.monotonic() - began_s
-        progress = FollowProgress(self._query.epoch, epoch.transactions, epoch.rows, output_rows, took_s, epoch.offset)
+    def _report(self, epoch: SourceEpoch, answer: Mapping[str, list[pa.RecordBatch]], began_s: float) -> FollowProgress:
+        sink_rows = {name: sum(batch.num_rows for batch in changes) for name, changes in answer.items()}
+        progress = FollowProgress(
+            self._query.epoch,
+            epoch.transactions,
+            epoch.rows,
+            sum(sink_rows.values()),
+            time.monotonic() - began_s,
+            epoch.offset,
+            sink_rows,
+        )
         self._on_epoch(progress)
         return progress
 
@@ -299,10 +323,11 @@ class Follower:
         self._stopped.set()
 
     def close(self) -> None:
-        """Close the source and the sink. The query stays open."""
+        """Close the source and the sinks. The query stays open."""
         self._is_closed = True
         self._source.close()
-        self._sink.close()
+        for sink in self._sinks.values():
+            sink.close()
 
     def __enter__(self) -> Follower:
         return self
@@ -331,6 +356,6 @@ def _weighted(table: pa.Table, weight: int) -> list[pa.RecordBatch]:
     return batches
 
 
-def _as_changes(table: pa.Table, schema: pa.Schema) -> list[pa.RecordBatch]:
-    """Return all rows of a result as inserts."""
-    return [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in _weighted(table, 1) if batch.num_rows]
+def _by_sink(value: Any) -> Mapping[str, Any]:
+    """Return what a query has for each sink. A query of one result has one sink."""
+    return value if isinstance(value, Mapping) else {SINK: value}

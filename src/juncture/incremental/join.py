@@ -133,9 +133,13 @@ class ChangeJoin:
     def last(self) -> list[pa.RecordBatch]:
         """Return the changes of the last epoch, which may not have been processed before a crash or an error.
 
-        The result of `populate` is not stored. Use `result` for it.
+        The result of `populate` is not stored, but computed again.
         """
-        return (self._runtime.last() or {ANSWER: []})[ANSWER]
+        last = self._runtime.last()
+        if last is not None:
+            return last[ANSWER]
+        rows = self.result().to_batches()
+        return [write_changes(batch, np.ones(batch.num_rows, np.int64), self.setup.output) for batch in rows]
 
     def apply(self, *, left: Any = None, right: Any = None, offset: Any = None) -> list[pa.RecordBatch]:
         """Apply the changes of an epoch, and return those of the result.

@@ -268,7 +268,7 @@ def follow(
     --------
     See `juncture.change_files`.
     """
-    from juncture.incremental.follow import Follower
+    from juncture.incremental.follow import SINK, Follower
     from juncture.incremental.sinks.sink import sink_of
 
     if isinstance(epoch_rows, bool) or not isinstance(epoch_rows, int) or epoch_rows < 1:
@@ -278,4 +278,4 @@ def follow(
             name="JN-ARGUMENT-VALUE",
         )
     names = {name: name for name in source.tables} if tables is None else dict(tables)
-    return Follower(query, source, sink_of(sink), names, epoch_rows, on_epoch, on_read)
+    return Follower(query, source, {SINK: sink_of(sink)}, names, epoch_rows, on_epoch, on_read)

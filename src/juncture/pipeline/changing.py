@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from juncture.errors import JunctureError, PlanError, SchemaError
 from juncture.incremental.changes.change_batch import WEIGHT, rows_within
@@ -14,6 +14,9 @@ from juncture.pipeline.problems import Problems
 from juncture.pipeline.schemas import Schemas
 from juncture.planner.decision import Engine
 from juncture.spec.resolved import refuse_computed
+
+if TYPE_CHECKING:
+    from juncture.pipeline.maintained import StepPlanner
 
 
 def changing(file: File) -> frozenset[str]:
@@ -61,16 +64,19 @@ def check_changes(file: File, folder: Path, schemas: Schemas, problems: Problems
             _check_together(file, folder, name, problems)
         else:
             _check_readers(file, name, problems)
+    planner = None if engine == "spark" else _planner(file, schemas, live)
     for name in steps_in_order(file):
         if name in live and name in needed:
             step = file.steps[name]
             # Steps without a schema have a problem already.
             fits = schemas.get(name) is not None
-            for key, message in _refusals(step, live, schemas if fits else {}):
+            refused = _refusals(step, schemas if fits else {})
+            if engine == "spark":
+                refused += _spark_refusals(step, live, nested)
+            elif fits and not refused:
+                refused = _unplanned(name, planner)
+            for key, message in refused:
                 problems.add(("steps", name, *key), message)
-            if isinstance(step, Derived) and step.from_ in nested:
-                why = f"The changes of {step.from_!r} have the rows before and after in nested columns."
-                problems.add(("steps", name, "from"), f"{why} Join them first, or write changes with {WEIGHT!r}.")
 
 
 def _check_together(file: File, folder: Path, sink: str, problems: Problems) -> None:
@@ -141,29 +147,62 @@ def _check_sources(file: File, folder: Path, schemas: Schemas, problems: Problem
     return nested
 
 
-def _refusals(step: Step, live: frozenset[str], schemas: Schemas) -> list[tuple[tuple[str, ...], str]]:
-    """Return the reasons why a step that depends on changes cannot be maintained, with their keys."""
+_Refusals = list[tuple[tuple[str, ...], str]]
+"""Reasons why a step that depends on changes cannot be maintained, each with its key."""
+
+
+def _refusals(step: Step, schemas: Schemas) -> _Refusals:
+    """Return the reasons that all engines have."""
     if isinstance(step, Derived):
-        why = "cannot be maintained over changing rows. Use a view in SQL (jn.view), or run in batches."
-        return [((key,), f"{key}= {why}") for key in ("agg", "distinct", "grid") if getattr(step, key)]
+        why = "grid= cannot be maintained over changing rows. Run it in batches."
+        return [(("grid",), why)] if step.grid is not None else []
     if not isinstance(step, JoinStep):
         why = "Joins of many tables and interpolation cannot be maintained over changing rows. Write a join per table."
         return [(("join",), why)]
-    refused = list[tuple[tuple[str, ...], str]]()
-    remedy = 'Write changes = "folder" in its source, too.'
-    spec = step.spec
-    if step.left not in live and spec.needs_all_matches:
-        why = f"{step.left!r} has no changes, but changes of {step.right!r} change the matches of its rows. {remedy}"
-        refused.append((("left",), why))
-    elif step.right not in live and spec.how in ("right", "full"):
-        why = f"how={spec.how!r} keeps unmatched rows of {step.right!r}, which has no changes. {remedy}"
-        refused.append((("how",), why))
+    refused = _Refusals()
     if step.algorithm != "auto":
         refused.append((("algorithm",), f"algorithm={step.algorithm!r} does not apply to change streams. Remove it."))
     left, right = schemas.get(step.left), schemas.get(step.right)
     if left is not None and right is not None:
         try:
-            refuse_computed(spec.resolve(left, right), "tables that change")
+            refuse_computed(step.spec.resolve(left, right), "tables that change")
         except PlanError as error:
             refused.append(((), str(error)))
     return refused
+
+
+def _spark_refusals(step: Step, live: frozenset[str], nested: Sequence[str]) -> _Refusals:
+    """Return the reasons that only Spark has."""
+    refused = _Refusals()
+    if isinstance(step, Derived):
+        why = "cannot be maintained by Spark over changing rows. Run with --engine local, or in batches."
+        refused += [((key,), f"{key}= {why}") for key in ("agg", "distinct") if getattr(step, key)]
+        if step.from_ in nested:
+            why = f"The changes of {step.from_!r} have the rows before and after in nested columns."
+            refused.append((("from",), f"{why} Join them first, or write changes with {WEIGHT!r}."))
+    if isinstance(step, JoinStep):
+        remedy = 'Write changes = "folder" in its source, too, or run with --engine local.'
+        spec = step.spec
+        if step.left not in live and spec.needs_all_matches:
+            why = f"{step.left!r} has no changes, but changes of {step.right!r} change the matches of its rows."
+            refused.append((("left",), f"{why} {remedy}"))
+        elif step.right not in live and spec.how in ("right", "full"):
+            why = f"how={spec.how!r} keeps unmatched rows of {step.right!r}, which has no changes. {remedy}"
+            refused.append((("how",), why))
+    return refused
+
+
+def _planner(file: File, schemas: Schemas, live: frozenset[str]) -> StepPlanner:
+    from juncture.pipeline.maintained import StepPlanner
+
+    return StepPlanner(file, {name: schema for name, schema in schemas.items() if schema is not None}, live)
+
+
+def _unplanned(name: str, planner: StepPlanner | None) -> _Refusals:
+    """Return the reason why a step is no part of a maintained query, if there is one."""
+    try:
+        if planner is not None:
+            planner.node(name)
+    except JunctureError as error:
+        return [((), str(error))]
+    return []

@@ -1,4 +1,4 @@
-"""Pipelines that are maintained in this process: each sink follows its sources."""
+"""Pipelines that are maintained in this process: sinks that have steps in common follow their sources together."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from juncture.incremental.follow import Follower
+from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Source
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
-from juncture.joins.following import follow
 from juncture.local.resources import resources_here
 from juncture.pipeline.changing import changing
 from juncture.pipeline.engine import PhaseProgress
 from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
-from juncture.pipeline.kept import KeptPipeline
 from juncture.pipeline.local import LocalEngine
-from juncture.pipeline.model import Derived, File, JoinStep
+from juncture.pipeline.maintained import MaintainedSteps
+from juncture.pipeline.model import File
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.schemas import Schemas
 
 _LOOK_S = 0.05
+_EPOCH_ROWS = 10_000
 
 
 @contextmanager
@@ -36,64 +39,74 @@ def following(
     downstream_of: Sequence[str],
     memory: str | int | None,
 ) -> Iterator[dict[str, Follower]]:
-    """Yield a follower per sink with changes, each with its own state. They have not started.
+    """Yield the follower of each sink with changes. They have not started.
 
-    `memory` limits joins of tables without changes.
+    Sinks that share steps have one follower and one state. `memory` is for all states.
     """
+    live = changing(file)
+    groups = _groups(file, live, chosen_sinks(file, only, downstream_of))
+    policy = MemoryPolicy.of(resources_here(memory).memory_bytes // max(1, len(groups)))
+    known = {name: schema for name, schema in schemas.items() if schema is not None}
     with ExitStack() as stack:
         engine = LocalEngine(file, folder, schemas, memory=memory)
         stack.callback(engine.close)
-        made: set[str] = set()
-        found = {}
-        for name in chosen_sinks(file, only, downstream_of):
-            section = file.sinks[name]
-            if section.change_connector is None:
-                continue
-            kept = _kept(file, folder, schemas, name, engine, made)
-            stack.callback(kept.close)
-            source = _source(file, folder, schemas, kept.sources, name)
+        static = _StaticRows(file, engine)
+        followers = dict[str, Follower]()
+        for group in groups:
+            state = folder / file.pipeline.state / "maintained" / group[0]
+            sinks = {name: file.sinks[name].from_ for name in group}
+            steps = MaintainedSteps(file, known, live, sinks, static, partial(Store, state, "pipeline", policy))
+            stack.callback(steps.close)
+            source = _source(file, folder, known, steps.sources, group[0])
             stack.callback(source.close)
-            sink = section.change_connector.sink(section.connected(name, folder))
-            found[name] = stack.enter_context(follow(kept, source, sink))
-        yield found
+            tables = {name: name for name in steps.sources}
+            targets = {name: _sink(file, folder, name) for name in group}
+            follower = stack.enter_context(Follower(steps, source, targets, tables, _EPOCH_ROWS, None, None))
+            followers |= dict.fromkeys(group, follower)
+        yield followers
 
 
-def _kept(file: File, folder: Path, schemas: Schemas, sink: str, engine: LocalEngine, made: set[str]) -> KeptPipeline:
-    """Return the maintained query of a sink."""
-    shown = file.sinks[sink].from_
-    live, needed = changing(file), needed_for(file, [shown])
-    steps: dict[str, Derived | JoinStep] = {}
-    for name in steps_in_order(file):
-        step = file.steps[name]
-        if name in needed & live:
-            assert isinstance(step, Derived | JoinStep)
-            steps[name] = step
-
-    def table(name: str) -> Any:
-        for each in [*file.sources, *steps_in_order(file)]:
-            if each in needed_for(file, [name]) and each not in made:
-                engine.make(each)
-                made.add(each)
-        return engine.rows_of(name)
-
-    resources = resources_here(None)
-    policy = MemoryPolicy.of(resources.memory_bytes)
-    return KeptPipeline(
-        steps,
-        {name: schema for name, schema in schemas.items() if schema is not None},
-        [name for name in file.sources if name in needed & live],
-        table,
-        partial(Store, folder / file.pipeline.state / "kept" / sink, "pipeline", policy),
-        engine.work,
-        resources,
-    )
+def _groups(file: File, live: frozenset[str], chosen: Sequence[str]) -> list[list[str]]:
+    """Return the sinks with changes that have steps in common, for groups with a chosen sink."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for name, sink in file.sinks.items():
+        if sink.change_connector is not None:
+            names, steps = [name], needed_for(file, [sink.from_]) & live & file.steps.keys()
+            for group in [group for group in groups if group[1] & steps]:
+                groups.remove(group)
+                names, steps = [*group[0], *names], group[1] | steps
+            groups.append((names, steps))
+    return [names for names, _ in groups if set(names) & set(chosen)]
 
 
-def _source(file: File, folder: Path, schemas: Schemas, names: Sequence[str], sink: str) -> Source:
-    """Return the change source of a sink, whose sources have one origin."""
+class _StaticRows:
+    """The rows of sources and steps that do not change, each computed once."""
+
+    def __init__(self, file: File, engine: LocalEngine) -> None:
+        self._file = file
+        self._engine = engine
+        self._made: set[str] = set()
+
+    def __call__(self, name: str) -> Any:
+        """Return the rows of a source or step."""
+        for each in [*self._file.sources, *steps_in_order(self._file)]:
+            if each in needed_for(self._file, [name]) and each not in self._made:
+                self._engine.make(each)
+                self._made.add(each)
+        return self._engine.rows_of(name)
+
+
+def _source(file: File, folder: Path, schemas: Mapping[str, pa.Schema], names: Sequence[str], query: str) -> Source:
+    """Return the changes of sources, which have one origin."""
     connector = file.sources[names[0]].change_connector
     assert connector is not None
-    return connector.source([file.sources[name].connected(name, folder, schemas[name]) for name in names], sink)
+    return connector.source([file.sources[name].connected(name, folder, schemas[name]) for name in names], query)
+
+
+def _sink(file: File, folder: Path, name: str) -> Sink:
+    sink = file.sinks[name]
+    assert sink.change_connector is not None
+    return sink.change_connector.sink(sink.connected(name, folder))
 
 
 def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None, shown: PhaseProgress) -> RunReport:
@@ -101,9 +114,10 @@ def followed(file: File, followers: Mapping[str, Follower], poll_s: float | None
     began = time.monotonic()
     rows, epochs = dict.fromkeys(followers, 0), 0
     while True:
-        for name, follower in followers.items():
+        for follower in dict.fromkeys(followers.values()):
             while (epoch := follower.step(0)) is not None:
-                rows[name] += epoch.output_rows
+                for name, count in epoch.sink_rows.items():
+                    rows[name] += count
                 epochs += 1
                 shown.phase(f"{epochs} epochs", 0, 0)
         if poll_s is None:

@@ -398,22 +398,24 @@ class Pipeline:
     ) -> AbstractContextManager[dict[str, Follower]]:
         """Maintain each sink with changes in this process, with a state on disk.
 
-        Change files of the sources are applied once each, in the order of their names. The state is in the folder
-        of the key ``state`` of ``[pipeline]``. It stores the rows of the sources that change. The state of steps is in
-        memory, and is computed from these rows when the pipeline is opened.
+        Change files of the sources are applied once each, in the order of their names. Sinks that have steps in common
+        are maintained together, by one follower with one state, also if ``only`` names some of them. The state is in
+        the folder of the key ``state`` of ``[pipeline]``, with the rows that joins, groups and sinks need. Sources
+        without changes are read when the state is created.
 
         Parameters
         ----------
         only, downstream_of
             As for `run`.
         memory
-            The memory limit of each join of tables without changes, in bytes or such as ``"2GB"``.
+            The memory for the rows of all states, in bytes or such as ``"2GB"``, and the limit of each join of tables
+            without changes. Further rows stay on disk.
 
         Returns
         -------
         context manager of dict
-            A `Follower` per sink: ``step`` applies available changes, ``run`` continues. The end of the context closes
-            them.
+            The `Follower` of each sink: ``step`` applies available changes, ``run`` continues. Sinks that have steps in
+            common have the same one. The end of the context closes them.
 
         Raises
         ------

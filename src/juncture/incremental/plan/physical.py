@@ -41,7 +41,7 @@ from juncture.incremental.plan.nodes import (
     ScanNode,
     UnionNode,
 )
-from juncture.incremental.plan.stateful_nodes import GroupNode, JoinNode, PartitionNode, TopNode
+from juncture.incremental.plan.stateful_nodes import GroupNode, JoinNode, PartitionNode, SpecJoinNode, TopNode
 from juncture.incremental.state.arrangement import Arrangement, Delta
 from juncture.spec.asof import Asof
 from juncture.spec.base import Spec
@@ -294,6 +294,14 @@ class _OperatorBuilder:
         output = [names[place] for place in node.returned]
         return SpecJoinOperator(node.label, node.types, sources, named, spec, output, texts)
 
+    def spec_join(self, node: SpecJoinNode) -> ViewOperator:
+        sources: dict[Side, ViewOperator] = {"left": self.operator(node.left), "right": self.operator(node.right)}
+        columns: dict[Side, dict[str, Expression]] = {
+            "left": dict(zip(node.left_names, node.left.every_column, strict=True)),
+            "right": dict(zip(node.right_names, node.right.every_column, strict=True)),
+        }
+        return SpecJoinOperator(node.label, node.types, sources, columns, node.spec, node.names, {})
+
     def _asof(self, node: JoinNode, named: dict[Side, dict[str, Expression]]) -> Spec:
         match = node.asof
         assert match is not None
@@ -364,6 +372,7 @@ _BUILDERS: Mapping[type[PlanNode], _Build] = {
     ProjectNode: _OperatorBuilder.project,
     UnionNode: _OperatorBuilder.union,
     JoinNode: _OperatorBuilder.join,
+    SpecJoinNode: _OperatorBuilder.spec_join,
     GroupNode: _OperatorBuilder.group,
     TopNode: _OperatorBuilder.top,
     PartitionNode: _OperatorBuilder.partition,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 from typing import Literal as OneOf
 
@@ -38,6 +39,7 @@ from juncture.incremental.plan.nodes import (
     QueryNode,
     numbered,
 )
+from juncture.spec.base import Spec
 
 JoinHow = OneOf["inner", "left", "right", "full"]
 
@@ -200,6 +202,57 @@ class JoinNode(PlanNode):
     def only(self, places: Sequence[int]) -> PlanNode:
         """Return the join with fewer columns."""
         return replace(self, output=tuple(self.returned[place] for place in places))
+
+
+@dataclass(frozen=True)
+class SpecJoinNode(PlanNode):
+    """A join by a spec, which reads all columns of both sides by their names."""
+
+    input_columns: ClassVar[InputColumns] = "in order"
+
+    left: PlanNode
+    right: PlanNode
+    left_names: tuple[str, ...]
+    right_names: tuple[str, ...]
+    # Specs may have lists.
+    spec: Spec = field(hash=False)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of the result."""
+        left = pa.schema(list(zip(self.left_names, self.left.types, strict=True)))
+        right = pa.schema(list(zip(self.right_names, self.right.types, strict=True)))
+        return self.spec.resolve(left, right).user_schema(left, right)
+
+    def _types(self) -> tuple[pa.DataType, ...]:
+        return tuple(self.schema.types)
+
+    @property
+    def inputs(self) -> tuple[PlanNode, ...]:
+        """Both sides."""
+        return (self.left, self.right)
+
+    def with_inputs(self, inputs: Sequence[PlanNode]) -> PlanNode:
+        """Return the join of other sides."""
+        return replace(self, left=inputs[0], right=inputs[1])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns of the result."""
+        return tuple(self.schema.names)
+
+    @property
+    def label(self) -> str:
+        """Text of the kind of join."""
+        return f"{self.spec.how} {self.spec.kind} join"
+
+    def needed(self, _wanted: Positions) -> Sequence[Positions]:
+        """Return all columns, because further columns of the right side break ties."""
+        return [frozenset(range(len(node.types))) for node in self.inputs]
+
+    def narrowed(self, _wanted: Positions, inputs: Sequence[Placed]) -> Placed:
+        """Return the join with all columns."""
+        return self.with_inputs([node for node, _ in inputs]), numbered(range(len(self.types)))
 
 
 @dataclass(frozen=True)

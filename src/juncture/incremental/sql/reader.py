@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import pyarrow as pa
 import pyarrow.types as pat
@@ -78,12 +79,21 @@ class ViewQuery:
     order: tuple[SortKey, ...] = ()
 
 
-def read_query(sql: str, sources: Mapping[str, pa.Schema]) -> ViewQuery:
-    """Return the plan of a query; raises `SpecError` with the place in the query."""
-    query = Query(sql, with_conditions_joined(sql), sources, session_zone(sources))
+def read_query(
+    sql: str,
+    sources: Mapping[str, pa.Schema],
+    *,
+    relations: Mapping[str, PlanNode] = MappingProxyType({}),
+    zone: str | None = None,
+) -> ViewQuery:
+    """Return the plan of a query; raises `SpecError` with the place in the query.
+
+    Sources that are in ``relations`` are parts of the plan: these have the columns of the source, and are not scanned.
+    """
+    query = Query(sql, with_conditions_joined(sql), sources, zone or session_zone(sources))
     bound_query = bound(query)
     try:
-        node, order = _PlanReader(query).root(bound_query.plan)
+        node, order = _PlanReader(query, relations).root(bound_query.plan)
     except UnreadableError as error:
         raise unsupported(query, error.what, error.part, error.instead) from None
     return ViewQuery(node, bound_query.names, order)
@@ -103,7 +113,8 @@ def answer_types(node: PlanNode, sources: Mapping[str, pa.Schema]) -> list[pa.Da
 
 
 class _PlanReader:
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, relations: Mapping[str, PlanNode]) -> None:
+        self._relations = {name.lower(): relation for name, relation in relations.items()}
         self._sources = {name.lower(): (name, schema) for name, schema in query.tables.items()}
         self._types = ArrowTypes(query.zone)
         self._compile = Compiler(self._types)
@@ -164,7 +175,9 @@ class _PlanReader:
         kinds = [self._types.of(each) for each in part["returned_types"]]
         known = [(each, kind) for each, kind in zip(part["names"], kinds, strict=True) if kind is not None]
         fields = tuple((each, _scan_type(kind, schema.field(each).type)) for each, kind in known)
-        scan = ScanNode(name.lower(), fields)
+        scan: PlanNode = ScanNode(name.lower(), fields)
+        if name.lower() in self._relations:
+            scan = in_types(self._relations[name.lower()], schema.names, fields)
         places = {each: place for place, (each, _) in enumerate(fields)}
         shown: list[Expression] = []
         for each in part["column_indexes"]:
@@ -437,6 +450,16 @@ def _moved(order: Sequence[SortKey], shown: Sequence[int], *, is_limited: bool) 
     if not is_limited:
         raise UnreadableError("ORDER BY a value that is not in the SELECT list", instead="Select it too.")
     return ()
+
+
+def in_types(node: PlanNode, names: Sequence[str], fields: Sequence[tuple[str, pa.DataType]]) -> PlanNode:
+    """Return columns of a relation, whose columns have names, in some types."""
+    at = dict(zip(names, node.every_column, strict=True))
+    columns = tuple(
+        at[name] if at[name].type == data_type else call("cast", at[name], option=data_type)
+        for name, data_type in fields
+    )
+    return node if columns == node.every_column else ProjectNode(node, columns)
 
 
 def _scan_type(kind: pa.DataType, declared: pa.DataType) -> pa.DataType:
