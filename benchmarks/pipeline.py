@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import juncture as jn
-from juncture.spark.session.session import local_session
+from juncture.spark.session.session import session_at
 from juncture_benchmarks.machine import describe_machine, describe_versions, load_average
 from juncture_benchmarks.process import tree_cpu_s
 
@@ -105,7 +105,7 @@ def measured(tables: Path, folder: Path, runs: int, memory: str) -> dict[str, di
     AssertionError
         If they have different rows.
     """
-    session = local_session("pipeline", memory=memory)
+    session = session_at("local[*]", "pipeline", settings={"spark.driver.memory": memory})
     try:
         (folder / "juncture.toml").write_text(pipeline_text(tables))
         hand = str(folder / "hand")

@@ -36,11 +36,12 @@ SPARK_SETTINGS = {
 
 def session_for_tests(*, connect: bool = False) -> SparkSession:
     """Start a session, or return the one that is there."""
-    from juncture.spark.session.session import local_session
+    from juncture.spark.session.session import session_at
 
     folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([str(TESTS), *filter(None, folders)]))
-    return local_session("juncture-tests", cores=2, memory="1g", connect=connect, settings=SPARK_SETTINGS)
+    settings = {"spark.driver.memory": "1g", **SPARK_SETTINGS}
+    return session_at("local[2]", "juncture-tests", remote="local[2]" if connect else None, settings=settings)
 
 
 @contextmanager

@@ -147,9 +147,9 @@ def _check_on_spark(case: Case, forms: tuple[str, ...]) -> str:
     definition = f"reference.{DEFINITIONS[SPECS[case.join.kind]].__name__}"
     lines = [
         "from juncture.spark.schema import spark_schema",
-        "from juncture.spark.session.session import local_session",
+        "from juncture.spark.session.session import session_at",
         "",
-        "spark = local_session()",
+        "spark = session_at('local[*]')",
     ]
     if "as_table" in forms:
         lines += [

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,8 @@ _NEAR_LEVELS = 3
 _LEVEL_MAX = 63
 _LOWEST, _HIGHEST = -1_000, 1_000
 """The range of levels whose widths a float can represent."""
+_LIMIT = 2.0**62
+"""The greatest number of a bin."""
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,10 @@ def choose_bins(
         cost, levels = _cheapest(
             tried, left_needs, right, right_needs, neighbours, reach, lowest, top, resources.constants
         )
-        used_left = _used(levels, np.append(left_needs, tops[0]))
-        used_right = () if are_points else _used(levels, np.append(right_needs, tops[1]))
-        bins = _near(Bins(used_left, used_right, reach, unit=lowest))
+        # Only levels that contain rows are used.
+        used_left = np.unique(_raised(levels, np.append(left_needs, tops[0]))).tolist()
+        used_right = [] if are_points else np.unique(_raised(levels, np.append(right_needs, tops[1]))).tolist()
+        bins = _near(Bins(tuple(used_left), tuple(used_right), reach, unit=lowest))
         if best is None or cost < best[0]:
             best = cost, bins
     assert best is not None
@@ -186,7 +189,7 @@ def _copy_ns(constants: Constants) -> float:
 
 def _subsample(side: SampledSide) -> SampledSide:
     step = max(1, len(side.keys) // _TRIED_ROWS)
-    return SampledSide(side.keys[::step], side.first[::step], side.last[::step], side.rows, side.widest)
+    return replace(side, keys=side.keys[::step], first=side.first[::step], last=side.last[::step])
 
 
 def _lowest_level(left: SampledSide, right: SampledSide) -> int:
@@ -206,10 +209,9 @@ def _needs(widths: Floats, reach: int, lowest: int) -> Ints:
     return np.asarray(np.clip(levels, lowest, lowest + _LEVEL_MAX), np.int64)
 
 
-def _used(levels: Sequence[int], needs: Ints) -> tuple[int, ...]:
-    """Return the levels that contain rows."""
-    ordered = np.array(levels)
-    return tuple(np.unique(ordered[np.minimum(np.searchsorted(ordered, needs), len(ordered) - 1)]).tolist())
+def _raised(levels: Sequence[int], needs: Ints) -> Ints:
+    """Return the lowest level that is wide enough for each need."""
+    return np.asarray(np.array(levels)[np.minimum(np.searchsorted(levels, needs), len(levels) - 1)], np.int64)
 
 
 def _cheapest(
@@ -281,21 +283,16 @@ def _described(
     resources: Resources,
 ) -> Bins:
     """Return bins with their estimates and their hot bins."""
-    needs = _needs(tried.lengths, bins.reach, min(bins.left))
-    own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
-    width = 2.0 ** own.astype(np.float64)
-    candidate_counts = _candidate_counts(neighbours, tried, width, bins.reach)
+    own = _raised(bins.left, _needs(tried.lengths, bins.reach, min(bins.left)))
+    candidate_counts = _candidate_counts(neighbours, tried, 2.0 ** own.astype(np.float64), bins.reach)
     spanned = np.zeros(0) if not bins.right else right.lengths / 2.0 ** bins.left[0]
     beyond = float(np.clip(spanned, 0, bins.reach).mean()) if len(spanned) else 0.0
     left_copies = 1.0 + len(bins.above) * (bins.reach + 1)
     right_copies = len(bins.left) * (bins.reach + 1 + beyond)
     candidates = float(candidate_counts.mean()) if len(candidate_counts) else 0.0
     moved_ns = (left.rows * left_copies + right.rows * right_copies) * _copy_ns(resources.constants)
-    return Bins(
-        left=bins.left,
-        right=bins.right,
-        reach=bins.reach,
-        unit=bins.unit,
+    return replace(
+        bins,
         hot=_hot(bins, left, right, resources),
         left_copies=left_copies,
         right_copies=right_copies,
@@ -308,11 +305,9 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources
     """Return the bins that would keep one task running after all others have ended."""
     if len(left.keys) == 0 or len(right.keys) == 0:
         return ()
-    needs = _needs(left.lengths, bins.reach, min(bins.left))
-    own = np.array(bins.left)[np.minimum(np.searchsorted(bins.left, needs), len(bins.left) - 1)]
+    own = _raised(bins.left, _needs(left.lengths, bins.reach, min(bins.left)))
     width = 2.0 ** own.astype(np.float64)
-    limit = 2.0**62
-    numbers = np.floor(np.clip(left.first / width, -limit, limit)).astype(np.int64)
+    numbers = np.floor(np.clip(left.first / width, -_LIMIT, _LIMIT)).astype(np.int64)
     groups, counts = np.unique(np.stack([left.keys, own, numbers]), axis=1, return_counts=True)
     width = 2.0 ** groups[1].astype(np.float64)
     with np.errstate(over="ignore"):
@@ -329,7 +324,6 @@ def _hot(bins: Bins, left: SampledSide, right: SampledSide, resources: Resources
     )
 
 
-_LIMIT = 2.0**62
 _TOO_LONG = (
     "juncture.errors.StateError: [JN-INPUT-CHANGED] An interval is longer than all intervals were when the join was "
     "planned. Plan the join again, with inputs that do not change."

@@ -38,31 +38,14 @@ BATCH_BYTES_UNLIMITED = "2147483647"
 _UNITS = {"": 1 << 20, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-def local_session(
-    app_name: str = "juncture",
-    cores: int | None = None,
-    memory: str | None = None,
-    connect: bool = False,
-    settings: Mapping[str, str] | None = None,
-) -> SparkSession:
-    """Start Spark on this machine, or return the existing session.
-
-    `memory` is the JVM's, such as ``"4g"``; None for Spark's default. `cores` is the number of tasks, None for all
-    cores. One process cannot have both a classic session and one of Spark Connect. Raises `PlanError` without a
-    suitable Java.
-    """
-    chosen = {} if memory is None else {"spark.driver.memory": memory}
-    where = f"local[{cores or '*'}]"
-    return session_at(where, app_name, remote=where if connect else None, settings={**chosen, **(settings or {})})
-
-
 def session_at(
     master: str, app_name: str = "juncture", *, remote: str | None = None, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start Spark at an address, or return the existing session.
 
     `master` is a cluster or ``"local[*]"``. `remote` is a Spark Connect server, such as ``"sc://host"``, or
-    ``"local[*]"`` to start one here. Raises `PlanError` without a suitable Java.
+    ``"local[*]"`` to start one here. One process cannot have both a classic session and one of Spark Connect. Raises
+    `PlanError` without a suitable Java.
     """
     is_elsewhere = remote is not None and not remote.startswith("local")
     problem = None if is_elsewhere else java_problem()
