@@ -87,13 +87,9 @@ def grid(
             name="JN-ARGUMENT-CONFLICT",
         )
     spec = Grid(on=on, every=every, by=by, start=start, end=end)
-    if choose_engine(data, data, spark) == "spark":
-        from juncture.spark.many import plan as on_spark
-
-        return on_spark.grid(spec, data, spark)
-    from juncture.local.many import spines as in_process
-
-    return in_process.grid(spec, data)
+    engine = _engine(data, data, spark)
+    opened = engine.opened(data, spark)
+    return engine.grid(spec.resolve(opened.schema), opened)
 
 
 def interpolate(
@@ -164,12 +160,21 @@ def interpolate(
         left_by=left_by,
         right_by=right_by,
     )
-    if choose_engine(left, right, spark) == "spark":
-        check_limits("spark", memory)
-        from juncture.spark.many import plan as on_spark
-
-        return on_spark.interpolate(spec, left, right, spark)
-    from juncture.local.many import spines as in_process
     from juncture.local.resources import resources_here
 
-    return in_process.interpolate(spec, left, right, resources_here(memory))
+    engine, resources = _engine(left, right, spark, memory), resources_here(memory)
+    left_input, right_input = (engine.opened(table, spark) for table in (left, right))
+    columns_on_lines = spec.resolve(left_input.schema, right_input.schema)
+    return engine.interpolate(spec, columns_on_lines, left_input, right_input, resources)
+
+
+def _engine(left: Any, right: Any, spark: SparkSession | None, memory: str | int | None = None) -> Any:
+    """Return the module of the engine, which opens inputs and computes grids and interpolated tables."""
+    if choose_engine(left, right, spark) == "spark":
+        check_limits("spark", memory)
+        from juncture.spark.many import spines as on_spark
+
+        return on_spark
+    from juncture.local.many import spines as in_process
+
+    return in_process

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,26 @@ from juncture.planner.statistics import Resources
 from juncture.runtime.sources import ParquetSource
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import OutputColumn
-from juncture.spec.spines import Grid, Interpolation
+from juncture.spec.spines import InterpolatedColumns, Interpolation, ResolvedGrid
 
 
-def grid(spec: Grid, data: Any) -> Any:
+def opened(table: Any, _session: None) -> InputTable:
+    """Return an input with all of its rows."""
+    if kind_of(table, "left") == "path":
+        files = open_files(Files.of(table))
+        given = files if isinstance(files, InputTable) else read_table(_rows_of(files), "left")
+    else:
+        given = read_table(table, "left")
+    if given.table is not None:
+        return given
+    assert given.batches is not None
+    return replace(given, table=pa.Table.from_batches(given.batches(), given.schema))
+
+
+def grid(resolved: ResolvedGrid, given: InputTable) -> Any:
     """Return a grid as a table of its data's library."""
-    given, table = _read(data)
-    resolved = spec.resolve(given.schema)
+    table = given.table
+    assert table is not None
     rows, values = grid_rows(resolved, table)
     made = pa.table([values], names=[resolved.on])
     if given.frame is not None:
@@ -34,32 +48,20 @@ def grid(spec: Grid, data: Any) -> Any:
     return given.restore(pa.Table.from_arrays([*keys.columns, *made.columns], schema=pa.schema(fields)))
 
 
-def interpolate(spec: Interpolation, left: Any, right: Any, resources: Resources) -> Any:
+def interpolate(
+    spec: Interpolation, lines: InterpolatedColumns, given: InputTable, right: InputTable, resources: Resources
+) -> Any:
     """Return a table with values on lines between the rows of another."""
-    given, table = _read(left)
-    right_input, found = _read(right)
-    lines = spec.resolve(given.schema, right_input.schema)
-    own = table.select(given.schema.names)
-    rows = plan(own, spec.tables(found.select(right_input.schema.names)), resources).execute()
+    assert given.table is not None
+    assert right.table is not None
+    own = given.table.select(given.schema.names)
+    rows = plan(own, spec.tables(right.table.select(right.schema.names)), resources).execute()
     made = pa.table(values_between(lines, rows), names=[name for _, name in lines.columns])
     if given.frame is not None:
-        return given.restore(_frame_of(given, given.schema.names, np.arange(table.num_rows, dtype=np.int64), made))
+        return given.restore(_frame_of(given, given.schema.names, np.arange(own.num_rows, dtype=np.int64), made))
     for name in made.column_names:
         own = own.append_column(name, made.column(name))
     return given.restore(own)
-
-
-def _read(table: Any) -> tuple[InputTable, pa.Table]:
-    """Return an input, and all of its rows."""
-    if kind_of(table, "left") == "path":
-        opened = open_files(Files.of(table))
-        given = opened if isinstance(opened, InputTable) else read_table(_rows_of(opened), "left")
-    else:
-        given = read_table(table, "left")
-    if given.table is not None:
-        return given, given.table
-    assert given.batches is not None
-    return given, pa.Table.from_batches(given.batches(), given.schema)
 
 
 def _rows_of(source: ParquetSource) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Plans of joins of many tables to one spine on Spark, grids, and interpolated tables."""
+"""Plans of joins of many tables to one spine on Spark."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 from pyspark.sql import types as st
 
 from juncture.columnar.types import is_null_type
 from juncture.errors import PlanError, SchemaError, spark_errors
-from juncture.inputs import Files, kind_of
+from juncture.inputs import kind_of
 from juncture.local.many.answers import about
 from juncture.planner.decision import Decision, Estimate
 from juncture.planner.many import ManyPlan, TablePlan
 from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.spark.asof.plan import check_table_order
-from juncture.spark.exchange import SHUFFLE_PARTITIONS, collected, finish, task_output
+from juncture.spark.exchange import SHUFFLE_PARTITIONS, collected
 from juncture.spark.input.plain_scan import open_side
-from juncture.spark.input.sides import FileSide, FrameSide, SparkSide, in_jvm
+from juncture.spark.input.sides import FrameSide, SparkSide, in_jvm
 from juncture.spark.many.query import ManyQuery, Placed, Steps, field_of, report_of, steps_of
 from juncture.spark.plan import plan_resolved
-from juncture.spark.schema import check_times, check_types, spark_schema
+from juncture.spark.schema import check_times, check_types
 from juncture.spark.session.session import check_workers
 from juncture.spark.session.session import resources as resources_of
 from juncture.spark.sql import computed_sides
 from juncture.spark.statistics import Statistics
-from juncture.spark.tasks.many import ExpandGrid, InterpolateRows
 from juncture.spec.many import ResolvedTable, Right, resolve_table
 from juncture.spec.resolved import refuse_orders
 from juncture.spec.schema import SIDES, left_columns
-from juncture.spec.spines import Grid, Interpolation, ResolvedGrid
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -193,57 +189,3 @@ def _decided(placed: Placed, inputs: _Inputs, resources: Resources) -> Decision:
         stats=Stats(left=inputs.spine_stats, right=placed.stats),
         resources=resources,
     )
-
-
-def grid(spec: Grid, data: Any, session: SparkSession | None) -> DataFrame:
-    """Return a grid as a DataFrame."""
-    side = in_jvm(_side(data, session), "left")
-    resolved = spec.resolve(side.schema)
-    keys = side.frame.toDF(*(f"c{i}" for i in range(len(side.schema))))
-    names = {name: f"c{i}" for i, name in enumerate(side.schema.names)}
-    by = [names[name] for name in resolved.by]
-    if by:
-        keys = keys.where(reduce(Column.__and__, (F.col(name).isNotNull() for name in by)))
-    ends = [_end(resolved, names, side, which) for which in ("first", "last")]
-    whole = keys.groupBy(*by).agg(F.min(ends[0]).alias("first"), F.max(ends[1]).alias("last"))
-    by_types = [(names[name], side.schema.field(name).type) for name in resolved.by]
-    rows = FrameSide(whole, pa.schema([*by_types, ("first", resolved.type), ("last", resolved.type)]))
-    frame, feed = rows.rows(rows.schema.names)
-    types = side.spark_schema
-    made = _on_type(resolved, side)
-    schema = st.StructType([*(types[name] for name in resolved.by), st.StructField(resolved.on, made)])
-    memory_bytes = resources_of(side.session).memory_bytes
-    return finish(frame, ExpandGrid(feed, resolved, memory_bytes=memory_bytes, output=task_output(schema)), schema)
-
-
-def interpolate(spec: Interpolation, left: Any, right: Any, session: SparkSession | None) -> DataFrame:
-    """Return a DataFrame with values interpolated between the rows of another."""
-    left_side, right_side = (_side(table, session) for table in (left, right))
-    lines = spec.resolve(left_side.schema, right_side.schema)
-    joined = FrameSide.of(plan(left, spec.tables(right), session=session).execute(), "left")
-    frame, feed = joined.rows(joined.schema.names)
-    doubles = [st.StructField(name, st.DoubleType()) for _, name in lines.columns]
-    schema = st.StructType([*left_side.spark_schema.fields, *doubles])
-    memory_bytes = resources_of(joined.session).memory_bytes
-    return finish(frame, InterpolateRows(feed, lines, memory_bytes=memory_bytes, output=task_output(schema)), schema)
-
-
-def _end(grid: ResolvedGrid, names: dict[str, str], side: FrameSide, which: str) -> Column:
-    """Return the column with a row's start or end of its key; null if it is a constant, which tasks have."""
-    name = grid.first if which == "first" else grid.last
-    return F.lit(None).cast(_on_type(grid, side)) if name is None else F.col(names[name])
-
-
-def _on_type(grid: ResolvedGrid, side: FrameSide) -> st.DataType:
-    """Return the Spark type of a grid's column."""
-    known = [name for name in (grid.on, grid.first, grid.last) if name is not None and name in side.schema.names]
-    if known:
-        return side.spark_schema[known[0]].dataType
-    return spark_schema(pa.schema([(grid.on, grid.type)])).fields[0].dataType
-
-
-def _side(table: Any, session: SparkSession | None) -> FileSide | FrameSide:
-    if kind_of(table, "left") == "path":
-        assert session is not None
-        return FileSide.of(session, Files.of(table), resources_of(session).cores)
-    return FrameSide.of(table, "left")
