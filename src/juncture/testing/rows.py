@@ -85,11 +85,8 @@ def on_values(column: pa.ChunkedArray) -> list[Any]:
         parts = map(on_values, column.flatten())
         return [None if None in row else row for row in zip(*parts, strict=True)]
     unit = DAY_S * 10**9 if pat.is_date(plain_type(column.type)) else 1
-    return [None if value is None or value != value else _exact_number(value, unit) for value in values(column)]
-
-
-def _exact_number(value: Any, unit: int) -> Any:
-    return Fraction(value) if isinstance(value, Decimal) else value * unit
+    exact = [Fraction(value) if isinstance(value, Decimal) else value for value in values(column)]
+    return [None if value is None or value != value else value * unit for value in exact]
 
 
 def unit_of(domain: Domain) -> Fraction | int:

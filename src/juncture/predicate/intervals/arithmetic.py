@@ -84,13 +84,11 @@ def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null:
     above = within(spans.meet(divisor, Span(0, True, math.inf, False)), nothing(right.type))
     for part in (below, above):
         if not part.empty:
-            result = union(result, computed(_quotient_of_one_sign, (left, part), target, nan=nan, null=null))
+            # The divisor has one sign, so all quotients are one span.
+            result = union(
+                result, computed(lambda *pair: spans.divide(*pair)[0], (left, part), target, nan=nan, null=null)
+            )
     return result
-
-
-def _quotient_of_one_sign(dividend: Span, divisor: Span) -> Span:
-    [quotient] = spans.divide(dividend, divisor)
-    return quotient
 
 
 def unary(operator: OneOf["-", "abs"], operand: Interval, target: Type) -> Interval:
@@ -172,11 +170,6 @@ def rounding_of(target: Type) -> Callable[[Real], Real]:
     if target.kind == "decimal":
         return lambda value: half_up(value, target.step)
     return math.trunc if target.kind == "integer" else math.floor
-
-
-def in_steps_of(operand: Interval, target: Type) -> Span:
-    """Return the values of an operand in the steps of a result."""
-    return spans.scaled(operand.span, scale_between(operand.type, target))
 
 
 def computed(

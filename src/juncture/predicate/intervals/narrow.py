@@ -15,7 +15,7 @@ from fractions import Fraction
 
 from juncture.predicate.intervals import functions, spans
 from juncture.predicate.intervals import relate as logic
-from juncture.predicate.intervals.arithmetic import can_be_infinite, in_steps_of, makes_nan, widened
+from juncture.predicate.intervals.arithmetic import can_be_infinite, makes_nan, widened
 from juncture.predicate.intervals.interval import (
     FALSE,
     TRUE,
@@ -76,14 +76,15 @@ def _arithmetic(node: nodes.Arithmetic, result: Interval, operands: Operands) ->
         return x, y
     z = widened(result.span, node.type) if rounds(node) else result.span
     if node.operator == "*" and node.left == node.right:
-        return (_meet(x, _square_roots(z), 1),) * 2
+        root = spans.root(z)
+        return (_meet(x, () if root.is_empty else (spans.negate(root), root), 1),) * 2
     if node.operator in ("*", "/") and can_be_infinite(result) and (can_be_infinite(x) or can_be_infinite(y)):
         return x, y
-    a, b = in_steps_of(x, node.type), in_steps_of(y, node.type)
-    from_x, from_y = _inverse(node.operator, z, a, b)
+    scale_x, scale_y = scale_between(x.type, node.type), scale_between(y.type, node.type)
+    from_x, from_y = _inverse(node.operator, z, spans.scaled(x.span, scale_x), spans.scaled(y.span, scale_y))
     # If the other operand makes the result NaN, this one is not limited.
-    new_x = x if result.may_be_nan and y.may_be_nan else _meet(x, from_x, scale_between(x.type, node.type))
-    new_y = y if result.may_be_nan and x.may_be_nan else _meet(y, from_y, scale_between(y.type, node.type))
+    new_x = x if result.may_be_nan and y.may_be_nan else _meet(x, from_x, scale_x)
+    new_y = y if result.may_be_nan and x.may_be_nan else _meet(y, from_y, scale_y)
     return new_x, new_y
 
 
@@ -109,11 +110,6 @@ def _inverse(operator: str, z: Span, x: Span, y: Span) -> tuple[Sequence[Span], 
     if operator == "*":
         return spans.divide(z, y), spans.divide(z, x)
     return (spans.multiply(z, y),), spans.divide(x, z)
-
-
-def _square_roots(z: Span) -> Sequence[Span]:
-    positive = spans.root(z)
-    return () if positive.is_empty else (spans.negate(positive), positive)
 
 
 def _meet(operand: Interval, parts: Sequence[Span], factor: Fraction | int) -> Interval:

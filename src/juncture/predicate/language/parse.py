@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from itertools import chain
@@ -16,7 +16,7 @@ import pyarrow as pa
 from juncture.columnar.schemas import check_columns, check_order, hint
 from juncture.errors import JunctureError, SchemaError, SpecError, closest
 from juncture.predicate.language import build, conversions, functions
-from juncture.predicate.language.literals import interval_steps, read_date, read_timestamp
+from juncture.predicate.language.literals import interval_steps
 from juncture.predicate.language.nodes import Column, Literal, Node, Side
 from juncture.predicate.language.syntax import read_sql
 from juncture.predicate.language.syntax_tree import Tree, pointer
@@ -306,13 +306,15 @@ class _Reader:
         steps, name = interval_steps(*tree.value)
         return Literal(Type("duration", unit=name), steps)
 
-    def _moment_literal(self, tree: Tree) -> Node:
-        name, text = tree.value
-        return self._text_as(text, _TYPES[name])
-
     def _text_as(self, text: str, target: Type) -> Node:
-        """Return a written date or timestamp in a named type."""
-        return Literal(target, read_date(text)) if target.kind == "date" else self._timestamp(text, target)
+        """Return a date or timestamp; an instant without a zone stays a text until it is compared with a column."""
+        try:
+            return conversions.read_text(text, target)
+        except SpecError:
+            if not target.zoned:
+                raise
+            conversions.read_text(text, replace(target, zoned=False))
+            return Literal(STRING, text)
 
     def _cast(self, tree: Tree) -> Node:
         target, operand = self._type(*tree.value), tree.parts[0]
@@ -335,18 +337,6 @@ class _Reader:
             advice = f"Did you mean {close!r}?" if close else "Expected a number, date, timestamp, string or boolean."
             raise SpecError(f"CAST to {name} is not supported. {advice}", name="JN-CAST-TYPE")
         return _TYPES[name.upper()]
-
-    def _timestamp(self, text: str, target: Type) -> Node:
-        """Return a written timestamp; one without a zone stays a text until it is compared with a column."""
-        if not target.zoned:
-            steps, unit = read_timestamp(text, zoned=False, zone=None)
-            return Literal(Type("timestamp", unit=unit), steps)
-        try:
-            steps, unit = read_timestamp(text, zoned=True, zone=None)
-        except SpecError:
-            read_timestamp(text, zoned=False, zone=None)
-            return Literal(STRING, text)
-        return Literal(Type("timestamp", unit=unit, zoned=True), steps)
 
     def _moments(self, left: Node, right: Node) -> tuple[Node, Node]:
         """Parse the texts that denote timestamps among two operands of arithmetic."""
@@ -425,7 +415,7 @@ _READERS: dict[str, Callable[[_Reader, Tree], Node]] = {
     "is": _Reader._is,
     "is null": lambda reader, tree: build.is_null(reader.read(tree.parts[0])),
     "like": _Reader._like,
-    "moment": _Reader._moment_literal,
+    "moment": lambda reader, tree: reader._text_as(tree.value[1], _TYPES[tree.value[0]]),
     "neg": lambda reader, tree: build.negate(reader.read(tree.parts[0])),
     "not": lambda reader, tree: build.negation(reader.read(tree.parts[0])),
     "number": _Reader._number,
