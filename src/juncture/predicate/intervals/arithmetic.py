@@ -85,9 +85,8 @@ def _quotient(left: Interval, right: Interval, target: Type, *, nan: bool, null:
     for part in (below, above):
         if not part.empty:
             # The divisor has one sign, so all quotients are one span.
-            result = union(
-                result, computed(lambda *pair: spans.divide(*pair)[0], (left, part), target, nan=nan, null=null)
-            )
+            quotients = computed(lambda a, b: spans.divide(a, b)[0], (left, part), target, nan=nan, null=null)
+            result = union(result, quotients)
     return result
 
 
