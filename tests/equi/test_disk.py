@@ -131,13 +131,13 @@ def test_right_keys_fill_those_of_a_small_left_side(data_type, how, monkeypatch)
 
 def test_keys_that_a_hash_does_not_part_are_cut_by_another(monkeypatch):
     levels = set()
-    joined = on_disk.GraceJoin._joined
+    joined = on_disk.GraceJoin.rows
 
     def noted(self, left, right, level, *rest):
         levels.add(level)
         return joined(self, left, right, level, *rest)
 
-    monkeypatch.setattr(on_disk.GraceJoin, "_joined", noted)
+    monkeypatch.setattr(on_disk.GraceJoin, "rows", noted)
     monkeypatch.setattr(on_disk, "_PIECES_MOST", 2)
     left, right = tables()
     spec = Equi(on="k", how="full")

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from juncture.kernels import gather
+from juncture.kernels.hash import order_by_code
 
 
 @given(
@@ -24,5 +25,5 @@ def test_positions_come_part_by_part(sizes, seed, shift):
     assert parts.tolist() == [owner[p] if p >= 0 else -1 for p in pointers]
     assert counts.tolist() == [parts.tolist().count(part) for part in range(len(sizes))]
     positions = np.empty(int(counts.sum()), np.int32)
-    gather.order_by_part(parts, 0, np.cumsum(counts) - counts, positions)
+    order_by_code(parts, 0, (np.cumsum(counts) - counts).astype(np.int32), positions)
     assert positions.tolist() == [i for part in range(len(sizes)) for i, p in enumerate(parts) if p == part]

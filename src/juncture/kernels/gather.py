@@ -1,9 +1,8 @@
-"""Sort pointers by the part that has their rows, so that each part is read once; scatter values.
+"""Count pointers by the part that has their rows, so that each part is read once; scatter values.
 
 Pointers 5, 0, 4, -1 into two parts of three rows each::
 
-    count_parts    parts [1, 0, 1, -1], counts [1, 2]
-    order_by_part  positions [1, 0, 2]
+    count_parts  parts [1, 0, 1, -1], counts [1, 2]
 """
 
 from __future__ import annotations
@@ -39,20 +38,6 @@ def count_parts(pointers: Ints, bounds: Ints, firsts: Codes, shift: int, parts: 
             span -= half
         parts[i] = low
         counts[low] += 1
-
-
-@compiled
-def order_by_part(parts: Codes, first: int, offsets: IntsOut, positions: CodesOut) -> None:
-    """List the positions of a slice's pointers by part, in their order within each.
-
-    ``first`` is the position of the slice's first pointer. ``offsets`` are the next output positions of the parts, and
-    are advanced.
-    """
-    for i in range(len(parts)):
-        part = parts[i]
-        if part >= 0:
-            positions[offsets[part]] = first + i
-            offsets[part] += 1
 
 
 @compiled

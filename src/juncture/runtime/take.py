@@ -18,6 +18,7 @@ from juncture.columnar.tie_order import order_keys
 from juncture.columnar.types import is_fixed
 from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints, Mask
+from juncture.kernels.hash import order_by_code
 from juncture.runtime.context import JoinContext
 from juncture.runtime.sources import ParquetSource, Source, TableSource, numbers_in_parts
 from juncture.runtime.threads import Threads, slices
@@ -224,11 +225,11 @@ def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Posi
             range(len(ranges)),
         )
     before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
-    offsets = np.ascontiguousarray(before.reshape(count, len(ranges)).T)
+    offsets = np.ascontiguousarray(before.reshape(count, len(ranges)).T, np.int32)
     positions = np.empty(int(counts.sum()), np.int32)
     if count:
         context.threads.run(
-            lambda i: kernels.order_by_part(parts[slice(*ranges[i])], ranges[i][0], offsets[i], positions),
+            lambda i: order_by_code(parts[slice(*ranges[i])], ranges[i][0], offsets[i], positions),
             range(len(ranges)),
         )
     return positions, np.concatenate([[0], np.cumsum(counts.sum(axis=0))]).astype(np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,8 +52,10 @@ class RowMatches:
         return cls(pointers, found.nearest, reasons, found.counts["tied"])
 
 
-def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:
-    """Count what becomes of the left rows of an as-of join, whichever of them it keeps.
+def match_counts(
+    join: ResolvedAsof, left: Source, right: Source, context: JoinContext
+) -> tuple[dict[str, int], Floats | None]:
+    """Return how many left rows match, tie, or have each reason for no match, and the distance of each match.
 
     Costs a second search: the ``by`` and ``on`` columns are read again, others are not. Takes 32 bytes for each matched
     row beside the memory of the search.
@@ -60,35 +63,34 @@ def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinC
     join, left, right = working(join, left, right)
     rows = RowMatches.of(join, left, right, context, count_ties=True)
     matched = np.flatnonzero(rows.pointers >= 0)
+    counts = {"matched": len(matched), "ties": rows.tied, **counts_of(rows.reasons)}
+    return counts, distances_between(join, left, right, matched, rows.pointers[matched], context)
+
+
+def match_report(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> MatchReport:
+    """Count what becomes of the left rows of an as-of join, whichever of them it keeps, as `match_counts`."""
+    counts, distances = match_counts(join, left, right, context)
     return MatchReport(
         left_rows=left.num_rows,
         right_rows=right.num_rows,
-        matched=len(matched),
-        ties=rows.tied,
-        distances=_quantiles(join, distances_between(join, left, right, matched, rows.pointers[matched], context)),
+        distances=_quantiles(join, distances),
         explanations=explanations_of(join),
-        **counts_of(rows.reasons),
+        **counts,
     )
 
 
-def figures_of(join: ResolvedAsof, left: Source, right: Source, context: JoinContext) -> pa.Table:
-    """Return what sums up to a match report: a row for each match, with its distance, and the other counts.
+def figures_of(counts: Mapping[str, int], distances: Floats | None = None) -> pa.Table:
+    """Return what sums up to a match report: a row for each match that has a distance, and one for each other count.
 
     The column ``figure`` is ``"matched"``, a reason or ``"ties"``, and ``rows`` are how many left rows that are.
     """
-    join, left, right = working(join, left, right)
-    found = RowMatches.of(join, left, right, context, count_ties=True)
-    matched = np.flatnonzero(found.pointers >= 0)
-    distances = distances_between(join, left, right, matched, found.pointers[matched], context)
-    counts = {"ties": found.tied, **counts_of(found.reasons)}
+    matches = np.zeros(0) if distances is None else distances
+    others = {name: count for name, count in counts.items() if distances is None or name != "matched"}
     return pa.table(
         {
-            "figure": ["matched"] * len(matched) + list(counts),
-            "distance": pa.array(
-                np.append(np.full(len(matched), np.nan) if distances is None else distances, [np.nan] * len(counts)),
-                from_pandas=True,
-            ),
-            "rows": [1] * len(matched) + list(counts.values()),
+            "figure": ["matched"] * len(matches) + list(others),
+            "distance": pa.array(np.append(matches, [np.nan] * len(others)), from_pandas=True),
+            "rows": [1] * len(matches) + list(others.values()),
         },
         schema=FIGURES,
     )

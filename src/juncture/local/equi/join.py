@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 
 from juncture.local.equi.in_memory import Search, can_swap, hashed, held_bytes, stream_held, stream_unordered
-from juncture.local.equi.on_disk import ExternalMergeJoin, GraceJoin
+from juncture.local.equi.on_disk import external_merge_rows, grace_rows
 from juncture.local.output.numbered import LateColumns, NumberedJoin
 from juncture.local.prune import within_keys
 from juncture.runtime.context import JoinContext
@@ -69,7 +69,7 @@ def execute_grace(join: ResolvedEqui, left: Source, right: Source, context: Join
     if fits and context.in_order and can_swap(numbered.join):
         context.memory.reserve("left rows", _LEFT_SHARE)
         late = LateColumns(numbered, context)
-    yield from _in_pieces(numbered, GraceJoin, context, late)
+    yield from _in_pieces(numbered, grace_rows, context, late)
 
 
 def execute_external_sort_merge(
@@ -78,7 +78,7 @@ def execute_external_sort_merge(
     """Yield the rows of an equality join as `execute_grace` does, but sort both sides on disk."""
     context = context.streaming(_PIECE_SHARE)
     left, right = within_keys(join, left, right, context)
-    yield from _in_pieces(NumberedJoin.of(join, left, right), ExternalMergeJoin, context)
+    yield from _in_pieces(NumberedJoin.of(join, left, right), external_merge_rows, context)
 
 
 def _unordered(
@@ -95,7 +95,7 @@ def _unordered(
 
 def _in_pieces(
     numbered: NumberedJoin[ResolvedEqui],
-    join_pieces: Callable[[NumberedJoin[ResolvedEqui], JoinContext], GraceJoin | ExternalMergeJoin],
+    join_pieces: Callable[[NumberedJoin[ResolvedEqui], JoinContext], Iterator[pa.RecordBatch]],
     context: JoinContext,
     late: LateColumns[ResolvedEqui] | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -103,8 +103,7 @@ def _in_pieces(
     memory = context.memory
     numbered = numbered if late is None else late.narrow
     share = _PIECE_SHARE if late is None else _LEFT_SHARE
-    work = join_pieces(numbered, context.within(memory.reserve("pieces of both sides", share)))
-    rows = work.rows()
+    rows = join_pieces(numbered, context.within(memory.reserve("pieces of both sides", share)))
     if context.in_order:
         rows = numbered.in_order(rows, context.within(memory.reserve("output in order", _ORDER_SHARE)))
     for batch in rows:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -32,6 +33,7 @@ from juncture.local.equi.in_memory import (
 from juncture.local.keys import key_types, partition_rows
 from juncture.local.output.numbered import NumberedJoin, with_integers
 from juncture.runtime.context import JoinContext
+from juncture.runtime.memory import MemoryBudget
 from juncture.runtime.scan import read_through
 from juncture.runtime.sort import AscendingBatches, ExternalSorter, last_values
 from juncture.runtime.sources import Source
@@ -53,28 +55,32 @@ _MORE = 1.3
 """Pieces are not all of one size."""
 
 
+def grace_rows(numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of a Grace hash join, piece by piece; rows of one number come in their order.
+
+    All memory of the context is for buffered rows, beside those in flight.
+    """
+    return GraceJoin(numbered, max(1, context.memory.total_bytes), _Hashes(numbered)).rows(
+        numbered.left, numbered.right, 0, context
+    )
+
+
+@dataclass(frozen=True)
 class GraceJoin:
-    """One Grace hash join. All memory of the context is for buffered rows, beside those in flight."""
+    """What all levels of one Grace hash join share."""
 
-    def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
-        self._numbered = numbered
-        # For the rows of a piece that are held; while none are, for what is on its way to the disk.
-        self._room = max(1, context.memory.total_bytes)
-        self._context = context
-        self._hashes = _Hashes(numbered)
+    numbered: NumberedJoin[ResolvedEqui]
+    room: int  # bytes for the rows of a piece that are held; while none are, for what is on its way to the disk
+    hashes: _Hashes
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the numbered rows of the join, piece by piece; rows of one number come in their order."""
-        left, right = self._numbered.left, self._numbered.right
-        yield from self._joined(left, right, 0, self._context)
-
-    def _joined(self, left: Source, right: Source, level: int, context: JoinContext) -> Iterator[pa.RecordBatch]:
-        join = self._numbered.join
+    def rows(self, left: Source, right: Source, level: int, context: JoinContext) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a join of pieces that have been cut a number of times."""
+        join = self.numbered.join
         if (rows := self._in_memory(left, right, context)) is not None:
             yield from rows
             return
-        least = min(held_bytes(left), held_bytes(right)) if can_swap(self._numbered.join) else held_bytes(right)
-        count = min(_PIECES_MOST, int(_MORE * least / self._room) + 2)
+        least = min(held_bytes(left), held_bytes(right)) if can_swap(self.numbered.join) else held_bytes(right)
+        count = min(_PIECES_MOST, int(_MORE * least / self.room) + 2)
         _log.debug("Neither side fits: rows are cut into %d pieces by a hash of their keys, level %d", count, level)
         pieces = [
             self._cut(side, names, count, level, context, f"cut {name}")
@@ -84,9 +90,9 @@ class GraceJoin:
         for left_piece, right_piece in zip(*pieces, strict=True):
             # All right rows in one piece have one key, by their hashes.
             if right_piece.num_rows == right.num_rows and self._in_memory(left_piece, right_piece, quiet) is None:
-                yield from stream_blockwise(self._numbered, left_piece, right_piece, self._room, quiet)
+                yield from stream_blockwise(self.numbered, left_piece, right_piece, self.room, quiet)
             else:
-                yield from self._joined(left_piece, right_piece, level + 1, quiet)
+                yield from self.rows(left_piece, right_piece, level + 1, quiet)
             done += left_piece.num_rows
             for piece in (left_piece, right_piece):
                 piece.remove()
@@ -94,25 +100,25 @@ class GraceJoin:
 
     def _in_memory(self, left: Source, right: Source, context: JoinContext) -> Iterator[pa.RecordBatch] | None:
         """Return the rows of a join if a side fits in memory; None if neither does."""
-        if held_bytes(right) <= self._room:
-            return stream_held(self._numbered.join, left, right, hashed, context)
-        if held_bytes(left) > self._room:
+        if held_bytes(right) <= self.room:
+            return stream_held(self.numbered.join, left, right, hashed, context)
+        if held_bytes(left) > self.room:
             return None
-        if can_swap(self._numbered.join):
-            return stream_swapped(self._numbered.join, left, right, context)
-        if looks_for_keys_only(self._numbered.join) and left.num_rows < right.num_rows:
-            return stream_held(self._numbered.join, left, right, hashed, context)
+        if can_swap(self.numbered.join):
+            return stream_swapped(self.numbered.join, left, right, context)
+        if looks_for_keys_only(self.numbered.join) and left.num_rows < right.num_rows:
+            return stream_held(self.numbered.join, left, right, hashed, context)
         return None
 
     def _cut(
         self, side: Source, names: Sequence[str], count: int, level: int, context: JoinContext, phase: str
     ) -> list[SpilledSource]:
         """Write the rows of a side to a number of pieces, by the hash of their keys."""
-        batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self._room // (4 * count)))
+        batch_bytes = min(_BATCH_BYTES_MOST, max(_BATCH_BYTES_LEAST, self.room // (4 * count)))
         pieces = [SpilledSource(side.schema, context.spill, batch_bytes) for _ in range(count)]
 
         def cut(_first: int, batch: pa.RecordBatch) -> list[tuple[int, pa.RecordBatch]]:
-            hashes = self._hashes.of(batch, names)
+            hashes = self.hashes.of(batch, names)
             for _ in range(level):
                 hash_integers(hashes.view(np.int64), hashes)
             order, edges = partition_rows(hashes, count)
@@ -131,58 +137,54 @@ class GraceJoin:
         return pieces
 
 
-class ExternalMergeJoin:
-    """One external sort-merge join. All memory of the context is for buffered rows, beside those in flight.
+def external_merge_rows(numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> Iterator[pa.RecordBatch]:
+    """Yield the numbered rows of an external sort-merge join, window by window.
+
+    Those of a window come in the order of their numbers. All memory of the context is for buffered rows, beside those
+    in flight.
 
     Keys of any type are sorted by 64 bits of hash: the order does not matter, only that equal keys meet. Keys that
     differ and have the same hash meet too, and are then compared.
     """
+    join, room = numbered.join, context.memory.reserve("rows of one window", _SHARE)
+    advance, done, quiet = context.progress.of("windows"), 0, context.quiet()
+    for left, right in _windows(numbered, room, context):
+        if held_bytes(right) <= room.total_bytes:
+            yield from stream_held(join, left, right, merged, quiet)
+        else:
+            yield from stream_blockwise(numbered, left, right, room.total_bytes, quiet)
+        done += left.num_rows
+        advance(done, numbered.left.num_rows)
 
-    def __init__(self, numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> None:
-        self._numbered = numbered
-        self._context = context
-        self._window = context.memory.reserve("rows of one window", _SHARE)
-        self._room = self._window.total_bytes
-        self._hashes = _Hashes(numbered)
-        self._code = numbered.number + "_code"
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the numbered rows of the join, window by window, those of a window in the order of their numbers."""
-        join = self._numbered.join
-        advance, done, quiet = self._context.progress.of("windows"), 0, self._context.quiet()
-        for left, right in self._windows():
-            if held_bytes(right) <= self._room:
-                yield from stream_held(join, left, right, merged, quiet)
-            else:
-                yield from stream_blockwise(self._numbered, left, right, self._room, quiet)
-            done += left.num_rows
-            advance(done, self._numbered.left.num_rows)
-
-    def _windows(self) -> Iterator[tuple[Source, Source]]:
-        """Yield rows of both sides that no other rows have to meet."""
-        join = self._numbered.join
-        left = self._sorted(self._numbered.left, join.left_by, "sort left")
-        right = self._sorted(self._numbered.right, join.right_by, "sort right")
-        while held := right.fill(self._room // 2):
-            end = int(last_values(held[-1])[-1])
-            yield (
-                spooled(left.schema, left.through(end), self._context.spill, self._window),
-                spooled(right.schema, chain(held, right.through(end)), self._context.spill, self._window),
-            )
-        rest = spooled(left.schema, left.rest(), self._context.spill, self._window)
-        yield rest, spooled(right.schema, [], self._context.spill)
-
-    def _sorted(self, side: Source, names: Sequence[str], phase: str) -> AscendingBatches:
-        """Sort a side by the hash of its keys."""
-        schema = side.schema.append(pa.field(self._code, pa.int64()))
-        sorter = ExternalSorter(
-            schema, self._code, self._context.within(self._context.memory.reserve(phase, _SHARE)), _HASHES
+def _windows(
+    numbered: NumberedJoin[ResolvedEqui], room: MemoryBudget, context: JoinContext
+) -> Iterator[tuple[Source, Source]]:
+    """Yield rows of both sides that no other rows have to meet."""
+    spill = context.spill
+    left = _sorted_by_hash(numbered, numbered.left, numbered.join.left_by, "sort left", context)
+    right = _sorted_by_hash(numbered, numbered.right, numbered.join.right_by, "sort right", context)
+    while held := right.fill(room.total_bytes // 2):
+        end = int(last_values(held[-1])[-1])
+        yield (
+            spooled(left.schema, left.through(end), spill, room),
+            spooled(right.schema, chain(held, right.through(end)), spill, room),
         )
+    yield spooled(left.schema, left.rest(), spill, room), spooled(right.schema, [], spill)
 
-        def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-            return with_integers(batch, [self._hashes.of(batch, names).view(np.int64)], schema)
 
-        return AscendingBatches(schema, sorter.sort(read_through(side, coded, self._context, phase)))
+def _sorted_by_hash(
+    numbered: NumberedJoin[ResolvedEqui], side: Source, names: Sequence[str], phase: str, context: JoinContext
+) -> AscendingBatches:
+    """Sort a side by the hash of its keys."""
+    code, hashes = numbered.number + "_code", _Hashes(numbered)
+    schema = side.schema.append(pa.field(code, pa.int64()))
+    sorter = ExternalSorter(schema, code, context.within(context.memory.reserve(phase, _SHARE)), _HASHES)
+
+    def coded(_first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return with_integers(batch, [hashes.of(batch, names).view(np.int64)], schema)
+
+    return AscendingBatches(schema, sorter.sort(read_through(side, coded, context, phase)))
 
 
 class _Hashes:

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import plain
 from juncture.kernels.array_types import Mask
-from juncture.local.asof.report import FIGURES
-from juncture.local.asof.report import figures_of as asof_figures
+from juncture.local.asof.report import figures_of, match_counts
 from juncture.local.kinds import REPORTS
 from juncture.local.many.answers import Answer, about, answer, task_algorithm
 from juncture.local.many.spine import Spine
@@ -71,19 +70,19 @@ def _figures_of(
     table: ResolvedTable, algorithm: str, spine: Spine, left: Source, right: Source, context: JoinContext
 ) -> pa.Table:
     """Return what sums up to the report of a table over tasks, as `juncture.local.asof.report.figures_of` does."""
+    distances = None
     if isinstance(table.join, ResolvedAsof):
-        figures = asof_figures(table.join, left, right, context.within(MemoryBudget(context.memory.total_bytes)))
+        counts, distances = match_counts(
+            table.join, left, right, context.within(MemoryBudget(context.memory.total_bytes))
+        )
         found = None
         if table.check_available_at is not None:
             found = _answer(table, algorithm, spine, left, right, context)
         leaked = None if found is None else _leaked(table, found, left, context)
-        counts: dict[str, int] = {}
     else:
         report = report_of(table, algorithm, spine, left, right, context)
-        figures, leaked, counts = FIGURES.empty_table(), report.leaked, {"matched": report.matched, **report.reasons}
-    counts |= {} if leaked is None else {"leaked": leaked}
-    rows = [{"figure": name, "distance": None, "rows": count} for name, count in counts.items()]
-    return pa.concat_tables([figures, pa.Table.from_pylist(rows, FIGURES)])
+        counts, leaked = {"matched": report.matched, **report.reasons}, report.leaked
+    return figures_of(counts if leaked is None else counts | {"leaked": leaked}, distances)
 
 
 def _answer(

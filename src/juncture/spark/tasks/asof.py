@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from juncture.kernels.array_types import Ints, Words
 from juncture.local.asof.join import match
-from juncture.local.asof.report import FIGURES, figures_of
+from juncture.local.asof.report import FIGURES, figures_of, match_counts
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.sources import TableSource
 from juncture.runtime.take import gather
@@ -385,5 +385,5 @@ class CountMatches(OutputStage):
         """Yield the figures of the partition."""
         partition = PartitionRows.of(self.join, batches, context)
         left, right = partition.rows("left", Content.OWNED), partition.rows("right", Content.OWNED)
-        yield figures_of(self.join, left, right, partition.joining)
+        yield figures_of(*match_counts(self.join, left, right, partition.joining))
         yield pa.Table.from_pylist([{"figure": "right_rows", "distance": None, "rows": right.num_rows}], FIGURES)
