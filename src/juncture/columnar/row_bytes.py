@@ -66,11 +66,6 @@ class RowBytes:
         buffers = [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)]
         return pa.Array.from_buffers(pa.large_binary(), len(self), buffers)
 
-    @classmethod
-    def from_arrow(cls, array: pa.Array) -> RowBytes:
-        """Return the rows of a binary array without nulls."""
-        return cls(*texts_of(array))
-
 
 def encode_rows(columns: Sequence[pa.Array], *, by_key: bool = False) -> RowBytes:
     """Return rows of at least one column as bytes in their order; the first column is the most significant.

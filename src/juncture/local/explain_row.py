@@ -83,7 +83,8 @@ def _candidates(join: Resolved, one: Source, right: Source, matches: Ints, conte
         nearest = _by_distance(join)
     else:
         return
-    rows = np.setdiff1d(np.concatenate([_nearest(nearest, side, one, right, context) for side in _SIDES]), matches)
+    joins = [_asof(nearest, matches=_PER_SIDE, direction=side, allow_exact_matches=True) for side in _SIDES]
+    rows = np.setdiff1d(np.concatenate([_found(join, one, right, context) for join in joins]), matches)
     if len(rows) == 0:
         return
     near = _rows(join, "right", right, rows, context)
@@ -131,12 +132,6 @@ def _by_distance(join: ResolvedRange) -> ResolvedAsof:
         available_at=None,
         where=None,
     )
-
-
-def _nearest(join: ResolvedAsof, side: str, one: Source, right: Source, context: JoinContext) -> Ints:
-    """Return the nearest right rows before or after the only left row."""
-    some = _asof(join, matches=_PER_SIDE, direction=side, allow_exact_matches=True)
-    return _found(some, one, right, context)
 
 
 def _found(join: ResolvedAsof, one: Source, right: Source, context: JoinContext) -> Ints:

@@ -12,7 +12,7 @@ from juncture.columnar.key_table import KeyCodes
 from juncture.errors import DataError
 from juncture.kernels.array_types import Floats, Ints, Mask
 from juncture.local.inequality.index import BuildKeys, ProbeKeys
-from juncture.local.keys import equal_columns, equal_types
+from juncture.local.keys import equal_columns, equal_types, key_types
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, LimitEnd, Offset
 from juncture.ordered.domain import Domain, RankCoder
 from juncture.predicate.evaluate.evaluate import evaluate, matches
@@ -117,12 +117,9 @@ class CodedCondition:
     @property
     def key_types(self) -> tuple[list[pa.DataType], list[pa.DataType]]:
         """The types of the right and of the left key columns."""
-        schemas = self.join.right_schema, self.join.left_schema
-        names = self.join.right_by, self.join.left_by
-        types = [[schema.field(name).type for name in by] for schema, by in zip(schemas, names, strict=True)]
-        if equalities := self.condition.equalities:
-            types = [types[0] + equal_types(equalities, "right"), types[1] + equal_types(equalities, "left")]
-        return types[0], types[1]
+        left, right = key_types(self.join)
+        equalities = self.condition.equalities
+        return right + equal_types(equalities, "right"), left + equal_types(equalities, "left")
 
     def key_codes(self) -> KeyCodes:
         """Return an empty table of keys, which the right side fills and the left one looks up."""
