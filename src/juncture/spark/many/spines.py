@@ -58,7 +58,9 @@ def interpolate(
     spec: Interpolation, lines: InterpolatedColumns, left: SparkSide, right: SparkSide, _resources: Resources
 ) -> DataFrame:
     """Return a DataFrame with values interpolated between the rows of another."""
-    joined = FrameSide.of(plan(left, spec.tables(right), session=left.session).execute(), "left")
+    # Planned as DataFrames, since tasks read the files of those that only scan files.
+    spine, table = (side.frame if isinstance(side, FrameSide) else side for side in (left, right))
+    joined = FrameSide.of(plan(spine, spec.tables(table), session=left.session).execute(), "left")
     frame, feed = joined.rows(joined.schema.names)
     doubles = [st.StructField(name, st.DoubleType()) for _, name in lines.columns]
     schema = st.StructType([*left.spark_schema.fields, *doubles])
