@@ -63,11 +63,6 @@ BUILT_IN = Constants()
 """The constants without a file."""
 
 
-def constant_names() -> tuple[str, ...]:
-    """Return the names of all constants."""
-    return tuple(each.name for each in fields(Constants) if each.name != "source")
-
-
 def constants_at_hand() -> Constants:
     """Return the constants of the file that the environment names, or those that are built in."""
     path = os.environ.get(CONSTANTS_VARIABLE)
@@ -87,7 +82,7 @@ def read_constants(path: str) -> Constants:
         raise SpecError(f"{where} cannot be read: {error.strerror or error}. {mend}", name=_NAME) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(f"{where} is not TOML: {error}. {mend}", name=_NAME) from error
-    known = constant_names()
+    known = [each.name for each in fields(Constants) if each.name != "source"]
     for name, value in values.items():
         if name not in known:
             raise SpecError(f"{where} has unknown constant {name!r}. {did_you_mean(name, known)} {mend}", name=_NAME)

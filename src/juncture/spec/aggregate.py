@@ -224,20 +224,15 @@ def _named(argument: str | float | None) -> list[str]:
     return [argument if isinstance(argument, str) else f"{argument:g}".replace(".", "_")]
 
 
-def aggregated_types(agg: Agg | None) -> dict[str, pa.DataType]:
-    """Return the types that aggregated columns of the null type get."""
+def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
+    """Return a right schema whose aggregated columns of the null type have a type that their functions accept."""
     types: dict[str, pa.DataType] = {}
     for column, functions in (freeze_aggregates(agg) or {}).items():
         calls = [_parts(call) for call in functions]
         is_truth = all(function in ("any", "all") for function, _ in calls)
         types[column] = pa.bool_() if is_truth else pa.int64()
         types |= {str(argument): pa.int64() for function, argument in calls if function in OF_TWO}
-    return types
-
-
-def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
-    """Return a right schema whose aggregated columns of the null type have a type that their functions accept."""
-    return typed(right, aggregated_types(agg))
+    return typed(right, types)
 
 
 def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:

@@ -40,7 +40,8 @@ def condition_of(predicate: Node, shape: Shape) -> JoinCondition:
         second=second,
         left_filter=shape.left_filter,
         right_filter=shape.right_filter,
-        interval=match_interval_of(shape),
+        # The part of the shape that limits pairs the most.
+        interval=next((each for pair in shape.intervals if (each := _interval(pair)) is not None), None),
         predicate=predicate,
         exact=exact,
     )
@@ -173,11 +174,6 @@ def sorting_value(columns: Iterable[Column]) -> BoundedValue | None:
         if column.side == "right" and domain is not None and column.type.kind != "decimal":
             return BoundedValue(column, (), domain)
     return None
-
-
-def match_interval_of(shape: Shape) -> MatchInterval | None:
-    """Return the part of a predicate's shape that limits pairs the most, or None."""
-    return next((interval for pair in shape.intervals if (interval := _interval(pair)) is not None), None)
 
 
 def type_of_value(join: Resolved, side: Side, value: Value) -> pa.DataType:
