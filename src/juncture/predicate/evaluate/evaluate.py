@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from juncture.errors import SpecError
-from juncture.predicate.evaluate import functions, operations
+from juncture.predicate.evaluate import operations
 from juncture.predicate.evaluate.operations import Vector, constant, from_column, to_column
 from juncture.predicate.language import nodes
 from juncture.predicate.language.nodes import Node, Options, children, walk
@@ -106,7 +106,7 @@ def _vector(node: Node, vectors: Mapping[Node, Vector]) -> Vector:
         case nodes.Arithmetic(operator=operator, left=left, right=right):
             return operations.arithmetic(operator, vectors[left], vectors[right], (left.type, right.type), node.type)
         case nodes.Call(operands=operands):
-            return functions.call(node, [vectors[operand] for operand in operands])
+            return operations.FUNCTIONS[node.function](node, [vectors[operand] for operand in operands])
         case nodes.Cast(operand=operand):
             return operations.convert(vectors[operand], operand.type, node.type)
         case nodes.Compare(operator=comparison, left=left, right=right):
