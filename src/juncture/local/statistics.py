@@ -148,11 +148,8 @@ def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *
 
     Reads footers, and of at most 16 parts 20,000 rows in all.
     """
-    # The buffers of a slice may be larger than its rows, but take a hundredth of the time to add up.
-    table = source.table if brief and isinstance(source, TableSource) else None
-    if table is not None and table.num_rows < _FEW_ROWS and table.get_total_buffer_size() < _FEW_BYTES:
-        key_range = _key_range(join, side, source) if side == "right" else None
-        return InputSample(combined(given, SideStats(rows=source.num_rows, key_range=key_range)))
+    if brief and isinstance(source, TableSource) and (stats := _brief_stats(join, side, source)) is not None:
+        return InputSample(combined(given, stats))
     join = working_join(join)
     source = working_source(source, join.schema(side))
     found = _Sampler(join, side, source)
@@ -166,6 +163,30 @@ def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *
     if most >= _SAMPLE_ROWS_LEAST:
         found.sampled(given, most)
     return InputSample(combined(given, SideStats(**found.figures, provenance=found.provenance)), found.rows)
+
+
+def _brief_stats(join: Resolved, side: Side, source: TableSource) -> SideStats | None:
+    """Return what decides how a table is joined, without a sample; None for a large one of a join by inequalities."""
+    # The buffers of a slice may be larger than its rows, but take a hundredth of the time to add up.
+    is_small = source.num_rows < _FEW_ROWS and source.table.get_total_buffer_size() < _FEW_BYTES
+    if not is_small and isinstance(join, ResolvedInequality):
+        return None
+    # The range of left keys is only explained.
+    key_range = _key_range(join, side, source) if side == "right" else None
+    if is_small:
+        return SideStats(rows=source.num_rows, key_range=key_range)
+    row_bytes = source.bytes_of(join.needed(side)) // max(source.num_rows, 1)
+    is_sorted = _is_sorted(source, on_columns(join, side))
+    return SideStats(rows=source.num_rows, row_bytes=row_bytes, key_range=key_range, is_sorted=is_sorted)
+
+
+def _is_sorted(source: TableSource, on: Sequence[str]) -> bool | None:
+    """Return whether rows ascend by a column, where that takes a pass over 64-bit values, or a part of one."""
+    values = source.column(on[0]) if len(set(on)) == 1 else None
+    if values is None or values.type.id not in _INTEGER_TYPES or values.null_count:
+        return None
+    source.orders[on[0]] = order = order_of_values(raw_values(values, np.int64), 0, len(values))
+    return not order & DISORDER
 
 
 class _Sampler:
@@ -190,12 +211,9 @@ class _Sampler:
         # In files, numbers that come often take less than they do in memory.
         row_bytes = max(row_bytes, self._fixed_bytes()) if is_file else row_bytes
         self._learn(f"{name}, columns needed", row_bytes=row_bytes)
-        is_brief = brief and isinstance(source, TableSource)
-        # The range of left keys is only explained.
-        key_range = None if is_brief and self._side == "left" else _key_range(self._join, self._side, source)
-        if key_range is not None:
+        if (key_range := _key_range(self._join, self._side, source)) is not None:
             self._learn(name, key_range=key_range)
-        if is_brief:
+        if brief and isinstance(source, TableSource):
             return
         nulls = [source.nulls(column) for column in dict.fromkeys((*self._by, *self._on))]
         known = [count for count in nulls if count is not None]
@@ -207,14 +225,12 @@ class _Sampler:
             self._learn(f"{name}, not checked", is_sorted=True)
 
     def check_order_of_all(self) -> None:
-        """Learn whether the rows of a table ascend, where that takes a pass over 64-bit values, or a part of one."""
-        if len(set(self._on)) != 1 or "is_sorted" in self.figures or not isinstance(self._source, TableSource):
+        """Learn whether the rows of a table ascend."""
+        source = self._source
+        if "is_sorted" in self.figures or not isinstance(source, TableSource):
             return
-        values = self._source.column(self._on[0])
-        if values is not None and values.type.id in _INTEGER_TYPES and values.null_count == 0:
-            order = order_of_values(raw_values(values, np.int64), 0, len(values))
-            self._source.orders[self._on[0]] = order
-            self._learn(sampled_from(len(values), len(values)), is_sorted=not order & DISORDER)
+        if (is_sorted := _is_sorted(source, self._on)) is not None:
+            self._learn(sampled_from(source.num_rows, source.num_rows), is_sorted=is_sorted)
 
     def sampled(self, given: SideStats, most: int) -> None:
         """Estimate missing figures from a number of rows at most."""
