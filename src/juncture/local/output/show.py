@@ -237,7 +237,8 @@ class _Stream:
                 columns.append(pa.chunked_array([converted(array, field.type)], field.type))
             else:
                 columns.append(_taken(array, lefts, field.type))
-        columns += self._numbers(first + lefts.astype(np.int64), rights)
+        if self._join.numbered:
+            columns += self._numbers(first + lefts.astype(np.int64), rights)
         table: list[pa.RecordBatch] = pa.table(columns, schema=self._schema).to_batches()
         return table
 
