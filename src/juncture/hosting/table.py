@@ -32,20 +32,13 @@ from juncture.spark.tasks.stage import OutputStage
 from juncture.spec.schema import Side
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 _ALGORITHM = "broadcast"
 
 
 def plan_with_table(
-    spec: Any,
-    left: Any,
-    right: Any,
-    *,
-    algorithm: str = "auto",
-    session: SparkSession | None = None,
-    lazy: bool = False,
-    stats: Stats | None = None,
+    spec: Any, left: Any, right: Any, *, algorithm: str = "auto", lazy: bool = False, stats: Stats | None = None
 ) -> Plan:
     """Plan a join of a stream with a table; the stream must be the left side."""
     if is_stream(right):
@@ -56,7 +49,7 @@ def plan_with_table(
             name="JN-STREAM-RIGHT",
         )
     _check(spec, algorithm, lazy=lazy, is_read=kind_of(right, "right") == "spark")
-    planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, session=session, stats=stats)
+    planned = plan_of_tables(spec, left, right, algorithm=_ALGORITHM, stats=stats)
     return _unending(planned, "left", right)
 
 

@@ -68,7 +68,7 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
         from juncture.local.plan import plan as plan_in_process
 
         return plan_in_process(spec, left, right, algorithm=algorithm, stats=stats, resources=_resources(execution))
-    session, lazy = execution.get("spark"), execution.get("lazy", False)
+    lazy = execution.get("lazy", False)
     if is_stream(left) and is_stream(right):
         raise PlanError(
             "Both tables are streaming DataFrames, and this function runs in batch. Use jn.stream(left, right, spec, "
@@ -78,9 +78,10 @@ def plan(left: Any, right: Any, spec: Spec, **execution: Unpack[Execution]) -> P
     if is_stream(left) or is_stream(right):
         from juncture.hosting.table import plan_with_table
 
-        return plan_with_table(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
+        return plan_with_table(spec, left, right, algorithm=algorithm, lazy=lazy, stats=stats)
     from juncture.spark.plan import plan as plan_on_spark
 
+    session = execution.get("spark")
     return plan_on_spark(spec, left, right, algorithm=algorithm, session=session, lazy=lazy, stats=stats)
 
 
