@@ -1,4 +1,7 @@
-"""Joins and views under random faults: after errors and kills, in place or opened again, no row is lost or doubled."""
+"""Joins, views and what follows them under random faults: after errors and kills no row is lost or doubled.
+
+They go on in place, or are opened again.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 
 import juncture as jn
 from incremental.test_properties import HOWS, LEFT, RIGHT, SPECS, pool
+from incremental.test_retries import Followed
 from juncture.errors import DataError, JunctureError, StateError
 from juncture.incremental import join as joins
 from juncture.incremental import view as views
@@ -191,3 +195,59 @@ VIEWS = {
 @pytest.mark.parametrize("query", VIEWS.values(), ids=VIEWS)
 def test_views(query, seed, tmp_path):
     viewing.check(FaultyView(query, seed, tmp_path / "0", epochs=4))
+
+
+class Restarted:
+    """A follower under random faults of its source, state and sinks. After a kill, another one goes on with the files.
+
+    Parameters
+    ----------
+    folder
+        The first folder, with a number for a name.
+    kind
+        A kind of `incremental.test_retries`.
+    """
+
+    def __init__(self, folder: Path, kind: str, chance: random.Random) -> None:
+        self._chance = chance
+        self._faults = RandomFaults(chance)
+        self.followed = Followed(folder, kind, "files", has_folder=True, faults=self._faults)
+
+    def catch_up(self) -> None:
+        """Follow until nothing is left, however often it takes."""
+        if self._chance.random() < 0.2:
+            self.followed.close()
+        self._faults.arm(self.followed.folder)
+        while True:
+            try:
+                self.followed.catch_up()
+            except KilledError:
+                self._go_on()
+            else:
+                break
+        self._faults.disarm()
+
+    def _go_on(self) -> None:
+        """Follow the copy of the folder as it was when the process ended."""
+        before, survivor = self.followed, self._faults.survivor
+        assert survivor is not None
+        before.close()
+        self.followed = Followed(survivor, before.kind, before.sink, has_folder=True, faults=self._faults)
+        self.followed.there, self.followed.files = before.there, before.files
+        self._faults.survivor = None
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["join", "view", "pipeline", "pipeline of two sinks"])
+def test_followers(kind, seed, tmp_path, request):
+    restarted = Restarted(tmp_path / "0", kind, random.Random(f"{kind} {seed}"))
+    try:
+        for _ in range(60 if request.config.getoption("--all") else 12):
+            restarted.followed.change()
+            restarted.catch_up()
+            followed = restarted.followed
+            assert followed.written() == followed.expected()
+            if kind == "pipeline of two sinks":
+                assert followed.written("once") == followed.expected(is_once=True)
+    finally:
+        restarted.followed.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import threading
@@ -152,8 +151,10 @@ def copy_folder(folder: Path, copy: Path) -> None:
                 return
 
 
-def _sizes(folder: Path) -> dict[str, int]:
-    return {entry.name: entry.stat().st_size for entry in os.scandir(folder)}
+def _sizes(folder: Path) -> dict[Path, int]:
+    while True:
+        with suppress(FileNotFoundError):
+            return {path: path.stat().st_size for path in folder.rglob("*")}
 
 
 class Failing:
