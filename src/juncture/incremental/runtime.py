@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, StateError
-from juncture.incremental.operators.operator import Change, Flow
+from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTable, StateTables
@@ -70,7 +71,7 @@ class Dataflow:
                 continue
             start = time.perf_counter()
             try:
-                output = operator.step(flows)
+                output = _step(operator, flows)
             except (pa.ArrowException, DataError) as error:
                 if len(self.graph.operators) == 1 + len(self.graph.inputs):
                     # The only operator needs no name.
@@ -113,6 +114,39 @@ class Dataflow:
         """Restore what operators derive from their rows, after these were opened."""
         for operator in self.graph.operators:
             operator.restored()
+
+
+def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
+    """Return the output of an operator.
+
+    An old row of one table and a new row of another one may meet in the changes of a join, with weights that cancel.
+    If an expression fails, it is computed again without such rows.
+    """
+    try:
+        return operator.step(flows)
+    except (pa.ArrowException, DataError):
+        remaining = [_consolidated(source, flow) for source, flow in zip(operator.inputs, flows, strict=True)]
+        rows, remaining_rows = (
+            sum(len(weights) for flow in each for _, weights in flow) for each in (flows, remaining)
+        )
+        if remaining_rows == rows:
+            raise
+    operator.abandon()
+    return operator.step(remaining)
+
+
+def _consolidated(source: ViewOperator, flow: Flow) -> Flow:
+    """Return changes without rows whose weights cancel, if their values can be compared."""
+    try:
+        identity = RowIdentity(source.schema)
+    except NoIdentityError:
+        return flow
+    if not flow:
+        return flow
+    batch, sums, _ = identity.consolidated(
+        [batch for batch, _ in flow], np.concatenate([weights for _, weights in flow])
+    )
+    return [(batch, sums)]
 
 
 @dataclass(frozen=True)

@@ -267,3 +267,27 @@ def test_groups_of_no_rows_are_opened_again(tmp_path):
         with opened(tmp_path / "state", sql) as view:
             view.apply(sales=sold(("Emma", 3)))
             assert view.result().to_pylist() == [{"n": n, "most": 3}]
+
+
+NUMBERS = pa.schema({"k": pa.int64(), "n": pa.int64()})
+PAIRS = {
+    "an expression": "SELECT a.k, CAST((a.n - b.n) * 2 AS TINYINT) AS n FROM a JOIN b ON a.k = b.k",
+    "a sum": "SELECT sum(CAST((a.n - b.n) * 2 AS TINYINT)) AS n FROM a JOIN b ON a.k = b.k",
+}
+
+
+@pytest.mark.parametrize("sql", PAIRS.values(), ids=PAIRS)
+def test_rows_that_meet_only_within_an_epoch_do_not_fail_it(sql):
+    def rows(*numbers):
+        weights = pa.array([-1, 1][-len(numbers) :], pa.int64())
+        return pa.table({"k": [1] * len(numbers), "n": numbers, "_weight": weights})
+
+    with jn.view(None, sql, sources={"a": NUMBERS, "b": NUMBERS}) as view:
+        view.apply(a=rows(0), b=rows(0))
+        view.apply(a=rows(0, 100), b=rows(0, 100))
+        before = view.result()
+        assert before.num_rows == 1
+        with pytest.raises(DataError, match="not applied"):
+            view.apply(b=rows(100, 0))
+        assert view.result() == before
+        view.apply(b=rows(100, 99))
