@@ -20,17 +20,22 @@ from juncture.incremental.changes.source import Source
 from juncture.incremental.operators.operator import Change, Flow, batch_of, some_rows, table_of
 from juncture.incremental.operators.top import sorted_rows
 from juncture.incremental.plan.explain import explained, watched
+from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.runtime import ANSWER, Query, Runtime, deletes_last
-from juncture.incremental.sql.reader import answer_types, read_query
+from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.runtime.working_types import working_type
 from juncture.spec.arguments import check_choice
 
 if TYPE_CHECKING:
     from juncture.incremental.state.store import Store
+
+
+_ORDERED = "rows in order"
+"""The answer with the columns that only ORDER BY reads."""
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,11 @@ class View:
         self._order = query.order
         static = [name.lower() for name, source in setup.sources.items() if source.static]
         plans = pruned({ANSWER: pushed(query.node, static)})
+        if len(query.node.types) > len(query.names):
+            plans = {_ORDERED: plans[ANSWER], ANSWER: plans[ANSWER].select(range(len(query.names)))}
+        self._rows_of_result = next(iter(plans))
         types = answer_types(query.node, schemas)
-        self.answer_schema = pa.schema(list(zip(_distinct(query.names), types, strict=True)))
+        self.answer_schema = pa.schema(list(zip(_distinct(query.names), types, strict=False)))
         self.schema = written_schema(self.answer_schema, setup.output)
         maintained = Query(
             partial(operators_of, plans, static),
@@ -222,8 +230,10 @@ class View:
                 ]
                 yield batch_of(arrays, operator.schema), weights
 
-    def _changes(self, _answer: str, flow: Flow) -> list[pa.RecordBatch]:
+    def _changes(self, answer: str, flow: Flow) -> list[pa.RecordBatch]:
         """Return the changes of the result in the output format."""
+        if answer == _ORDERED:
+            return []
         return [write_changes(self._as_answer(batch), weights, self.setup.output) for batch, weights in flow]
 
     def _as_answer(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -242,11 +252,12 @@ class View:
     def result(self) -> pa.Table:
         """Return the current result as a table, in the order of ``ORDER BY`` if the query has one."""
         self.check_open()
-        table = table_of(self._runtime.living(ANSWER), self._graph.answers[ANSWER].schema)
-        table = table.rename_columns(self.answer_schema.names)
+        answer = self._rows_of_result
+        table = table_of(self._runtime.living(answer), self._graph.answers[answer].schema)
         if self._order and table.num_rows:
             batch = table.combine_chunks().to_batches()[0]
             table = pa.Table.from_batches([some_rows(batch, sorted_rows(batch, self._order))])
+        table = table.select(range(len(self.answer_schema)))
         return pa.Table.from_batches(map(self._as_answer, table.to_batches()), self.answer_schema)
 
     def table(self, source: str) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -142,6 +143,42 @@ def test_keys_that_are_forgotten(query):
 def test_a_key_in_both_sides_of_or_is_the_key_of_the_join():
     view = jn.view(None, QUERIES["a key in both sides of OR"], sources=SCHEMAS)
     assert "join on k = k" in view.explain()
+
+
+UNSELECTED_ORDERS = [
+    "SELECT x FROM a ORDER BY k, x",
+    "SELECT x FROM a ORDER BY k DESC NULLS FIRST, t, x",
+    "SELECT x, x AS again FROM a ORDER BY k + x, x",
+    "SELECT t FROM a ORDER BY t COLLATE NOCASE, t",
+    "SELECT DISTINCT x FROM a ORDER BY x DESC",
+    "SELECT x FROM a ORDER BY k, x LIMIT 3 OFFSET 1",
+    "SELECT x + 1 AS y FROM (SELECT x, k FROM a ORDER BY k, x) AS q",
+    "WITH w AS MATERIALIZED (SELECT x, k FROM a) SELECT x FROM w ORDER BY k, x",
+    "SELECT count(*) AS n FROM a GROUP BY k ORDER BY k",
+    "SELECT n FROM (WITH w AS MATERIALIZED (SELECT k AS n, x FROM a) SELECT n FROM w ORDER BY x) AS q ORDER BY n",
+]
+
+
+@pytest.mark.parametrize("in_folder", [False, True])
+@pytest.mark.parametrize("sql", UNSELECTED_ORDERS)
+def test_the_order_of_a_result_by_columns_that_are_not_selected(sql, in_folder, tmp_path):
+    rows = [(k, x, t) for k in (None, 1, 2) for x, t in ((1, "b"), (2, "A"), (3, "a"), (4, None))]
+    rows = rows[::-1] + rows[:2]
+    connection, view = duckdb.connect(), None
+    for end in (5, 9, len(rows)):
+        view = view or jn.view(tmp_path / "state" if in_folder else None, sql, sources={"a": SCHEMAS["a"]})
+        added = rows[len(view.table("a")) : end]
+        changes = view.apply(
+            a=pa.Table.from_pylist([dict(zip("kxt", row, strict=True)) for row in added], SCHEMAS["a"])
+        )
+        assert all(batch.schema.names[:-1] == view.answer_schema.names for batch in changes)
+        a = pa.Table.from_pylist([dict(zip("kxt", row, strict=True)) for row in rows[:end]], SCHEMAS["a"])
+        connection.register("a", a)
+        assert view.result().to_pylist() == connection.sql(sql).to_arrow_table().to_pylist()
+        if in_folder:
+            assert view.last() is not None
+            view.close()
+            view = None
 
 
 @pytest.mark.parametrize("static", [(), ("a",), ("a", "b"), ("a", "b", "c")])

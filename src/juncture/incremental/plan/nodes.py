@@ -469,3 +469,16 @@ class ExpandNode(QueryNode):
 def numbered(places: Sequence[int]) -> Places:
     """Return the places of columns that are selected."""
     return {place: number for number, place in enumerate(places)}
+
+
+def answer_types(node: PlanNode, sources: Mapping[str, pa.Schema]) -> list[pa.DataType]:
+    """Return the types of a result. Columns of a source keep its types, which may differ from those of DuckDB."""
+    by_name = {name.lower(): schema for name, schema in sources.items()}
+
+    def original(node: PlanNode, place: int) -> pa.DataType:
+        if isinstance(node, ScanNode):
+            return by_name[node.source].field(node.columns[place][0]).type
+        types = {original(origin, at) for origin, at in node.origins(place)}
+        return types.pop() if len(types) == 1 else node.types[place]
+
+    return [original(node, place) for place in range(len(node.types))]

@@ -72,7 +72,10 @@ _SAME = {"=": False, "IS NOT DISTINCT FROM": True}
 
 @dataclass(frozen=True)
 class ViewQuery:
-    """A plan, the names of its columns, and the order in which `View.result` returns its rows."""
+    """A plan, the names of its columns, and the order in which `View.result` returns its rows.
+
+    Columns without a name follow the others. Only the order reads them.
+    """
 
     node: PlanNode
     names: tuple[str, ...]
@@ -99,19 +102,6 @@ def read_query(
     return ViewQuery(node, bound_query.names, order)
 
 
-def answer_types(node: PlanNode, sources: Mapping[str, pa.Schema]) -> list[pa.DataType]:
-    """Return the types of a result. Columns of a source keep its types, which may differ from those of DuckDB."""
-    by_name = {name.lower(): schema for name, schema in sources.items()}
-
-    def original(node: PlanNode, place: int) -> pa.DataType:
-        if isinstance(node, ScanNode):
-            return by_name[node.source].field(node.columns[place][0]).type
-        types = {original(origin, at) for origin, at in node.origins(place)}
-        return types.pop() if len(types) == 1 else node.types[place]
-
-    return [original(node, place) for place in range(len(node.types))]
-
-
 class _PlanReader:
     def __init__(self, query: Query, relations: Mapping[str, PlanNode]) -> None:
         self._relations = {name.lower(): relation for name, relation in relations.items()}
@@ -121,23 +111,16 @@ class _PlanReader:
         self._tables: dict[int, PlanNode] = {}
 
     def root(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...]]:
-        """Return a plan, and the order of its result. Columns that only ORDER BY reads are removed at the end."""
+        """Return a plan, and the order of its result. Columns that only the order reads follow the selected ones."""
         kind = part["type"]
         if kind == "LOGICAL_PROJECTION" and part["children"][0]["type"] in ("LOGICAL_ORDER_BY", "LOGICAL_LIMIT"):
-            (below,) = part["children"]
-            node, order = self.root(below)
-            values = tuple(self.expression(each, node) for each in part["expressions"])
-            places = [each.index if isinstance(each, InputColumn) else -1 for each in values]
-            return ProjectNode(node, values), _moved(order, places, is_limited=below["type"] == "LOGICAL_LIMIT")
-        if kind == "LOGICAL_ORDER_BY":
-            node, order, shown = self._sorted(part)
-            return _chosen(node, shown), _moved(order, shown, is_limited=False)
-        if kind == "LOGICAL_LIMIT":
-            return self._limited(part)
+            node, order = self.root(part["children"][0])
+            return _ordered(node, [self.expression(each, node) for each in part["expressions"]], order)
+        if kind in ("LOGICAL_ORDER_BY", "LOGICAL_LIMIT"):
+            node, order, shown = self._sorted(part) if kind == "LOGICAL_ORDER_BY" else self._limited(part)
+            return _ordered(node, [node.every_column[place] for place in shown], order)
         if kind == "LOGICAL_MATERIALIZED_CTE":
-            table, query = part["children"]
-            self._tables[part["table_index"]] = self.node(table)
-            return self.root(query)
+            return self.root(self._query_of_table(part))
         return self.node(part), ()
 
     def node(self, part: Json) -> PlanNode:
@@ -312,7 +295,8 @@ class _PlanReader:
 
     def limited(self, part: Json) -> PlanNode:
         """Return the first rows."""
-        return self._limited(part)[0]
+        node, _, shown = self._limited(part)
+        return _chosen(node, shown)
 
     def _sorted(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
         """Return rows with all columns that their order reads, the order, and the columns to return."""
@@ -330,7 +314,8 @@ class _PlanReader:
         )
         return (node if len(shown) == len(node.types) else ProjectNode(node, tuple(shown))), keys
 
-    def _limited(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...]]:
+    def _limited(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
+        """Return the first rows with all columns that their order reads, the order, and the columns to return."""
         (below,) = part["children"]
         if below["type"] == "LOGICAL_ORDER_BY":
             node, order, shown = self._sorted(below)
@@ -343,12 +328,17 @@ class _PlanReader:
             if value["type"] not in ("UNSET", "CONSTANT_VALUE"):
                 raise UnreadableError(f"{name.upper()} of other than an integer constant")
             counts[name] = value["constant_integer"] if value["type"] == "CONSTANT_VALUE" else None
-        node = TopNode(node, order, counts["limit"], counts["offset"] or 0)
-        return _chosen(node, shown), _moved(order, shown, is_limited=True)
+        return TopNode(node, order, counts["limit"], counts["offset"] or 0), order, shown
 
     def shared(self, part: Json) -> PlanNode:
         """Return a query that reads a common table."""
-        return self.root(part)[0]
+        return self.node(self._query_of_table(part))
+
+    def _query_of_table(self, part: Json) -> Json:
+        """Read a common table, and return the query that reads it."""
+        table, query = part["children"]
+        self._tables[part["table_index"]] = self.node(table)
+        return dict(query)
 
     def shared_table(self, part: Json) -> PlanNode:
         """Return a common table."""
@@ -443,18 +433,19 @@ class _PlanReader:
         return _shown_of_both(JoinNode(left, right, how, all_of(equal), match), len(left.types), part)
 
 
-def _moved(order: Sequence[SortKey], shown: Sequence[int], *, is_limited: bool) -> tuple[SortKey, ...]:
-    """Return the order of the columns that are returned. Limited rows have no order by other columns."""
-    if all(key.column in shown for key in order):
-        return tuple(replace(key, column=shown.index(key.column)) for key in order)
-    if not is_limited:
-        raise UnreadableError("ORDER BY a value that is not in the SELECT list", instead="Select it too.")
-    return ()
+def _ordered(
+    node: PlanNode, values: Sequence[Expression], order: Sequence[SortKey]
+) -> tuple[PlanNode, tuple[SortKey, ...]]:
+    """Return a projection with further columns that only the order reads, and the order by its columns."""
+    read = [node.every_column[key.column] for key in order]
+    shown = [*values, *dict.fromkeys(each for each in read if each not in values)]
+    keys = tuple(replace(key, column=shown.index(each)) for key, each in zip(order, read, strict=True))
+    return ProjectNode(node, tuple(shown)), keys
 
 
 def in_types(node: PlanNode, names: Sequence[str], fields: Sequence[tuple[str, pa.DataType]]) -> PlanNode:
-    """Return columns of a relation, whose columns have names, in some types."""
-    at = dict(zip(names, node.every_column, strict=True))
+    """Return columns of a relation, whose first columns have names, in some types."""
+    at = dict(zip(names, node.every_column, strict=False))
     columns = tuple(
         at[name] if at[name].type == data_type else call("cast", at[name], option=data_type)
         for name, data_type in fields
