@@ -79,6 +79,24 @@ QUERIES = {
     "first rows of each": """
         SELECT a.k, s.y FROM a, LATERAL (SELECT y FROM b WHERE b.k = a.k ORDER BY y DESC LIMIT 1) s""",
     "deviations": "SELECT k, stddev(x) AS s, var_pop(x) AS v, corr(x, k) AS c FROM a GROUP BY k",
+    "deviations of numbers": """
+        SELECT t, var_samp(d) AS a, variance(x * 1e9 + 0.1) AS b, stddev_pop(DISTINCT x) AS c, stddev_samp(k) AS s,
+               var_pop(x) FILTER (WHERE k > 1) AS v, stddev(f) AS f
+        FROM a GROUP BY t""",
+    "truths": """
+        SELECT k, bool_and(x > 0) AS a, bool_or(x > 2) AS o, count_if(x > 1) AS n, count_if(DISTINCT x > 1) AS d,
+               bool_and(t = 'a') FILTER (WHERE k > 1) AS f FROM a GROUP BY k""",
+    "truths of all": "SELECT bool_and(x > 0) AS a, bool_or(x > 2) AS o, count_if(x > 1) AS n FROM a",
+    "values of extremes": """
+        SELECT t, arg_max(x, x) AS a, min_by(d, d) AS m, max_by(f, f) AS f FROM a GROUP BY t""",
+    "first in an order": f"""
+        SELECT k, first(x ORDER BY {ALL}) AS f, last(t ORDER BY {ALL}) AS l, any_value(d ORDER BY t DESC, {ALL}) AS a,
+               last(x ORDER BY d DESC NULLS FIRST, {ALL}) AS m, any_value(x ORDER BY x DESC) FILTER (WHERE x > 1) AS w,
+               first(x ORDER BY x) FILTER (WHERE k > 1) AS g, sum(x ORDER BY t) AS s
+        FROM a GROUP BY k""",
+    "first, with and without nulls": """
+        SELECT k, first(x ORDER BY t, d, f, x) AS f, any_value(x ORDER BY t, d, f, x) AS a FROM a GROUP BY k""",
+    "first of all": f"SELECT first(t ORDER BY {ALL}) AS t, last(f ORDER BY f, {ALL}) AS f FROM a WHERE x > 1",
     "medians": """
         SELECT t, median(x) AS m, quantile_cont(x, 0.25) AS q, quantile_disc(x, [0.1, 0.9]) AS d FROM a GROUP BY t""",
     "of all": "SELECT median(x) AS m, stddev_samp(x) AS s, bool_and(x > 0) AS b, count(*) AS n FROM a",
@@ -117,6 +135,8 @@ BOUNDED = {
     "neighbours": ("SELECT lag(x, 2) OVER (PARTITION BY k ORDER BY x) AS b, lead(x) OVER (ORDER BY x) AS n FROM a", 40),
     "rows": ("SELECT sum(x) OVER (PARTITION BY k ORDER BY x ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING) AS s FROM a", 30),
     "a range": ("SELECT avg(x) OVER (ORDER BY x RANGE BETWEEN 3 PRECEDING AND CURRENT ROW) AS s FROM a", 30),
+    "value of the greatest": ("SELECT arg_max(t, x) AS t, last(x ORDER BY x, t) AS l FROM a", 0),
+    "deviation": ("SELECT stddev(x) > 1 AS s, bool_and(x > 1) AS b FROM a", 0),
     "the last rows": (
         """
         SELECT rank() OVER w AS r, sum(x) OVER (PARTITION BY k ORDER BY x) AS s, max(x) OVER w AS m

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, raw_values
+from juncture.columnar.arrays import array_of, raw_values, true_rows
 from juncture.incremental.operators.sums import ExactSums, Sums
 from juncture.incremental.operators.values import GroupValues
-from juncture.kernels.array_types import Codes, Ints
+from juncture.kernels.array_types import Codes, Floats, Ints
 
 Lines = npt.NDArray[np.int64]
 
@@ -70,13 +70,13 @@ class Accumulator(ABC):
 
     fixed_lines = 0
 
-    def sums(self, groups: int) -> Sums | None:
-        """Return the sums of groups without rows; None for an aggregate without sums."""
+    def sums(self, groups: int) -> Sequence[Sums]:
+        """Return the sums of groups without rows; none for an aggregate without sums."""
         del groups
-        return None
+        return ()
 
     @abstractmethod
-    def begin(self, fixed: Lines, sums: Sums | None, groups: Codes) -> None:
+    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the state of the affected groups, and their numbers."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Accumulator(ABC):
         """Return the values of the affected groups after the epoch."""
 
     @abstractmethod
-    def end(self) -> tuple[Lines, Sums | None]:
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return the state after the epoch."""
 
 
@@ -101,7 +101,7 @@ class CountAccumulator(Accumulator):
 
     fixed_lines = 1
 
-    def begin(self, fixed: Lines, _sums: Sums | None, _groups: Codes) -> None:
+    def begin(self, fixed: Lines, _sums: Sequence[Sums], _groups: Codes) -> None:
         """Begin an epoch with the counts of the affected groups."""
         self.old = fixed[0]
         self.new = self.old.copy()
@@ -118,9 +118,46 @@ class CountAccumulator(Accumulator):
         """Return the counts after the epoch."""
         return array_of(self.new, pa.int64())
 
-    def end(self) -> tuple[Lines, None]:
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return the counts."""
-        return self.new[None], None
+        return self.new[None], ()
+
+
+class TruthAccumulator(Accumulator):
+    """Whether all values, or any, are true; null without values. The state is the number of values and of true ones."""
+
+    fixed_lines = 2
+
+    def __init__(self, *, of_all: bool) -> None:
+        self._of_all = of_all
+
+    def begin(self, fixed: Lines, _sums: Sequence[Sums], _groups: Codes) -> None:
+        """Begin an epoch with the counts of the affected groups."""
+        self._old, self._new = fixed, fixed.copy()
+
+    def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
+        """Add weights to the counts."""
+        assert values is not None
+        np.add.at(self._new[0], rows, weights)
+        true = true_rows(values)
+        np.add.at(self._new[1], rows[true], weights[true])
+
+    def before(self) -> pa.Array:
+        """Return the values before the epoch."""
+        return self._values(self._old)
+
+    def after(self) -> pa.Array:
+        """Return the values after the epoch."""
+        return self._values(self._new)
+
+    def _values(self, counts: Lines) -> pa.Array:
+        count, true = counts
+        result = true == count if self._of_all else true > 0
+        return pa.array(result, pa.bool_(), mask=count == 0)
+
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
+        """Return the counts."""
+        return self._new, ()
 
 
 class SumAccumulator(Accumulator):
@@ -139,19 +176,19 @@ class SumAccumulator(Accumulator):
         self._is_float = average or bool(pat.is_floating(of))
         self.fixed_lines = 1 + self._special + self._is_float
 
-    def sums(self, groups: int) -> Sums:
+    def sums(self, groups: int) -> Sequence[Sums]:
         """Return the sums of groups without rows."""
-        return self._exact.none(groups)
+        return (self._exact.none(groups),)
 
-    def begin(self, fixed: Lines, sums: Sums | None, groups: Codes) -> None:
+    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the sums of the affected groups."""
-        assert sums is not None
-        self._counts.begin(fixed, None, groups)
+        (own,) = sums
+        self._counts.begin(fixed, (), groups)
         special = fixed[1 : 1 + self._special]
         self._last_bits = fixed[-1]
         self._new_result: pa.Array | None = None
-        self._old = Sums(sums.lines, sums.base, special)
-        self._new = Sums(sums.lines.copy(), sums.base, special.copy())
+        self._old = Sums(own.lines, own.base, special)
+        self._new = Sums(own.lines.copy(), own.base, special.copy())
 
     def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
         """Add weighted values to the sums."""
@@ -176,12 +213,78 @@ class SumAccumulator(Accumulator):
             return self._exact.averages(sums, counts)
         return self._exact.values(sums, counts > 0, self._result_type)
 
-    def end(self) -> tuple[Lines, Sums]:
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return the sums."""
         lines = [self._counts.new[None], self._new.special]
         if self._is_float:
             lines.append(raw_values(self.after(), np.int64)[None])
-        return np.concatenate(lines), self._new
+        return np.concatenate(lines), (self._new,)
+
+
+class VarianceAccumulator(SumAccumulator):
+    """Variances or standard deviations of floats, from exact sums of values and of their squares.
+
+    With ``is_sample``, the divisor is one less than the number of values. Beside the lines of an average, there is a
+    count of values whose squares are not finite.
+    """
+
+    def __init__(self, *, is_sample: bool, is_root: bool) -> None:
+        super().__init__(pa.float64(), pa.float64(), average=True)
+        self._is_sample = is_sample
+        self._is_root = is_root
+        self.fixed_lines += 1
+
+    def sums(self, groups: int) -> Sequence[Sums]:
+        """Return the sums of groups without rows: of values, and of squares."""
+        return self._exact.none(groups), self._exact.none(groups)
+
+    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
+        """Begin an epoch with the sums of the affected groups."""
+        super().begin(np.concatenate([fixed[1:]]), sums[:1], groups)
+        self._large, squares = fixed[0].copy(), sums[1]
+        self._squares = Sums(squares.lines.copy(), squares.base, np.zeros((3, len(groups)), np.int64))
+
+    def add(self, rows: Ints, values: pa.Array | None, weights: Ints) -> None:
+        """Add weighted values and their squares to the sums."""
+        super().add(rows, values, weights)
+        numbers = raw_values(values, np.float64)
+        is_small = np.abs(numbers) < _MOST_SQUARED
+        np.add.at(self._large, rows[~is_small], weights[~is_small])
+        small = np.where(is_small, numbers, 0.0)
+        for part in _square(small):
+            self._exact.add(self._squares, rows, array_of(part, pa.float64()), weights)
+
+    def before(self) -> pa.Array:
+        """Return the variances before the epoch."""
+        valid = self._counts.old > int(self._is_sample)
+        return array_of(np.ascontiguousarray(self._last_bits).view(np.float64), pa.float64(), valid)
+
+    def _values(self, sums: Sums, counts: Ints) -> pa.Array:
+        variances = self._exact.variances(sums, self._squares, counts, counts - self._is_sample)
+        is_finite = (self._large == 0) | (counts <= 1)
+        variances = np.where(is_finite, variances, np.where(sums.special.any(axis=0), np.nan, np.inf))
+        variances = np.sqrt(variances) if self._is_root else variances
+        return array_of(variances, pa.float64(), counts > int(self._is_sample))
+
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
+        """Return the sums."""
+        lines, sums = super().end()
+        return np.concatenate([self._large[None], lines]), (*sums, self._squares)
+
+
+_MOST_SQUARED = 1e153
+"""The squares of smaller floats are finite, and so are the parts that `_square` computes."""
+
+_HALF_BITS = float((1 << 27) + 1)
+
+
+def _square(values: Floats) -> tuple[Floats, Floats]:
+    """Return the squares of floats as sums of two floats, which are exact unless the second one is too small."""
+    squares = values * values
+    scaled = values * _HALF_BITS
+    high = scaled - (scaled - values)
+    low = values - high
+    return squares, ((high * high - squares) + 2 * high * low) + low * low
 
 
 class DistinctValues(Accumulator):
@@ -192,11 +295,11 @@ class DistinctValues(Accumulator):
         self._inner = inner
         self.fixed_lines = inner.fixed_lines
 
-    def sums(self, groups: int) -> Sums | None:
+    def sums(self, groups: int) -> Sequence[Sums]:
         """Return the sums of groups without rows."""
         return self._inner.sums(groups)
 
-    def begin(self, fixed: Lines, sums: Sums | None, groups: Codes) -> None:
+    def begin(self, fixed: Lines, sums: Sequence[Sums], groups: Codes) -> None:
         """Begin an epoch with the state of the affected groups."""
         self._inner.begin(fixed, sums, groups)
 
@@ -215,19 +318,19 @@ class DistinctValues(Accumulator):
         """Return the values after the epoch."""
         return self._inner.after()
 
-    def end(self) -> tuple[Lines, Sums | None]:
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return the state of the other accumulator."""
         return self._inner.end()
 
 
 class ExtremeAccumulator(Accumulator):
-    """The least or greatest value; null without values."""
+    """The least or greatest value, or the first in an order; null without values."""
 
     def __init__(self, values: GroupValues, *, greatest: bool) -> None:
         self._values = values
         self._greatest = greatest
 
-    def begin(self, _fixed: Lines, _sums: Sums | None, groups: Codes) -> None:
+    def begin(self, _fixed: Lines, _sums: Sequence[Sums], groups: Codes) -> None:
         """Find the values before the epoch."""
         self._groups = groups
         self._before = self._values.extreme(groups, greatest=self._greatest)
@@ -245,6 +348,6 @@ class ExtremeAccumulator(Accumulator):
         """Return the values after the epoch."""
         return self._values.extreme(self._groups, greatest=self._greatest)
 
-    def end(self) -> tuple[Lines, None]:
+    def end(self) -> tuple[Lines, Sequence[Sums]]:
         """Return no state: the values are rows of their own."""
-        return np.zeros((0, len(self._groups)), np.int64), None
+        return np.zeros((0, len(self._groups)), np.int64), ()

@@ -21,9 +21,12 @@ from juncture.incremental.operators.accumulators import (
     GroupLayout,
     Lines,
     SumAccumulator,
+    TruthAccumulator,
+    VarianceAccumulator,
 )
 from juncture.incremental.operators.arranged import KeyDomain, identity_of
 from juncture.incremental.operators.operator import Flow, ViewOperator, as_one, batch_of, schema_of
+from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.sums import Sums
 from juncture.incremental.operators.values import GroupValues
 from juncture.incremental.state.arrangement import Arrangement, Delta
@@ -40,26 +43,58 @@ _SCATTERED_CODES = 4
 """Up to this number of codes per row, codes are scattered in place of being sorted."""
 
 
-AggregateFunction = Literal["count", "sum", "avg", "min", "max"]
+AggregateFunction = Literal[
+    "count",
+    "sum",
+    "avg",
+    "min",
+    "max",
+    "first",
+    "bool_and",
+    "bool_or",
+    "var_pop",
+    "var_samp",
+    "stddev_pop",
+    "stddev_samp",
+]
 
 
 @dataclass(frozen=True)
 class GroupAggregate:
-    """An aggregate and its result type. ``value`` is None for ``count(*)``."""
+    """An aggregate and its result type. ``value`` is None for ``count(*)``.
+
+    ``first`` returns the first value in an ``order``. With ``keeps_nulls``, that may be NULL.
+    """
 
     function: AggregateFunction
     value: Expression | None
     distinct: bool
     type: pa.DataType
+    order: tuple[RowOrder, ...] = ()
+    keeps_nulls: bool = False
 
     def shifted(self, places: Mapping[int, int]) -> GroupAggregate:
         """Return the aggregate with the columns of its value moved."""
-        return self if self.value is None else replace(self, value=shifted(self.value, places))
+        if self.value is None:
+            return self
+        order = tuple(replace(each, value=shifted(each.value, places)) for each in self.order)
+        return replace(self, value=shifted(self.value, places), order=order)
+
+    @property
+    def read(self) -> tuple[Expression, ...]:
+        """The sort keys and the value."""
+        return (*(each.value for each in self.order), *(() if self.value is None else (self.value,)))
+
+    @property
+    def values_key(self) -> tuple[Expression | None, tuple[RowOrder, ...], bool]:
+        """What aggregates that share stored values have in common."""
+        return self.value, self.order, self.keeps_nulls
 
     def shown(self, names: Sequence[str]) -> str:
         """Return the aggregate as text."""
         value = "*" if self.value is None else shown(self.value, names)
-        return f"{self.function}({'distinct ' * self.distinct}{value})"
+        order = ", ".join(each.shown(names) for each in self.order)
+        return f"{self.function}({'distinct ' * self.distinct}{value}{' order by ' * bool(order)}{order})"
 
 
 @dataclass(frozen=True)
@@ -95,16 +130,18 @@ class GroupOperator(ViewOperator):
     ) -> None:
         super().__init__(label, [*(each.type for each in keys), *(each.type for each in aggregates)], (source,))
         self._keys = keys
-        self._arguments = [each.value for each in aggregates]
+        self._arguments = aggregates
         identity_of(self.schema, label)
         distinct = {each.value for each in aggregates if each.distinct}
         self._values = {
-            each.value: GroupValues(each.value.type, distinct=each.value in distinct)
+            each.values_key: GroupValues(
+                _argument_type(each), distinct=each.value in distinct and not each.order, order=each.order
+            )
             for each in aggregates
-            if each.value is not None and (each.distinct or each.function in ("min", "max"))
+            if each.value is not None and (each.distinct or each.function in ("min", "max", "first"))
         }
         self._accumulators = [self._accumulator(each) for each in aggregates]
-        digits = [(sums.base, len(sums.lines)) for sums in self._sums_of_none(0) if sums is not None]
+        digits = [(sums.base, len(sums.lines)) for each in self._accumulators for sums in each.sums(0)]
         fixed_lines = _OWN_LINES + sum(each.fixed_lines for each in self._accumulators)
         self._layout = GroupLayout(fixed_lines, tuple(digits))
         # Without keys, a column without values makes room for the row.
@@ -130,8 +167,8 @@ class GroupOperator(ViewOperator):
             groups = np.zeros(1, np.int32)
         self._step = step = self._begin(groups, firsts, keys)
         np.add.at(step.state[_SIZE], rows, weights)
-        for value, accumulator in zip(self._arguments, self._accumulators, strict=True):
-            self._add(accumulator, value, batch, rows, weights)
+        for argument, accumulator in zip(self._arguments, self._accumulators, strict=True):
+            self._add(accumulator, argument, batch, rows, weights)
         return self._changed(step)
 
     def _begin(self, groups: Codes, firsts: Ints, keys: list[pa.Array]) -> _Step:
@@ -157,30 +194,31 @@ class GroupOperator(ViewOperator):
             accumulator.begin(fixed, sums, numbers)
         return _Step(groups, firsts, keys, state, old_size, places, new)
 
-    def _parts(self, state: Lines) -> Iterator[tuple[Accumulator, Lines, Sums | None]]:
+    def _parts(self, state: Lines) -> Iterator[tuple[Accumulator, Lines, Sequence[Sums]]]:
         """Yield the fixed lines and the sums of each accumulator."""
         digits = iter(self._layout.digits)
         first, first_digit = _OWN_LINES, self._layout.fixed_lines
-        for accumulator, sums in zip(self._accumulators, self._sums_of_none(0), strict=True):
-            if sums is not None:
+        for accumulator in self._accumulators:
+            sums = []
+            for none in accumulator.sums(0):
                 base, count = next(digits)
-                sums = Sums(state[first_digit : first_digit + count], base, sums.special)
+                sums.append(Sums(state[first_digit : first_digit + count], base, none.special))
                 first_digit += count
             yield accumulator, state[first : first + accumulator.fixed_lines], sums
             first += accumulator.fixed_lines
 
-    def _sums_of_none(self, groups: int) -> list[Sums | None]:
-        return [each.sums(groups) for each in self._accumulators]
-
     def _add(
-        self, accumulator: Accumulator, value: Expression | None, batch: pa.RecordBatch, rows: Ints, weights: Ints
+        self, accumulator: Accumulator, argument: GroupAggregate, batch: pa.RecordBatch, rows: Ints, weights: Ints
     ) -> None:
         """Add the non-null values to an accumulator."""
-        if value is None:
+        if argument.value is None:
             accumulator.add(rows, None, weights)
             return
-        values = evaluate(value, batch.columns, batch.num_rows)
-        valid = validity(values)
+        arrays = [evaluate(each, batch.columns, batch.num_rows) for each in argument.read]
+        values = arrays[-1]
+        valid = None if argument.keeps_nulls else validity(values)
+        if argument.order:
+            values = pa.StructArray.from_arrays(arrays, fields=list(_argument_type(argument)))
         if valid is not None:
             valid_rows = np.flatnonzero(valid)
             values, rows, weights = (
@@ -220,7 +258,7 @@ class GroupOperator(ViewOperator):
             return
         step, self._step = self._step, None
         ends = [each.end() for each in self._accumulators]
-        sums = [each for _, each in ends if each is not None]
+        sums = [each for _, own in ends for each in own]
         self._widen([(each.base, len(each.lines)) for each in sums])
         state = np.concatenate([step.state[:_OWN_LINES], *(lines for lines, _ in ends), *(each.lines for each in sums)])
         weights = (state[_SIZE] > 0).astype(np.int64) if self._keys else np.ones(1, np.int64)
@@ -305,14 +343,26 @@ class GroupOperator(ViewOperator):
     def _accumulator(self, aggregate: GroupAggregate) -> Accumulator:
         if aggregate.value is None:
             return CountAccumulator()
-        if aggregate.function in ("min", "max"):
-            return ExtremeAccumulator(self._values[aggregate.value], greatest=aggregate.function == "max")
-        inner: Accumulator = (
-            CountAccumulator()
-            if aggregate.function == "count"
-            else SumAccumulator(aggregate.value.type, aggregate.type, average=aggregate.function == "avg")
-        )
-        return DistinctValues(self._values[aggregate.value], inner) if aggregate.distinct else inner
+        function, values = aggregate.function, self._values.get(aggregate.values_key)
+        if function in ("min", "max", "first"):
+            assert values is not None
+            return ExtremeAccumulator(values, greatest=function == "max")
+        if function in ("bool_and", "bool_or"):
+            return TruthAccumulator(of_all=function == "bool_and")
+        inner: Accumulator
+        if function == "count":
+            inner = CountAccumulator()
+        elif function in ("sum", "avg"):
+            inner = SumAccumulator(aggregate.value.type, aggregate.type, average=function == "avg")
+        else:
+            inner = VarianceAccumulator(is_sample=function.endswith("samp"), is_root=function.startswith("stddev"))
+        return DistinctValues(values, inner) if aggregate.distinct and values is not None else inner
+
+
+def _argument_type(aggregate: GroupAggregate) -> pa.DataType:
+    """Return the type of the values of an aggregate: with an order, structs of the sort keys and the value."""
+    types = [each.type for each in aggregate.read]
+    return pa.struct([(str(place), each) for place, each in enumerate(types)]) if aggregate.order else types[-1]
 
 
 def _distinct(codes: Codes, count: int) -> tuple[Codes, Ints, Ints]:

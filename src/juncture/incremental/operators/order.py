@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.types as pat
 
 from juncture.columnar.arrays import float_codes, floats, integers_of, raw_values, texts_of, validity
-from juncture.incremental.expressions.expression import Expression, evaluate
+from juncture.incremental.expressions.expression import Expression, evaluate, shown
 from juncture.kernels.array_types import Ints
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
 
@@ -30,10 +31,19 @@ class RowOrder:
     def codes(self, batch: pa.RecordBatch) -> Ints:
         """Return the order codes of rows. A row with a smaller code is before one with a greater code."""
         values = evaluate(self.value, batch.columns, batch.num_rows)
-        codes = order_codes(values)
-        codes = ~codes if self.descending else codes
-        valid = validity(values)
-        return codes if valid is None else np.where(valid, codes, MIN_CODE if self.nulls_first else MAX_CODE)
+        return codes_in_order(values, descending=self.descending, nulls_first=self.nulls_first)
+
+    def shown(self, names: Sequence[str]) -> str:
+        """Return the order as text."""
+        return f"{shown(self.value, names)}{' DESC' * self.descending}{' NULLS FIRST' * self.nulls_first}"
+
+
+def codes_in_order(values: pa.Array, *, descending: bool, nulls_first: bool) -> Ints:
+    """Return the order codes of values, with nulls at one end."""
+    codes = order_codes(values)
+    codes = ~codes if descending else codes
+    valid = validity(values)
+    return codes if valid is None else np.where(valid, codes, MIN_CODE if nulls_first else MAX_CODE)
 
 
 def has_exact_codes(of: pa.DataType) -> bool:
@@ -62,6 +72,13 @@ def most_steps(value: object, scale: int, of: pa.DataType) -> int | None:
         return None
     # Rounded up.
     return int(-(-abs(value) * 10 ** (of.scale if pat.is_decimal(of) else 0) // 10**scale))
+
+
+def is_ordered(of: pa.DataType) -> bool:
+    """Return whether values of a type can be sorted."""
+    is_number = pat.is_boolean(of) or pat.is_integer(of) or pat.is_floating(of) or pat.is_decimal(of)
+    is_time = pat.is_date(of) or pat.is_time(of) or pat.is_timestamp(of)
+    return bool(is_number or is_time or pat.is_string(of) or pat.is_binary(of))
 
 
 def order_codes(values: pa.Array) -> Ints:

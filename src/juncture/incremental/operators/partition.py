@@ -8,7 +8,7 @@ or a total from the first row on, changes from the first changed row on. It cont
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, joined_batches, raw_values, rows_of
 from juncture.incremental.expressions.evaluation import DuckQuery
+from juncture.incremental.expressions.expression import Call, Constant, Expression, InputColumn
 from juncture.incremental.expressions.functions import FUNCTIONS
 from juncture.incremental.operators.arranged import ArrangedOperator
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
@@ -53,6 +54,8 @@ class PartitionOrder:
     running
         For each result, the function that continues a running value: ``add``, ``least`` or ``greatest``; empty for
         results that are not running.
+    ranks
+        The positions of row numbers and ranks among the results.
     limit
         The position of a rank among the results, and the greatest rank to return. All other rows are dropped.
     """
@@ -61,7 +64,31 @@ class PartitionOrder:
     preceding: Extent
     following: Extent
     running: tuple[str, ...]
+    ranks: frozenset[int] = frozenset()
     limit: tuple[int, int] | None = None
+
+    def limited(self, conditions: Sequence[Expression], first: int) -> PartitionOrder:
+        """Return the order with the lowest limit that follows from conditions. Results start at column ``first``."""
+        limits = [self._limit(each, first) for each in conditions]
+        limit = min((each for each in limits if each is not None), key=lambda each: each[1], default=self.limit)
+        return replace(self, limit=limit)
+
+    def _limit(self, condition: Expression, first: int) -> tuple[int, int] | None:
+        """Return the position of a rank, and the greatest for which a condition may be true."""
+        if not isinstance(condition, Call) or len(condition.operands) != 2:
+            return None
+        (one, other), function = condition.operands, condition.function
+        if isinstance(one, Constant):
+            one, other, function = (
+                other,
+                one,
+                {"greater": "less", "greater_equal": "less_equal"}.get(function, function),
+            )
+        if not isinstance(one, InputColumn) or not isinstance(other, Constant) or not isinstance(other.value, int):
+            return None
+        if one.index - first not in self.ranks or function not in ("equal", "less", "less_equal"):
+            return None
+        return one.index - first, other.value - (function == "less")
 
 
 @dataclass(frozen=True)

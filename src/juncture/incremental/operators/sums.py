@@ -51,7 +51,7 @@ class Sums:
         """Bytes of memory."""
         return int(self.lines.nbytes + self.special.nbytes)
 
-    def copy_of(self, groups: Codes) -> Sums:
+    def some(self, groups: Ints) -> Sums:
         """Return a copy of the sums of some groups."""
         return Sums(np.take(self.lines, groups, axis=1), self.base, np.take(self.special, groups, axis=1))
 
@@ -198,6 +198,18 @@ class ExactSums:
     def averages(self, sums: Sums, counts: Ints) -> pa.Array:
         """Return the sums divided by counts as floats; null for a count of zero."""
         return self._floats(sums, counts > 0, counts)
+
+    def variances(self, sums: Sums, squares: Sums, counts: Ints, divisors: Ints) -> Floats:
+        """Return variances from sums of values and of their squares; zero for one value or less."""
+        unit, unit_of_squares = self._scale(sums), self._scale(squares)
+        variances = np.zeros(len(counts), np.float64)
+        rows = np.flatnonzero(counts > 1)
+        totals, square_totals = (each.some(rows).exact() for each in (sums, squares))
+        every = zip(rows.tolist(), totals, square_totals, counts[rows].tolist(), divisors[rows].tolist(), strict=True)
+        for row, total, of_squares, count, divisor in every:
+            scaled = count * of_squares * unit_of_squares - (total * unit) ** 2
+            variances[row] = _quotient(scaled.numerator, scaled.denominator * count * divisor)
+        return variances
 
     def _floats(self, sums: Sums, valid: Mask, counts: Ints | None) -> pa.Array:
         if self._is_float and counts is None:

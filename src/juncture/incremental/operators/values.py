@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import array_of, float_codes, floats, floats_of, joined_batches, raw_values, rows_of
+from juncture.columnar.arrays import array_of, floats_of, joined_batches, raw_values, rows_of
 from juncture.incremental.operators.arranged import identity_of
 from juncture.incremental.operators.operator import batch_of, schema_of
-from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
+from juncture.incremental.operators.order import RowOrder, codes_in_order, has_exact_codes, order_codes
+from juncture.incremental.operators.top import SortKey, sorted_rows
+from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.incremental.state.run import Run
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE
-
-_CODED_DIGITS = 18
 
 
 class _GroupNumbers:
@@ -36,16 +38,20 @@ class GroupValues:
     """The values of type ``of`` in each group, with their counts. Groups have numbers that stay the same.
 
     Values with 64-bit order codes are found by binary search. For others, such as text, all values of a group are
-    scanned. With ``distinct``, equal values are stored once.
+    scanned. With ``distinct``, equal values are stored once. With an ``order``, values are structs of sort keys and a
+    last field. They are stored by the code of the first key, and the least is the last field of the first one.
     """
 
-    def __init__(self, of: pa.DataType, *, distinct: bool) -> None:
+    def __init__(self, of: pa.DataType, *, distinct: bool, order: Sequence[RowOrder] = ()) -> None:
         self._type = of
-        self._coded = _is_coded(of)
+        self._order = order
+        self._coded = has_exact_codes(of)
+        # Rows between two codes are found by two lines.
+        self._code_lines = 2 if order else int(self._coded)
         self._distinct = distinct
         schema = schema_of([pa.int32(), of])
         self._identity = identity_of(schema, "a MIN, MAX or DISTINCT")
-        self.arrangement = Arrangement(schema, self._identity, int(self._coded), unique=distinct)
+        self.arrangement = Arrangement(schema, self._identity, self._code_lines, unique=distinct)
         self._journal = Journal()
         self._groups = np.zeros(0, np.int32)
         self._appeared: tuple[Ints, pa.Array, Ints] | None = None
@@ -54,7 +60,7 @@ class GroupValues:
     @property
     def table(self) -> StateTable:
         """The values as a table."""
-        return StateTable(self.arrangement, _GroupNumbers(), _groups_of, _number_hashes, int(self._coded))
+        return StateTable(self.arrangement, _GroupNumbers(), _groups_of, _number_hashes, self._code_lines)
 
     def begin(self, groups: Codes) -> None:
         """Begin an epoch with the numbers of the affected groups."""
@@ -71,9 +77,12 @@ class GroupValues:
         groups = array_of(self._groups[rows], pa.int32())
         batch = batch_of([groups, values], self.arrangement.schema)
         batch, weights, hashes = self._identity.consolidated([batch], weights)
-        codes = np.zeros((int(self._coded), len(weights)), np.int64)
-        if self._coded:
-            codes[0] = _codes(batch.column(1))
+        codes = np.zeros((0, len(weights)), np.int64)
+        if self._order:
+            key, first = batch.column(1).flatten()[0], self._order[0]
+            codes = interval_codes(codes_in_order(key, descending=first.descending, nulls_first=first.nulls_first))
+        elif self._coded:
+            codes = order_codes(batch.column(1))[None]
         delta, places, missing = self.arrangement.locate(Delta.of(batch, weights, _groups_of(batch), codes, hashes))
         assert not missing.any()
         if self._distinct:
@@ -109,7 +118,9 @@ class GroupValues:
         self._journal.undo()
 
     def extreme(self, groups: Codes, *, greatest: bool) -> pa.Array:
-        """Return the least or greatest value of each group; null without values."""
+        """Return the least or greatest value of each group, or the first in the order; null without values."""
+        if self._order:
+            return self._first(groups)
         return self._searched(groups, greatest=greatest) if self._coded else self._scanned(groups, greatest=greatest)
 
     def _searched(self, groups: Codes, *, greatest: bool) -> pa.Array:
@@ -125,6 +136,28 @@ class GroupValues:
             for run in self.arrangement.runs:
                 exists[last] |= _have_rows(run, groups[last])
         return _values(best, self._type, exists)
+
+    def _first(self, groups: Codes) -> pa.Array:
+        by_group = np.argsort(groups)
+        ranked = groups[by_group]
+        least = np.full(len(groups), MAX_CODE)
+        self.arrangement.neighbours(ranked, np.full(len(groups), MIN_CODE), 1, least, forward=True)
+        places = [np.zeros(0, np.int64)]
+        found = [pa.RecordBatch.from_pylist([], self.arrangement.schema)]
+        for run, rows, positions in self.arrangement.between(ranked, least, least):
+            found.append(run.taken(positions))
+            places.append(by_group[rows])
+        numbers = np.concatenate(places)
+        fields = joined_batches(found).column(1).flatten()
+        candidates = batch_of(
+            [array_of(numbers, pa.int64()), *fields], schema_of([pa.int64(), *(f.type for f in fields)])
+        )
+        keys = [SortKey(place, each.descending, each.nulls_first) for place, each in enumerate(self._order, start=1)]
+        order = sorted_rows(candidates, [SortKey(0, False, False), *keys])
+        distinct, first = np.unique(numbers[order], return_index=True)
+        chosen: Ints = np.full(len(groups), -1, np.int64)
+        chosen[distinct] = order[first]
+        return fields[-1].take(array_of(chosen, pa.int64(), chosen >= 0))
 
     def _scanned(self, groups: Codes, *, greatest: bool) -> pa.Array:
         order = np.argsort(groups)
@@ -164,27 +197,6 @@ def _have_rows(run: Run, groups: Codes) -> Mask:
     if len(here):
         have[here] = np.logical_or.reduceat(weights != 0, starts)
     return have
-
-
-def _is_coded(of: pa.DataType) -> bool:
-    if pat.is_decimal128(of):
-        return bool(of.precision <= _CODED_DIGITS)
-    is_integer = pat.is_integer(of) and not pat.is_uint64(of)
-    return bool(is_integer or pat.is_floating(of) or pat.is_date(of) or pat.is_timestamp(of))
-
-
-def _codes(values: pa.Array) -> Ints:
-    """Return order codes of values."""
-    if pat.is_floating(values.type):
-        return float_codes(floats(values))
-    if pat.is_decimal128(values.type):
-        return np.ascontiguousarray(raw_values(values, np.int64)[:, 0])
-    if values.type.bit_width == 32 and pat.is_date(values.type):
-        values = values.cast(pa.int32())
-    if pat.is_integer(values.type):
-        values = values.cast(pa.int64())
-    codes: Ints = raw_values(values, np.int64)
-    return codes
 
 
 def _values(codes: Ints, of: pa.DataType, valid: npt.NDArray[np.bool_]) -> pa.Array:

@@ -13,7 +13,6 @@ import pyarrow as pa
 from juncture.incremental.expressions.expression import (
     TRUE,
     Call,
-    Constant,
     Expression,
     InputColumn,
     all_of,
@@ -310,8 +309,9 @@ class GroupNode(OneInputNode):
 
     def needed(self, wanted: Positions) -> Sequence[Positions]:
         """Return the columns that the keys and wanted aggregates read."""
-        values = [self.aggregates[place].value for place in self._kept(wanted)]
-        return [columns_of([*self.keys, *(each for each in values if each is not None)])]
+        return [
+            columns_of([*self.keys, *(each for place in self._kept(wanted) for each in self.aggregates[place].read)])
+        ]
 
     def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
         """Return the groups with fewer aggregates."""
@@ -357,15 +357,13 @@ class PartitionNode(QueryNode):
 
     The query also reads the number of each partition. A query of windows (``adds_columns``) returns the number of a row
     and values for it; other queries return rows. ``result_keys`` are the keys of a row of the result. Without
-    ``order``, all rows of a partition depend on each other. ``ranks`` are positions of row numbers and ranks among the
-    values.
+    ``order``, all rows of a partition depend on each other.
     """
 
     keys: tuple[Expression, ...]
     result_keys: tuple[Expression, ...]
     adds_columns: bool
     order: PartitionOrder | None = None
-    ranks: frozenset[int] = frozenset()
 
     @property
     def _numbers(self) -> Sequence[str]:
@@ -373,27 +371,7 @@ class PartitionNode(QueryNode):
 
     def limited(self, conditions: Sequence[Expression]) -> PlanNode:
         """Return the rows up to the greatest rank for which some conditions may be true."""
-        limits = [each for each in map(self._limit, conditions) if each is not None]
-        if self.order is None or not limits:
-            return self
-        return replace(self, order=replace(self.order, limit=min(limits, key=lambda each: each[1])))
-
-    def _limit(self, condition: Expression) -> tuple[int, int] | None:
-        """Return the position of a rank among the values, and the greatest for which a condition may be true."""
-        if not isinstance(condition, Call) or len(condition.operands) != 2:
-            return None
-        (one, other), function = condition.operands, condition.function
-        if isinstance(one, Constant):
-            one, other, function = (
-                other,
-                one,
-                {"greater": "less", "greater_equal": "less_equal"}.get(function, function),
-            )
-        if not isinstance(one, InputColumn) or not isinstance(other, Constant) or not isinstance(other.value, int):
-            return None
-        if one.index - self.width not in self.ranks or function not in ("equal", "less", "less_equal"):
-            return None
-        return one.index - self.width, other.value - (function == "less")
+        return self if self.order is None else replace(self, order=self.order.limited(conditions, self.width))
 
     @property
     def width(self) -> int:

@@ -229,7 +229,8 @@ def _order_of(
         preceding, following = preceding | before, following | after
     if preceding.is_unlimited and following.is_unlimited:
         return None
-    return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend))
+    ranks = frozenset(place for place, each in enumerate(parts) if _name(each) in ("row_number", "rank"))
+    return PartitionOrder(by, preceding, following, tuple(each for *_, each in depend), ranks)
 
 
 def windows(node: PlanNode, parts: Sequence[Json], types: ArrowTypes, compile_bound: Compile) -> PlanNode:
@@ -258,8 +259,7 @@ def _with_windows(
     made = query.query(sql, [pa.int64(), *kinds])
     safe = null_safe_keys(keys, node)
     order = _order_of(parts, kinds, keys, compile_bound)
-    ranks = frozenset(place for place, each in enumerate(parts) if _name(each) in ("row_number", "rank"))
-    return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order, ranks=ranks)
+    return PartitionNode(node, query.reads, made, safe, safe, adds_columns=True, order=order)
 
 
 def groups(

@@ -20,15 +20,9 @@ from juncture.incremental.expressions.expression import (
     shifted,
 )
 from juncture.incremental.operators.group import AggregateFunction, GroupAggregate
+from juncture.incremental.operators.order import RowOrder, is_ordered
 from juncture.incremental.operators.top import SortKey
-from juncture.incremental.plan.nodes import (
-    EmptyNode,
-    FilterNode,
-    PlanNode,
-    ProjectNode,
-    ScanNode,
-    UnionNode,
-)
+from juncture.incremental.plan.nodes import EmptyNode, FilterNode, PlanNode, ProjectNode, ScanNode, UnionNode
 from juncture.incremental.plan.stateful_nodes import AsofMatch, GroupNode, JoinHow, JoinNode, TopNode
 from juncture.incremental.sql.binder import (
     ArrowTypes,
@@ -39,14 +33,7 @@ from juncture.incremental.sql.binder import (
     unsupported,
     with_conditions_joined,
 )
-from juncture.incremental.sql.bound import (
-    COMPARISONS,
-    Order,
-    UnreadableError,
-    function_name,
-    read,
-    read_order,
-)
+from juncture.incremental.sql.bound import COMPARISONS, Order, UnreadableError, function_name, read, read_order
 from juncture.incremental.sql.compile import Compiler
 from juncture.incremental.sql.joins import (
     Comparison,
@@ -65,8 +52,14 @@ _HOW: Mapping[str, JoinHow] = {"INNER": "inner", "LEFT": "left", "RIGHT": "right
 _AGGREGATES: Mapping[str, AggregateFunction] = {
     "count": "count", "count_star": "count", "sum": "sum", "avg": "avg", "mean": "avg", "min": "min", "max": "max",
     # Any value will do. The least one does not depend on the order of changes.
-    "first": "min", "any_value": "min", "arbitrary": "min",
+    "first": "min", "last": "min", "any_value": "min", "arbitrary": "min",
+    "arg_min": "first", "min_by": "first", "arg_max": "first", "max_by": "first",
+    "bool_and": "bool_and", "bool_or": "bool_or", "count_if": "sum", "countif": "sum",
+    "stddev": "stddev_samp", "stddev_samp": "stddev_samp", "stddev_pop": "stddev_pop",
+    "variance": "var_samp", "var_samp": "var_samp", "var_pop": "var_pop",
 }  # fmt: skip
+_OF_ANY_NUMBER = ("min", "max", "first", "bool_and", "bool_or")
+"""Aggregates that are the same for distinct values."""
 _SAME = {"=": False, "IS NOT DISTINCT FROM": True}
 
 
@@ -243,10 +236,26 @@ class _PlanReader:
 
     def _aggregate(self, part: Json, source: PlanNode) -> GroupAggregate | None:
         """Return an aggregate; None for those that are not compiled."""
-        function, values = _AGGREGATES.get(function_name(part)), part["children"]
-        if function is None or part.get("order_bys") or len(values) > 1:
+        name, children = function_name(part), part["children"]
+        function = _AGGREGATES.get(name)
+        order: tuple[RowOrder, ...] = ()
+        if function is None or len(children) > 1 + (function == "first"):
             return None
-        value = self.expression(values[0], source) if values else None
+        value = self.expression(children[0], source) if children else None
+        if name in ("count_if", "countif"):
+            value = call("cast", value, option=pa.int64()) if value is not None else None
+        orders = [read_order(each) for each in (part.get("order_bys") or {}).get("orders") or []]
+        if function == "first" and value is not None:
+            by = self.expression(children[1], source)
+            order = (RowOrder(by, "max" in name, False),)
+            value = call("case", call("is_null", by), Constant(value.type, None), value, data_type=value.type)
+        elif function == "min" and name != "min" and orders:
+            order = tuple(self._row_order(each, source, is_reverse=name == "last") for each in orders)
+        if order and (value is None or not all(is_ordered(each.value.type) for each in order)):
+            return None
+        keeps_nulls = bool(order) and name in ("first", "last")
+        if keeps_nulls and part.get("filter"):
+            return None
         if part.get("filter"):
             condition = self.expression(part["filter"], source)
             chosen = value if value is not None else Constant(pa.int64(), 1)
@@ -254,8 +263,12 @@ class _PlanReader:
         target = self._type(part["return_type"])
         if function in ("sum", "avg") and value is not None and not _is_number(value.type):
             return None
-        distinct = part["aggregate_type"] == "DISTINCT" and function not in ("min", "max")
-        return GroupAggregate(function, value, distinct, target)
+        distinct = part["aggregate_type"] == "DISTINCT" and function not in _OF_ANY_NUMBER
+        return GroupAggregate("first" if order else function, value, distinct, target, order, keeps_nulls)
+
+    def _row_order(self, order: Order, source: PlanNode, *, is_reverse: bool) -> RowOrder:
+        value = self._compile(order.value, source.types)
+        return RowOrder(value, order.descending != is_reverse, order.nulls_first != is_reverse)
 
     def windows(self, part: Json) -> PlanNode:
         """Return window functions."""
