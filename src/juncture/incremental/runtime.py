@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import DataError, PlanError, StateError
-from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, consolidated
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.state.records import Position
 from juncture.incremental.state.tables import StateTable, StateTables
@@ -125,7 +124,7 @@ def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
     try:
         return operator.step(flows)
     except (pa.ArrowException, DataError):
-        remaining = [_consolidated(source, flow) for source, flow in zip(operator.inputs, flows, strict=True)]
+        remaining = [consolidated(flow, source.schema) for source, flow in zip(operator.inputs, flows, strict=True)]
         rows, remaining_rows = (
             sum(len(weights) for flow in each for _, weights in flow) for each in (flows, remaining)
         )
@@ -133,20 +132,6 @@ def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
             raise
     operator.abandon()
     return operator.step(remaining)
-
-
-def _consolidated(source: ViewOperator, flow: Flow) -> Flow:
-    """Return changes without rows whose weights cancel, if their values can be compared."""
-    try:
-        identity = RowIdentity(source.schema)
-    except NoIdentityError:
-        return flow
-    if not flow:
-        return flow
-    batch, sums, _ = identity.consolidated(
-        [batch for batch, _ in flow], np.concatenate([weights for _, weights in flow])
-    )
-    return [(batch, sums)]
 
 
 @dataclass(frozen=True)

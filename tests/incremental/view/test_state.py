@@ -271,6 +271,7 @@ def test_groups_of_no_rows_are_opened_again(tmp_path):
 
 NUMBERS = pa.schema({"k": pa.int64(), "n": pa.int64()})
 PAIRS = {
+    "a filter": "SELECT a.k FROM a JOIN b ON a.k = b.k WHERE CAST((a.n - b.n) * 2 AS TINYINT) >= 0",
     "an expression": "SELECT a.k, CAST((a.n - b.n) * 2 AS TINYINT) AS n FROM a JOIN b ON a.k = b.k",
     "a sum": "SELECT sum(CAST((a.n - b.n) * 2 AS TINYINT)) AS n FROM a JOIN b ON a.k = b.k",
 }

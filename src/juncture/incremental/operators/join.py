@@ -8,16 +8,16 @@ arrangements, and no input is buffered for another.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
-from juncture.incremental.expressions.expression import TRUE, Expression, columns, evaluate, shifted
+from juncture.incremental.expressions.expression import TRUE, Expression, all_of, columns, columns_of, evaluate, shifted
 from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, some_rows
+from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of, consolidated, some_rows
 from juncture.incremental.state.arrangement import Delta, Positions
 from juncture.incremental.state.run import Run
 from juncture.kernels.array_types import Codes, Ints
@@ -101,6 +101,7 @@ class JoinOperator(ViewOperator):
         self._first = np.concatenate([[0], np.cumsum(widths)]).tolist()
         self._owner = [part for part, width in enumerate(widths) for _ in range(width)]
         self._shown = shown
+        self._arranged = inputs
         self._paths = [(path, self._read_by(path), self._prefilters(path)) for path in paths]
 
     def _keys_of(self, part: int, arranged: ArrangedOperator) -> KnownKeys:
@@ -140,6 +141,40 @@ class JoinOperator(ViewOperator):
 
     def step(self, _flows: Sequence[Flow]) -> Flow:
         """Return the inserted and deleted rows of the join."""
+        try:
+            return self._changes()
+        except pa.ArrowException:
+            return self._changes_by_last_conditions()
+
+    def _changes_by_last_conditions(self) -> Flow:
+        """Return the changes of the join, with its conditions computed last, for rows whose weights do not cancel.
+
+        An old row of one input and a new row of another one meet within the epoch, and a condition may fail for them.
+        """
+        paths = [path for path, *_ in self._paths]
+        conditions = [paths[0].condition, *(each.condition for each in paths[0].lookups)]
+        places = sorted({*self._shown, *columns_of(conditions)})
+        types = [
+            self._arranged[part].schema.types[place - self._first[part]]
+            for place, part in ((place, self._owner[place]) for place in places)
+        ]
+        unconditional = [
+            replace(path, condition=TRUE, lookups=tuple(replace(each, condition=TRUE) for each in path.lookups))
+            for path in paths
+        ]
+        widths = np.diff(self._first).tolist()
+        joined = JoinOperator(self.label, types, self._arranged, widths, unconditional, places)
+        at = {place: number for number, place in enumerate(places)}
+        condition = shifted(all_of(conditions), at)
+        changes: Flow = []
+        for batch, weights in consolidated(joined._changes(), joined.schema):
+            rows = true_rows(evaluate(condition, batch.columns, batch.num_rows))
+            output = batch_of([batch.column(at[place]) for place in self._shown], self.schema)
+            changes.append((some_rows(output, rows), weights[rows]))
+        return changes
+
+    def _changes(self) -> Flow:
+        """Return the inserted and deleted rows of all paths."""
         changes: Flow = []
         for path, read, prefilters in self._paths:
             delta = _may_match(path.start.delta, prefilters)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Ints
 
@@ -107,3 +108,16 @@ def table_of(flow: Iterable[Change], schema: pa.Schema) -> pa.Table:
         rows = np.repeat(np.arange(batch.num_rows), weights)
         batches.append(batch if len(rows) == batch.num_rows else rows_of(batch, array_of(rows, pa.int64())))
     return pa.Table.from_batches(batches, schema)
+
+
+def consolidated(flow: Flow, schema: pa.Schema) -> Flow:
+    """Return changes without rows whose weights cancel, if their values can be compared."""
+    try:
+        identity = RowIdentity(schema)
+    except NoIdentityError:
+        return flow
+    if not flow:
+        return flow
+    weights = np.concatenate([weights for _, weights in flow])
+    batch, sums, _ = identity.consolidated([batch for batch, _ in flow], weights)
+    return [(batch, sums)]
