@@ -11,9 +11,7 @@ from juncture.planner.explain.meaning import conditions_of, meaning_of
 from juncture.planner.explain.text import KNOWN, happened, known_of, plan_words, ranked_options, title, verdict
 from juncture.planner.report import Measured
 from juncture.runtime.progress import Phase
-from juncture.spec.schema import Side
-
-_SIDES: tuple[Side, ...] = ("left", "right")
+from juncture.spec.schema import SIDES, Side
 
 _LEAST_S = 0.001
 """Smaller costs are drawn with this length, because a logarithmic axis cannot show zero."""
@@ -106,7 +104,7 @@ def _side(side: Side, plan: Decision, counted: int | None) -> str:
 
 def _known(plan: Decision) -> str:
     """Return what is known of both sides, each figure above its source."""
-    sides = [known_of(plan, plan.stats.of(side)) for side in _SIDES]
+    sides = [known_of(plan, plan.stats.of(side)) for side in SIDES]
     rows = "".join(
         f'<tr><th scope="row">{heading}</th>{"".join(_fact(*side.get(name, ("", ""))) for side in sides)}</tr>'
         for name, heading in KNOWN.items()
