@@ -243,7 +243,7 @@ class SpecJoinNode(PlanNode):
     @property
     def label(self) -> str:
         """Text of the kind of join."""
-        return f"{self.spec.how} {self.spec.kind} join"
+        return f"{self.spec.how or 'inner'} {self.spec.kind} join"
 
     def needed(self, _wanted: Positions) -> Sequence[Positions]:
         """Return all columns, because further columns of the right side break ties."""
