@@ -8,10 +8,10 @@ stripes, and a thread owns one stripe at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
-from threading import Condition, Lock, local
+from threading import Lock, local
 
 import numpy as np
 
@@ -51,42 +51,6 @@ _SLOT, _RANK, _POINTER = range(3)
 
 class TieFloodError(Exception):
     """Too many rows tie: the join should start again with codes that break ties."""
-
-
-class _Gate:
-    """Many threads may pass at once, or one alone."""
-
-    def __init__(self) -> None:
-        self._inside = 0
-        self._closed = False
-        self._change = Condition(Lock())
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Pass unless someone wants to be alone."""
-        with self._change:
-            self._change.wait_for(lambda: not self._closed)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._change:
-                self._inside -= 1
-                self._change.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Wait until no thread is inside, and keep others out."""
-        with self._change:
-            self._change.wait_for(lambda: not self._closed)
-            self._closed = True
-            self._change.wait_for(lambda: self._inside == 0)
-        try:
-            yield
-        finally:
-            with self._change:
-                self._closed = False
-                self._change.notify_all()
 
 
 class _Index:
@@ -167,7 +131,6 @@ class _Pass:
         words = len(right.code_columns) + 2
         self.best = [np.full((len(slots), places, words), kernels.NOWHERE, np.int64) for _ in directions]
         self.ties = [_Ties() for _ in directions]
-        self.gate = _Gate()
         self.batches = _batches(right, context)
         most = max((sum(right.source.part_rows[part] for part in batch) for batch in self.batches), default=0)
         self.context = context
@@ -181,8 +144,7 @@ class _Pass:
         for rows in self._loads(parts):
             for which in range(len(self.directions)):
                 counts = self._partition(which, rows)
-                with self.gate.shared():
-                    self._offer(which, counts, base + total, number)
+                self._offer(which, counts, base + total, number)
                 if self.ties[which].count > self.ties_most:
                     self._relieve(which)
             total += rows
@@ -275,15 +237,17 @@ class _Pass:
 
     def _relieve(self, which: int) -> None:
         """Break all current ties, so that their number stays bounded."""
-        with self.gate.alone():
+        with ExitStack() as alone:
+            # Threads hold one of the locks at a time, while they change candidates and add ties.
+            for lock in self.index.locks:
+                alone.enter_context(lock)
             if self.ties[which].count <= self.ties_most:
                 return
             ties = self.ties[which].drain(self.best[which])
             if self.right.may_flood and len(ties) > self.ties_most // 2:
                 raise TieFloodError
             # The other threads wait, and must not get work.
-            alone = self.context.alone()
-            self._break_ties(which, ties, alone, within=False)
+            self._break_ties(which, ties, self.context.alone(), within=False)
 
     def finish(self, context: JoinContext) -> None:
         """Break all ties, and copy the candidates to the slots that share them."""
