@@ -7,7 +7,7 @@ of their own, and share the indexes of all others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -86,9 +86,15 @@ class Sides:
         return is_never_null(self.left, comparison.left) or is_never_null(self.right, comparison.right)
 
     @property
+    def keys(self) -> list[tuple[Expression, Expression]]:
+        """The left and right values that the conditions compare by equality."""
+        pairs = [key_pair(each, self.width) for each in conjuncts(self.condition)]
+        return [pair for pair in pairs if pair is not None]
+
+    @property
     def are_keys(self) -> bool:
         """Whether all conditions are equalities of a left with a right value."""
-        return all(key_pair(each, self.width) is not None for each in conjuncts(self.condition))
+        return len(self.keys) == len(conjuncts(self.condition))
 
 
 def compared_in(sign: str, one: Expression, other: Expression, is_never_null: bool = False) -> list[Expression]:
@@ -152,53 +158,48 @@ def _with_mark(node: PlanNode, mark: Expression, width: int) -> PlanNode:
     return ProjectNode(node, (*node.every_column[:width], mark))
 
 
-def _matched_keys(sides: Sides) -> tuple[PlanNode, list[Expression]]:
-    """Return the distinct keys of left rows that have a match, and the equal values of left rows."""
-    if sides.are_keys:
-        pairs = [key_pair(each, sides.width) for each in conjuncts(sides.condition)]
-        keys = [pair for pair in pairs if pair is not None]
-        if keys:
-            return GroupNode(sides.right, tuple(right for _, right in keys), ()), [left for left, _ in keys]
+def _equal(left: PlanNode, values: Sequence[Expression], keys: PlanNode, sign: str) -> Expression:
+    """Return the condition that values of a left side equal the first columns of a right side."""
+    pairs = zip(values, keys.every_column, strict=False)
+    return Sides(left, keys, tuple(Comparison(sign, value, key) for value, key in pairs), ()).condition
+
+
+def _matched_keys(sides: Sides) -> tuple[PlanNode, Expression]:
+    """Return the distinct keys of left rows that have a match, and the condition that a left row has them."""
+    if not sides.are_keys:
+        left, domain, at = _domain(sides)
+        pairs = JoinNode(domain, sides.right, "inner", shifted(sides.condition, at))
+        matched = GroupNode(pairs, pairs.every_column[: len(left)], ())
+        return matched, _equal(sides.left, left, matched, "IS NOT DISTINCT FROM")
+    keys = sides.keys
+    if not keys:
         count = GroupAggregate("count", None, False, pa.int64())
         some = call("greater", InputColumn(pa.int64(), 0), Constant(pa.int64(), 0), data_type=_BOOL)
-        return FilterNode(GroupNode(sides.right, (), (count,)), some), []
-    read = _left_columns(sides)
-    domain = GroupNode(sides.left, tuple(sides.left.every_column[place] for place in read), ())
-    at = {place: number for number, place in enumerate(read)}
-    at |= {sides.width + place: len(read) + place for place in range(len(sides.right.types))}
-    pairs_of_domain = JoinNode(domain, sides.right, "inner", shifted(sides.condition, at))
-    matched = GroupNode(pairs_of_domain, pairs_of_domain.every_column[: len(read)], ())
-    return matched, [sides.left.every_column[place] for place in read]
+        return FilterNode(GroupNode(sides.right, (), (count,)), some), TRUE
+    groups = GroupNode(sides.right, tuple(right for _, right in keys), ())
+    return groups, _equal(sides.left, [left for left, _ in keys], groups, "=")
 
 
-def _left_columns(sides: Sides) -> list[int]:
-    return sorted(place for place in columns(sides.condition) if place < sides.width)
-
-
-def _joined_by_keys(sides: Sides, keys: PlanNode, left: Sequence[Expression]) -> Expression:
-    """Return the condition that left rows have some distinct keys."""
-    sign = "=" if sides.are_keys else "IS NOT DISTINCT FROM"
-    return all_of(
-        [
-            part
-            for value, key in zip(left, keys.every_column, strict=False)
-            for part in compared_in(sign, value, shifted(key, sides.width))
-        ]
-    )
+def _domain(sides: Sides) -> tuple[list[InputColumn], PlanNode, dict[int, int]]:
+    """Return the left columns that conditions read, their distinct rows, and where columns are in a join of these."""
+    places = sorted(place for place in columns(sides.condition) if place < sides.width)
+    left = [sides.left.every_column[place] for place in places]
+    at = {place: number for number, place in enumerate(places)}
+    at |= {sides.width + place: len(places) + place for place in range(len(sides.right.types))}
+    return left, GroupNode(sides.left, tuple(left), ()), at
 
 
 def semi(sides: Sides) -> PlanNode:
     """Return the left rows that have a match."""
-    keys, left = _matched_keys(sides)
-    joined = JoinNode(sides.left, keys, "inner", _joined_by_keys(sides, keys, left))
+    keys, condition = _matched_keys(sides)
+    joined = JoinNode(sides.left, keys, "inner", condition)
     return joined.select(range(sides.width))
 
 
 def _marked(sides: Sides) -> tuple[PlanNode, Expression]:
     """Return the left rows with another column, and whether they have a match."""
-    keys, left = _matched_keys(sides)
-    marked = ProjectNode(keys, (*keys.every_column, TRUE))
-    joined = JoinNode(sides.left, marked, "left", _joined_by_keys(sides, keys, left))
+    keys, condition = _matched_keys(sides)
+    joined = JoinNode(sides.left, ProjectNode(keys, (*keys.every_column, TRUE)), "left", condition)
     has_match = call("not", call("is_null", joined.every_column[-1], data_type=_BOOL), data_type=_BOOL)
     return joined, has_match
 
@@ -230,14 +231,8 @@ def _mark_of_equality(sides: Sides, equality: Comparison) -> PlanNode:
     safe = [each for each in sides.comparisons if each is not equality]
     rows, values = (GroupAggregate("count", value, False, pa.int64()) for value in (None, equality.right))
     groups = GroupNode(sides.right, tuple(each.right for each in safe), (rows, values))
-    width = len(joined.types)
-    condition = all_of(
-        [
-            part
-            for each, key in zip(safe, groups.every_column, strict=False)
-            for part in compared_in(each.sign, each.left, shifted(key, width), is_never_null(groups, key))
-        ]
-    )
+    compared = [replace(each, right=key) for each, key in zip(safe, groups.every_column, strict=False)]
+    condition = Sides(joined, groups, tuple(compared), ()).condition
     both = JoinNode(joined, groups, "left" if safe else "inner", condition)
     count, count_of_values = both.every_column[-2:]
     is_empty = call("equal", call("coalesce", count, Constant(pa.int64(), 0)), Constant(pa.int64(), 0))
@@ -249,10 +244,7 @@ def _mark_of_equality(sides: Sides, equality: Comparison) -> PlanNode:
 
 def _mark_of_pairs(sides: Sides) -> PlanNode:
     """Return marks of any comparisons, from all pairs of distinct left values and right rows."""
-    read = _left_columns(sides)
-    domain = GroupNode(sides.left, tuple(sides.left.every_column[place] for place in read), ())
-    at = {place: number for number, place in enumerate(read)}
-    at |= {sides.width + place: len(read) + place for place in range(len(sides.right.types))}
+    left, domain, at = _domain(sides)
     safe = Sides(sides.left, sides.right, tuple(each for each in sides.comparisons if each.is_null_safe), ())
     unsafe = Sides(
         sides.left, sides.right, tuple(each for each in sides.comparisons if not each.is_null_safe), sides.rest
@@ -262,15 +254,9 @@ def _mark_of_pairs(sides: Sides) -> PlanNode:
     number = pa.int64()
     two, one, zero = (Constant(number, each) for each in (2, 1, 0))
     state = call("case", condition, two, call("is_null", condition), one, zero, data_type=number)
-    states = GroupNode(pairs, pairs.every_column[: len(read)], (GroupAggregate("max", state, False, number),))
-    by_domain = all_of(
-        [
-            part
-            for place, key in zip(read, states.every_column, strict=False)
-            for part in compared_in("IS NOT DISTINCT FROM", sides.left.every_column[place], shifted(key, sides.width))
-        ]
-    )
-    both = JoinNode(sides.left, states, "left" if read else "inner", by_domain)
+    states = GroupNode(pairs, pairs.every_column[: len(left)], (GroupAggregate("max", state, False, number),))
+    by_domain = _equal(sides.left, left, states, "IS NOT DISTINCT FROM")
+    both = JoinNode(sides.left, states, "left" if left else "inner", by_domain)
     last = call("coalesce", both.every_column[-1], zero, data_type=number)
     is_true, is_unknown = (call("equal", last, each, data_type=_BOOL) for each in (two, one))
     value = call("case", is_true, TRUE, is_unknown, _UNKNOWN, FALSE, data_type=_BOOL)
@@ -281,17 +267,12 @@ def single(sides: Sides) -> PlanNode | None:
     """Return left rows with the one match of each, or NULL. Several matches fail. Return None without keys alone."""
     if not sides.are_keys:
         return None
-    pairs = [key_pair(each, sides.width) for each in conjuncts(sides.condition)]
-    keys = [pair for pair in pairs if pair is not None]
+    keys = sides.keys
     # A group of one row has this row's value as its greatest.
     values = [GroupAggregate("max", each, False, each.type) for each in sides.right.every_column]
     count = GroupAggregate("count", None, False, pa.int64())
     groups = GroupNode(sides.right, tuple(right for _, right in keys), (*values, count))
-    condition = [
-        call("equal", left, shifted(key, sides.width), data_type=_BOOL)
-        for (left, _), key in zip(keys, groups.every_column, strict=False)
-    ]
-    joined = JoinNode(sides.left, groups, "left", all_of(condition))
+    joined = JoinNode(sides.left, groups, "left", _equal(sides.left, [left for left, _ in keys], groups, "="))
     first = sides.width + len(keys)
     several = call("greater", joined.every_column[-1], Constant(pa.int64(), 1), data_type=_BOOL)
     shown = [
@@ -310,9 +291,7 @@ def outer(sides: Sides, how: JoinHow) -> PlanNode:
     """Return a left, right or full join. Conditions may read both sides in one value."""
     parts = conjuncts(sides.condition)
     if all(is_comparison(each, sides.width) for each in parts):
-        return JoinNode(
-            sides.left, sides.right, "left" if how == "left" else "right" if how == "right" else "full", sides.condition
-        )
+        return JoinNode(sides.left, sides.right, how, sides.condition)
     pairs: PlanNode = JoinNode(sides.left, sides.right, "inner", sides.condition)
     found = [pairs]
     if how in ("left", "full"):

@@ -110,19 +110,16 @@ class _PlanReader:
             node, order = self.root(part["children"][0])
             return _ordered(node, [self.expression(each, node) for each in part["expressions"]], order)
         if kind in ("LOGICAL_ORDER_BY", "LOGICAL_LIMIT"):
-            node, order, shown = self._sorted(part) if kind == "LOGICAL_ORDER_BY" else self._limited(part)
+            node, order, shown = self._in_order(part)
             return _ordered(node, [node.every_column[place] for place in shown], order)
-        if kind == "LOGICAL_MATERIALIZED_CTE":
-            return self.root(self._query_of_table(part))
-        return self.node(part), ()
+        return self.root(self._query_of_table(part)) if kind == "LOGICAL_MATERIALIZED_CTE" else (self.node(part), ())
 
     def node(self, part: Json) -> PlanNode:
         """Return the node for a part of a plan; raises `UnreadableError`."""
         kind = part["type"].removeprefix("LOGICAL_")
-        reader = _NODES.get(kind)
-        if reader is None:
+        if kind not in _NODES:
             raise UnreadableError(_NAMES.get(kind, f"the operator {kind.replace('_', ' ')}"))
-        return reader(self, part)
+        return _NODES[kind](self, part)
 
     def inputs(self, part: Json) -> list[PlanNode]:
         """Return the inputs of a part."""
@@ -301,18 +298,16 @@ class _PlanReader:
         united = UnionNode(tuple(self.inputs(part)))
         return united if part.get("setop_all") else GroupNode(united, united.every_column, ())
 
-    def sorted(self, part: Json) -> PlanNode:
-        """Return the rows of a subquery whose order has no meaning."""
-        node, _, shown = self._sorted(part)
-        return _chosen(node, shown)
+    def in_order(self, part: Json) -> PlanNode:
+        """Return the rows of ORDER BY or LIMIT in a subquery, where their order has no meaning."""
+        node, _, shown = self._in_order(part)
+        return node.select(shown)
 
-    def limited(self, part: Json) -> PlanNode:
-        """Return the first rows."""
-        node, _, shown = self._limited(part)
-        return _chosen(node, shown)
+    def _in_order(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
+        """Return rows with all columns that their order reads, the order, and the columns to return."""
+        return self._sorted(part) if part["type"] == "LOGICAL_ORDER_BY" else self._limited(part)
 
     def _sorted(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
-        """Return rows with all columns that their order reads, the order, and the columns to return."""
         (source,) = self.inputs(part)
         node, keys = self._with_order(source, [read_order(each) for each in part["orders"]])
         shown = part.get("projections") or part.get("projection_map")
@@ -328,7 +323,6 @@ class _PlanReader:
         return (node if len(shown) == len(node.types) else ProjectNode(node, tuple(shown))), keys
 
     def _limited(self, part: Json) -> tuple[PlanNode, tuple[SortKey, ...], list[int]]:
-        """Return the first rows with all columns that their order reads, the order, and the columns to return."""
         (below,) = part["children"]
         if below["type"] == "LOGICAL_ORDER_BY":
             node, order, shown = self._sorted(below)
@@ -501,8 +495,8 @@ _NODES: Mapping[str, _Reader] = {
     "EXCEPT": _PlanReader.difference,
     "WINDOW": _PlanReader.windows,
     "UNNEST": _PlanReader.unnest,
-    "ORDER_BY": _PlanReader.sorted,
-    "LIMIT": _PlanReader.limited,
+    "ORDER_BY": _PlanReader.in_order,
+    "LIMIT": _PlanReader.in_order,
     "MATERIALIZED_CTE": _PlanReader.shared,
     "CTE_REF": _PlanReader.shared_table,
     "CROSS_PRODUCT": _PlanReader.cross,
