@@ -113,6 +113,21 @@ def test_memory_that_becomes_too_little(tmp_path):
         )
 
 
+def test_memory_that_is_less_than_before(tmp_path):
+    """Rows in memory have an unsorted copy on disk. It is sorted in pieces if they do not fit any more."""
+    answer = Counter()
+    with opened(tmp_path / "state", 1_000 * MEMORY) as join:
+        added(answer, join.populate(left=sales(0, 12_000), right=customers(700)))
+        added(answer, join.apply(left=weighted(sales(3, 500), -1)))
+        assert not is_on_disk(join)
+    for epoch in range(2):
+        with opened(tmp_path / "state") as join:
+            assert is_on_disk(join)
+            assert join.left.bytes + join.right.bytes < MEMORY / 2
+            added(answer, join.apply(left=weighted(sales(2_000 + epoch, 1), -1), right=customers(1)))
+            assert rows_of(join.result()) == answer
+
+
 def test_runs_on_disk_become_few(tmp_path):
     with opened(tmp_path / "state") as join:
         join.populate(left=sales(0, 12_000), right=customers(10))

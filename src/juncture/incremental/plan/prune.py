@@ -19,7 +19,7 @@ def pruned(plans: Mapping[str, PlanNode]) -> dict[str, PlanNode]:
 class _Pruner:
     """Removes columns.
 
-    ``needed_of`` has the columns that the uses of a node without inputs need together. ``wanted_of`` collects them.
+    ``needed_of`` has the columns that all uses of a node need, so that they share it. ``wanted_of`` collects them.
     """
 
     def __init__(self, needed_of: Mapping[PlanNode, Collection[int]]) -> None:
@@ -33,9 +33,8 @@ class _Pruner:
 
     def _more(self, node: PlanNode, wanted: Positions) -> Placed:
         """Return a plan with at least these columns, and their places."""
-        if not node.inputs:
-            self.wanted_of.setdefault(node, set()).update(wanted)
-            wanted = frozenset(self._needed_of.get(node, wanted))
+        self.wanted_of.setdefault(node, set()).update(wanted)
+        wanted = frozenset(self._needed_of.get(node, wanted))
         # A batch needs a column to have a number of rows.
         inputs = [
             self._input(each, columns or frozenset([0]), node.input_columns)

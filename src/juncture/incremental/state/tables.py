@@ -27,6 +27,7 @@ from juncture.incremental.state.pages import PageKeys, Pages, run_of, sorted_pie
 from juncture.incremental.state.run import DiskCopy, Run, merged
 from juncture.incremental.state.stored_run import BlockCache, StateLayout, StoredRun
 from juncture.kernels.array_types import Codes, Ints, Mask, Words
+from juncture.runtime.memory import release_unused
 
 if TYPE_CHECKING:
     from juncture.incremental.state.blocks import Index
@@ -253,6 +254,7 @@ class StateTables:
             table.arrangement.memory = []
             table.look_up_in([*table.stored, *copies])
             table.keys.forget()
+        release_unused()
 
     def _load_used(self) -> None:
         """Load the tables on disk that epochs have read, if they fit in memory."""
