@@ -96,15 +96,14 @@ def matches(node: Node, left: Rows | None = None, right: Rows | None = None) -> 
 
 
 def _vector(node: Node, vectors: Mapping[Node, Vector]) -> Vector:
-    operands = children(node)
-    if operands and all(isinstance(vectors[operand], pa.Scalar) for operand in operands):
-        # Constants are computed as a row, so that no operation has to distinguish them.
-        return _vector(node, {operand: pa.repeat(vectors[operand], 1) for operand in operands})[0]
     match node:
         case nodes.Literal(type=data_type, value=value):
             return constant(value, data_type)
         case nodes.Arithmetic(operator=operator, left=left, right=right):
             return operations.arithmetic(operator, vectors[left], vectors[right], (left.type, right.type), node.type)
+        case nodes.Call(operands=operands) if all(isinstance(vectors[operand], pa.Scalar) for operand in operands):
+            # Constants are computed as a row, so that functions do not have to distinguish them.
+            return _vector(node, {operand: pa.repeat(vectors[operand], 1) for operand in operands})[0]
         case nodes.Call(operands=operands):
             return operations.FUNCTIONS[node.function](node, [vectors[operand] for operand in operands])
         case nodes.Cast(operand=operand):

@@ -81,11 +81,10 @@ def constant(value: Value, data_type: Type) -> pa.Scalar:
 def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:
     """Apply an exact function to each row without nulls, where no vectorized one is exact.
 
-    At most all operands but one are constants. A result that is None, or that the type cannot represent, becomes null.
-    Costs about a microsecond per row.
+    A result that is None, or that the type cannot represent, becomes null. Costs about a microsecond per row.
     """
     lists = [_values(operand) for operand in operands]
-    rows = next(len(operand) for operand in operands if not isinstance(operand, pa.Scalar))
+    rows = next((len(operand) for operand in operands if not isinstance(operand, pa.Scalar)), 1)
     spread = [
         values * rows if isinstance(operand, pa.Scalar) else values
         for values, operand in zip(lists, operands, strict=True)
@@ -94,6 +93,8 @@ def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vecto
         None if any(value is None for value in row) else _held(function(*row), data_type)
         for row in zip(*spread, strict=True)
     ]
+    if all(isinstance(operand, pa.Scalar) for operand in operands):
+        return pa.scalar(results[0], vector_type(data_type))
     return pa.array(results, vector_type(data_type))
 
 
@@ -199,7 +200,7 @@ def convert(operand: Vector, source: Type, target: Type) -> Vector:
 def _to_float(operand: Vector, source: Type, target: Type) -> Vector:
     if source.kind != "decimal":
         return pc.cast(operand, vector_type(target), safe=False)
-    if source.precision > _EXACT_DIGITS:
+    if source.precision > _EXACT_DIGITS or isinstance(operand, pa.Scalar):
         wide = row_by_row(float, Type("float", bits=64), operand)
     else:
         whole = np.frombuffer(operand.buffers()[1], np.int64)[::2][operand.offset : operand.offset + len(operand)]
@@ -210,7 +211,7 @@ def _to_float(operand: Vector, source: Type, target: Type) -> Vector:
 def _to_integer(operand: Vector, source: Type, target: Type) -> Vector:
     if source.kind == "integer":
         return operand if source.bits <= target.bits else _in_range(operand, target)
-    if source.kind == "decimal":
+    if source.kind == "decimal" or isinstance(operand, pa.Scalar):
         return row_by_row(lambda value: math.trunc(value) if math.isfinite(value) else None, target, operand)
     floats = np.trunc(np.asarray(operand.cast(pa.float64()).fill_null(math.nan)))
     limit = 2.0 ** (target.bits - 1)
@@ -247,6 +248,8 @@ def _to_time(operand: Vector, source: Type, target: Type) -> Vector:
         except pa.ArrowInvalid:
             return row_by_row(lambda value: int(value * factor), target, operand)
     steps = int(1 / Fraction(factor))
+    if isinstance(operand, pa.Scalar):
+        return row_by_row(lambda value: value // steps, target, operand)
     whole = np.asarray(operand.fill_null(0)) // steps
     return _in_range(pa.array(whole, mask=np.asarray(pc.is_null(operand))), target)
 
