@@ -15,9 +15,10 @@ import pytest
 
 import juncture as jn
 from juncture.errors import PlanError, StateError
+from juncture.incremental.state.blocks import BlockRows
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import Position
-from juncture.incremental.state.store import Store, loose_rows
+from juncture.incremental.state.store import Store
 from support.state import changes_in, write_version
 
 CUSTOMERS = pa.schema({"id": pa.int64(), "name": pa.string()})
@@ -185,13 +186,18 @@ def some_sales(first: int, count: int = 30) -> tuple[pa.RecordBatch, np.ndarray]
     return batch, np.ones(count, np.int64)
 
 
+def unsorted(batch: pa.RecordBatch, weights: np.ndarray) -> BlockRows:
+    return BlockRows(batch, np.zeros((0, batch.num_rows), np.int64), weights[None])
+
+
 def test_changes_in_several_batches(tmp_path):
     store = one_table(tmp_path / "state")
-    store.replace(Position(1, None, {}), {"sales": [some_sales(0)]}, {})
+    store.commit(Position(1, None, {}), {"sales": [some_sales(0)]}, {})
     store.commit(Position(2, None, {}), {"sales": [some_sales(30), some_sales(60, 0), some_sales(60)]}, {})
     store.close()
     store = one_table(tmp_path / "state")
-    assert [number for batch, _ in store.rows("sales") for number in batch["id"].to_pylist()] == list(range(90))
+    batches = [batch for changes in store.epochs() for batch, _ in changes["sales"]]
+    assert [number for batch in batches for number in batch["id"].to_pylist()] == list(range(90))
     store.close()
 
 
@@ -199,7 +205,7 @@ def test_runs_are_not_compacted(tmp_path):
     """Each run has its own range of keys, so RocksDB stores it at the last level and never writes it again."""
     store = one_table(tmp_path / "state")
     for epoch in range(1, 10):
-        store.write([loose_rows(*some_sales(epoch))], is_sorted=False)
+        store.write([unsorted(*some_sales(epoch))], is_sorted=False)
         store.commit(Position(epoch, None, {}), {"sales": [some_sales(epoch)]}, {})
     assert store._database.property_value("rocksdb.num-files-at-level6") == "9"
     store.close()

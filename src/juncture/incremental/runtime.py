@@ -57,13 +57,15 @@ class Dataflow:
             for name, table in operator.tables.items()
         }
 
-    def run(self, changes: Flows) -> Flows:
+    def run(self, changes: Flows, *, wants_answers: bool = True) -> Flows:
         """Return the output of an epoch, or raise `DataError` for a failed value. `commit` or `abandon` must follow."""
+        inner = {id(each) for operator in self.graph.operators for each in operator.inputs}
         for source, entry in self.graph.inputs.items():
             entry.put = [each for each in changes.get(source, []) if each[0].num_rows]
         outputs: dict[int, Flow] = {}
         self.most_rows = 0
         for operator in self.graph.operators:
+            operator.is_output_read = wants_answers or id(operator) in inner
             flows = [outputs[id(each)] for each in operator.inputs]
             if operator.waits and not any(flows):
                 outputs[id(operator)] = []
@@ -243,7 +245,7 @@ class Runtime:
                     name="JN-STATE-DAMAGED",
                 )
             flows[source] = [(delta.batch, delta.weights)]
-        self.flow.run(flows)
+        self.flow.run(flows, wants_answers=False)
         self.flow.commit()
         tables.after_epoch(None)
 

@@ -20,7 +20,10 @@ Flow = list[Change]
 
 
 class ViewOperator:
-    """A node of a dataflow. ``emitted_rows`` and ``seconds`` cover all epochs."""
+    """A node of a dataflow.
+
+    ``emitted_rows`` and ``seconds`` cover all epochs. ``is_output_read`` is whether the output of a step is read.
+    """
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label
@@ -28,6 +31,7 @@ class ViewOperator:
         self.inputs = tuple(inputs)
         self.seconds = 0.0
         self.emitted_rows = 0
+        self.is_output_read = True
 
     def step(self, flows: Sequence[Flow]) -> Flow:
         """Return the output changes for the changes of each input. `abandon` must be able to undo the step."""

@@ -53,7 +53,7 @@ class StoredJoinOperator(ViewOperator):
         deltas = {side: (each.delta, each.places) for side, each in self.sides.items()}
         if not any(len(delta) for delta, _ in deltas.values()):
             return []
-        self._journal, changes, self._worked = Journal(), Changes(), True
+        self._journal, changes, self._worked = Journal(), Changes(are_wanted=self.is_output_read), True
         take = self.runtime.operator.apply if self.rows else self.runtime.operator.populate
         take(deltas, self._journal, changes)
         return self._output_rows(changes.gathered())

@@ -87,13 +87,6 @@ class BlockRows:
             np.concatenate([part.state for part in parts], axis=1),
         )
 
-    @classmethod
-    def sorted(cls, batch: pa.RecordBatch, numbers: Table, state: Table) -> BlockRows:
-        """Return rows in order."""
-        by_code = (numbers[NUMBERS],) if len(numbers) > NUMBERS else ()
-        order = np.lexsort((numbers[1], *by_code, numbers[0].view(np.uint64)))
-        return cls(batch, numbers, state).some(order)
-
 
 @dataclass(frozen=True)
 class Index:

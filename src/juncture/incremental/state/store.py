@@ -42,7 +42,7 @@ from juncture.incremental.state.blocks import BlockRows, Index
 from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.records import EPOCH_FILE, Changed, EpochFile, Position, packed, stream, unpacked
 from juncture.incremental.state.run_writer import BLOCK, HAS_STATE, INDEX, RUN, STATE, RunWriter, options, run_key
-from juncture.incremental.state.stored_run import BlockCache, StoredRun
+from juncture.incremental.state.stored_run import StoredRun
 from juncture.kernels.array_types import Ints, Mask
 
 _log = logging.getLogger(__name__)
@@ -262,20 +262,6 @@ class Store:
             if rows != self.logged_rows:
                 raise ValueError(f"it has {rows:,} instead of {self.logged_rows:,} changes since the checkpoint")
 
-    def log(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the changes of a table since the last checkpoint."""
-        for changes in self.epochs():
-            yield from changes[table]
-
-    def rows(self, table: str) -> Iterator[tuple[pa.RecordBatch, Ints]]:
-        """Yield the unsorted rows of a table as of the last checkpoint, and then all changes since, in order."""
-        for index, has_state, living in self.runs(table):
-            run = StoredRun(index, self._schemas[table], (0, 0), has_state, self, BlockCache(0), living)
-            with self._damage():
-                for rows, _ in run.pieces():
-                    yield rows.batch, rows.weights
-        yield from self.log(table)
-
     def last(self, answer: str) -> list[pa.RecordBatch] | None:
         """Return the changes of an answer in the last epoch; None if it was populated and they were not stored."""
         with self._damage():
@@ -365,34 +351,10 @@ class Store:
         for run in (run for each in runs.values() for run in each):
             _put_states(batch, run)
         numbers = {table: [(run.index.number, run.living_rows) for run in each] for table, each in runs.items()}
-        self._checkpoint(batch, position, numbers, rewritten_rows, self._runs, notes or {})
-
-    def replace(
-        self, position: Position, rows: Mapping[Table, Changed], answers: Mapping[str, list[pa.RecordBatch]]
-    ) -> None:
-        """Commit all rows of all tables as unsorted runs, in place of the last checkpoint and the changes since."""
-        numbers: dict[str, list[tuple[int, int]]] = {}
-        for table, changes in rows.items():
-            written = self.write((loose_rows(batch, weights) for batch, weights in changes), is_sorted=False)
-            numbers[table] = [] if written is None else [(written[0].number, written[0].rows)]
-        batch = rocksdict.WriteBatch(raw_mode=True)
-        _put_answers(batch, answers)
-        count = sum(living for each in numbers.values() for _, living in each)
-        self._checkpoint(batch, position, numbers, count, _numbers(self._manifest))
-
-    def _checkpoint(
-        self,
-        batch: Any,
-        position: Position,
-        runs: Mapping[Table, list[tuple[int, int]]],
-        rows: int,
-        earlier: set[int],
-        notes: Mapping[str, Any] | None = None,
-    ) -> None:
-        """Commit runs and their number of rows, in place of ``earlier`` runs and the changes since."""
-        fields = {"runs": runs, "rows": rows, "since": position.epoch + 1, "log": {}, "notes": notes or {}}
+        since = {"since": position.epoch + 1, "log": {}}
+        fields = {"runs": numbers, "rows": rewritten_rows, "notes": notes or {}} | since
         manifest = {**_position_fields(position), **fields}
-        removed = earlier - _numbers(manifest)
+        removed = self._runs - _numbers(manifest)
         _remove(batch, removed)
         batch.delete_range(_EPOCH, _EPOCH + (position.epoch + 1).to_bytes(8, "big"))
         self._commit(batch, manifest)
@@ -521,8 +483,3 @@ def _put_states(batch: Any, run: StoredRun) -> None:
     has_state = run.has_state.copy()
     has_state[list(run.changed)] = True
     batch.put(run_key(run.index.number, HAS_STATE), np.packbits(has_state).tobytes())
-
-
-def loose_rows(batch: pa.RecordBatch, weights: Ints) -> BlockRows:
-    """Return rows with weights that are only read sequentially."""
-    return BlockRows(batch, np.zeros((0, batch.num_rows), np.int64), weights[None])
