@@ -63,6 +63,12 @@ QUERIES = {
                count(*) OVER (PARTITION BY t, x > 2, DATE '2024-01-01' + k) AS t FROM a""",
     "qualify": f"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY {ALL}) <= 2",
     "qualify by ranks": "SELECT k, x FROM a QUALIFY 2 >= rank() OVER (PARTITION BY t ORDER BY x DESC)",
+    "constants before ranks": """
+        SELECT * FROM (SELECT k, x, t, rank() OVER (PARTITION BY k ORDER BY x) AS r FROM a)
+        WHERE (1 < r AND r < 5) OR (3 <= r AND x > 1) OR 2 = r""",
+    "after the first": f"SELECT k, x FROM a QUALIFY 1 < row_number() OVER (PARTITION BY k ORDER BY {ALL})",
+    "from the second": "SELECT k, x FROM a QUALIFY 2 <= rank() OVER (PARTITION BY t ORDER BY x)",
+    "before the third": "SELECT k, x FROM a QUALIFY 3 > rank() OVER (PARTITION BY t ORDER BY x)",
     "the second": f"SELECT k, x FROM a QUALIFY row_number() OVER (PARTITION BY k ORDER BY f, {ALL}) = 2",
     "first rows with values": f"""
         SELECT * FROM (SELECT x, lead(x, 2) OVER w AS l, row_number() OVER w AS n FROM a

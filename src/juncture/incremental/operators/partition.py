@@ -27,6 +27,10 @@ from juncture.kernels.array_types import Codes, Ints
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 
 
+_SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+"""The comparison that is equal to another one with its operands exchanged."""
+
+
 @dataclass(frozen=True)
 class Extent:
     """A distance in the order of a partition: a number of rows, or of steps in order codes, whichever is farther."""
@@ -79,11 +83,7 @@ class PartitionOrder:
             return None
         (one, other), function = condition.operands, condition.function
         if isinstance(one, Constant):
-            one, other, function = (
-                other,
-                one,
-                {"greater": "less", "greater_equal": "less_equal"}.get(function, function),
-            )
+            one, other, function = other, one, _SWAPPED.get(function, function)
         if not isinstance(one, InputColumn) or not isinstance(other, Constant) or not isinstance(other.value, int):
             return None
         if one.index - first not in self.ranks or function not in ("equal", "less", "less_equal"):
