@@ -26,7 +26,6 @@ from juncture.incremental.state.arrangement import Delta
 from juncture.kernels.array_types import Codes, Ints
 from juncture.ordered.arithmetic import MAX_CODE, MIN_CODE, moved
 
-
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 """The comparison that is equal to another one with its operands exchanged."""
 
