@@ -119,3 +119,27 @@ def test_durations_finer_than_those_of_duckdb_are_refused(waits, nested):
     assert len(joined(waits.slice(0, 2)).fetchall()) == 2
     with pytest.raises(jn.DataError, match=r"'wait' .*finer than microseconds.*to_arrow_table"):
         joined(waits)
+
+
+ITEMS = pa.array([{"a": 1}, {"a": 2}, {"a": 3}])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.StructArray.from_arrays([ITEMS], ["item"]).slice(1),
+        pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), ITEMS.slice(1)),
+    ],
+    ids=["structs of structs", "lists of structs"],
+)
+def test_duckdb_reads_slices_of_nested_values(values):
+    left = relation(pa.table({"n": [0, 1]}))
+    answer = jn.join(left, pa.table({"n": [0, 1], "x": values}), on="n")
+    assert answer.to_arrow_table().column("x").to_pylist() == values.to_pylist()
+
+
+def test_dates_beyond_those_of_duckdb_are_refused():
+    left = relation(pa.table({"n": [0]}))
+    days = pa.array([2**33 * 86_400_000], pa.date64())
+    with pytest.raises(jn.DataError, match=r"'day' .*dates beyond those of DuckDB.*to_arrow_table"):
+        jn.join(left, pa.table({"n": [0], "day": days}), on="n")

@@ -164,7 +164,8 @@ class AsRelation:
                 raise _unreadable(f"column {name!r} has type {column.type}, with runs of nested values")
             for chunk in column.chunks:
                 for part in innermost(chunk):
-                    _check_nanoseconds(part, name)
+                    _check_values(part, name)
+        joined = _without_offsets(joined)
         try:
             # DuckDB finds the table by the name of this local variable.
             return self.beside.query("juncture_joined", "SELECT * FROM joined")
@@ -191,9 +192,35 @@ def _has_nested_runs(data_type: pa.DataType) -> bool:
     return any(_has_nested_runs(data_type.field(place).type) for place in range(data_type.num_fields))
 
 
-def _check_nanoseconds(array: pa.Array, name: str) -> None:
-    """Refuse durations finer than microseconds, the unit of DuckDB's intervals, which would truncate them."""
+def _without_offsets(table: pa.Table) -> pa.Table:
+    """Return a table whose nested arrays start at their first value: DuckDB reads no others below another array."""
+    for place, field in enumerate(table.schema):
+        if any(pat.is_nested(field.type.field(child).type) for child in range(field.type.num_fields)):
+            # Arrow's stream format has no offsets.
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, pa.schema([field])) as writer:
+                writer.write_table(table.select([place]))
+            table = table.set_column(place, field, pa.ipc.open_stream(sink.getvalue()).read_all().column(0))
+    return table
+
+
+_DATES_MOST = 2**31 - 2
+"""The greatest number of days of a date in DuckDB, besides its infinity."""
+
+
+def _check_values(array: pa.Array, name: str) -> None:
+    """Refuse values that DuckDB would truncate: durations finer than microseconds, and dates beyond its own."""
     data_type = array.type
+    if pat.is_date64(data_type):
+        days, valid = raw_values(array, np.int64) // 86_400_000, validity(array)
+        is_beyond = abs(days) > _DATES_MOST
+        if (is_beyond if valid is None else is_beyond & valid).any():
+            raise DataError(
+                f"The column {name!r} of type {data_type} has dates beyond those of DuckDB, the library of the left "
+                "table. Drop it, or pass the left table as Arrow, with .to_arrow_table().",
+                name="JN-LIBRARY-VALUE",
+            )
+        return
     if pat.is_duration(data_type) and data_type.unit == "ns":
         nanoseconds = raw_values(array, np.int64)
     elif pat.is_interval(data_type):
