@@ -7,6 +7,7 @@ a class here and a builder in `juncture.incremental.plan.physical`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -49,7 +50,7 @@ InputConditions = Sequence[tuple[int, Expression]]
 
 
 @dataclass(frozen=True)
-class PlanNode:
+class PlanNode(ABC):
     """A relation.
 
     Class attributes: ``is_empty`` says that there are never rows. With ``is_one_node``, several uses share the node
@@ -66,8 +67,8 @@ class PlanNode:
         """Types of the columns."""
         return self._types()
 
-    def _types(self) -> tuple[pa.DataType, ...]:
-        raise NotImplementedError
+    @abstractmethod
+    def _types(self) -> tuple[pa.DataType, ...]: ...
 
     @property
     def inputs(self) -> tuple[PlanNode, ...]:
@@ -101,9 +102,9 @@ class PlanNode:
         return tuple(f"column {place}" for place in range(len(self.types)))
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """What the node does, as text."""
-        raise NotImplementedError
 
     def select(self, places: Sequence[int]) -> PlanNode:
         """Return some columns, in this order."""
@@ -149,9 +150,9 @@ class PlanNode:
         """Return the columns that are needed of each input to return some columns."""
         return ()
 
+    @abstractmethod
     def narrowed(self, wanted: Positions, inputs: Sequence[Placed]) -> Placed:
         """Return the node with the wanted columns, over inputs that have the needed ones."""
-        raise NotImplementedError
 
     def only(self, places: Sequence[int]) -> PlanNode:
         """Return some columns, in this order, without a projection if the node can select columns itself."""
