@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,7 +16,6 @@ from juncture.cli.console import messages, results
 from juncture.cli.progress import Step, step
 from juncture.cli.show import count, heading
 from juncture.errors import SpecError
-from juncture.pipeline.polling import poll_interval_ms
 from juncture.spec.arguments import check_choice
 
 if TYPE_CHECKING:
@@ -160,20 +159,24 @@ def run(
             "--memory limits joins in this process, but --engine is spark. Remove it, or pass --engine local.",
             name="JN-ARGUMENT-CONFLICT",
         )
-    poll_interval_ms(poll_interval, argument="--poll-interval")
+    from juncture.pipeline.pipeline import poll_interval_ms
+
+    poll_ms = poll_interval_ms(poll_interval, argument="--poll-interval")
     pipeline = opened(file, values)
+    sinks = {"only": only or (), "downstream_of": downstream_of or ()}
     if chosen == "local" and of_changes:
-        report = _follow(pipeline, only or (), downstream_of or (), poll_interval, memory)
+        report = _follow(pipeline, poll_ms, memory=memory, **sinks)
     elif is_stream or of_changes:
-        report = _stream(
-            pipeline, master, remote, only or (), downstream_of or (), poll_interval, of_changes=of_changes
-        )
+        begin = pipeline.changes if of_changes else pipeline.stream
+        pipeline.check(engine="spark", mode="changes" if of_changes else "stream")
+        with session(pipeline, master, remote, is_stream=True) as spark:
+            report = _finished(pipeline, begin(spark, poll_interval=poll_interval, **sinks))
     elif chosen == "local":
-        report = pipeline.run(
-            only=only or (), downstream_of=downstream_of or (), force=force, memory=memory, watch=step
-        )
+        report = pipeline.run(force=force, memory=memory, watch=step, **sinks)
     else:
-        report = _on_spark(pipeline, master, remote, only or (), downstream_of or (), force=force)
+        with ExitStack() as stack:
+            running = _Running(stack, lambda: session(pipeline, master, remote))
+            report = pipeline.run(running, force=force, watch=running.watch, **sinks)
     _show(report, as_json=as_json)
 
 
@@ -212,59 +215,21 @@ class _Running:
             yield shown
 
 
-def _on_spark(
-    pipeline: Any,
-    master: str | None,
-    remote: str | None,
-    only: Sequence[str],
-    downstream_of: Sequence[str],
-    *,
-    force: bool,
-) -> RunReport:
-    with ExitStack() as stack:
-        running = _Running(stack, lambda: session(pipeline, master, remote))
-        report: RunReport = pipeline.run(
-            running, only=only, downstream_of=downstream_of, force=force, watch=running.watch
-        )
-        return report
-
-
-def _stream(
-    pipeline: Any,
-    master: str | None,
-    remote: str | None,
-    only: Sequence[str],
-    downstream_of: Sequence[str],
-    poll_interval: str | None,
-    *,
-    of_changes: bool,
-) -> RunReport:
-    """Run a pipeline as a stream of rows or of changes, once or until stopped."""
+def _finished(pipeline: Any, queries: Any) -> RunReport:
+    """Wait for the queries of a pipeline, which ends once or when stopped."""
     from juncture.pipeline.streaming import finished
 
-    pipeline.check(engine="spark", mode="changes" if of_changes else "stream")
-    with session(pipeline, master, remote, is_stream=True) as spark:
-        begin = pipeline.changes if of_changes else pipeline.stream
-        queries = begin(spark, only=only, downstream_of=downstream_of, poll_interval=poll_interval)
-        with step("Streaming") as shown:
-            report: RunReport = finished(pipeline.file, queries, shown)
-            return report
+    with step("Streaming") as shown:
+        return finished(pipeline.file, queries, shown)
 
 
-def _follow(
-    pipeline: Any, only: Sequence[str], downstream_of: Sequence[str], poll_interval: str | None, memory: str | None
-) -> RunReport:
+def _follow(pipeline: Any, poll_ms: int | None, **arguments: Any) -> RunReport:
     """Maintain the sinks of a pipeline in this process, once or until stopped."""
     from juncture.pipeline.local_changes import followed
 
-    poll_ms = poll_interval_ms(poll_interval)
     poll_s = None if poll_ms is None else poll_ms / 1000
-    with (
-        pipeline.follow(only=only, downstream_of=downstream_of, memory=memory) as followers,
-        step("Following") as shown,
-    ):
-        report: RunReport = followed(pipeline.file, followers, poll_s, shown)
-        return report
+    with pipeline.follow(**arguments) as followers, step("Following") as shown:
+        return followed(pipeline.file, followers, poll_s, shown)
 
 
 def _show(report: RunReport, *, as_json: bool) -> None:

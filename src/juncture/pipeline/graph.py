@@ -96,6 +96,12 @@ def needed_for(file: File, names: Iterable[str]) -> set[str]:
     return needed
 
 
+def needed_in_order(file: File, names: Iterable[str]) -> list[str]:
+    """Return the sources and steps that some of them depend on, including themselves, each after its inputs."""
+    needed = needed_for(file, names)
+    return [name for name in [*file.sources, *steps_in_order(file)] if name in needed]
+
+
 def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
     """Return the number of readers of sources and steps, among them and sinks."""
     wanted = set(names)

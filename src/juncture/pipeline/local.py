@@ -31,8 +31,7 @@ from juncture.local.resources import resources_here
 from juncture.pipeline.engine import Engine, MatchCounts, Watch, interpolated, rights, semi, unwatched
 from juncture.pipeline.expressions import counted, derived_batches
 from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection, SourceSection
-from juncture.pipeline.places import adding, placed
-from juncture.pipeline.sinks import sink_format, sink_place
+from juncture.pipeline.sinks import adding, placed, sink_format, sink_place
 from juncture.pipeline.sources import format_name, is_text, parquet_files, resolved, text_options
 from juncture.planner.plan import Plan
 from juncture.runtime.sources import ParquetSource

@@ -19,7 +19,7 @@ from juncture.incremental.state.store import Store
 from juncture.local.resources import resources_here
 from juncture.pipeline.changing import changing
 from juncture.pipeline.engine import PhaseProgress
-from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
+from juncture.pipeline.graph import needed_for, needed_in_order
 from juncture.pipeline.local import LocalEngine
 from juncture.pipeline.maintained import MaintainedSteps
 from juncture.pipeline.model import File
@@ -35,8 +35,7 @@ def following(
     file: File,
     folder: Path,
     schemas: Schemas,
-    only: Sequence[str],
-    downstream_of: Sequence[str],
+    sinks: Sequence[str],
     memory: str | int | None,
 ) -> Iterator[dict[str, Follower]]:
     """Yield the follower of each sink with changes. They have not started.
@@ -44,7 +43,7 @@ def following(
     Sinks that share steps have one follower and one state. `memory` is for all states.
     """
     live = changing(file)
-    groups = _groups(file, live, chosen_sinks(file, only, downstream_of))
+    groups = _groups(file, live, sinks)
     policy = MemoryPolicy.of(resources_here(memory).memory_bytes // max(1, len(groups)))
     known = {name: schema for name, schema in schemas.items() if schema is not None}
     with ExitStack() as stack:
@@ -54,8 +53,8 @@ def following(
         followers = dict[str, Follower]()
         for group in groups:
             state = folder / file.pipeline.state / "maintained" / group[0]
-            sinks = {name: file.sinks[name].from_ for name in group}
-            steps = MaintainedSteps(file, known, live, sinks, static, partial(Store, state, "pipeline", policy))
+            inputs = {name: file.sinks[name].from_ for name in group}
+            steps = MaintainedSteps(file, known, live, inputs, static, partial(Store, state, "pipeline", policy))
             stack.callback(steps.close)
             source = _source(file, folder, known, steps.sources, group[0])
             stack.callback(source.close)
@@ -89,8 +88,8 @@ class _StaticRows:
 
     def __call__(self, name: str) -> Any:
         """Return the rows of a source or step."""
-        for each in [*self._file.sources, *steps_in_order(self._file)]:
-            if each in needed_for(self._file, [name]) and each not in self._made:
+        for each in needed_in_order(self._file, [name]):
+            if each not in self._made:
                 self._engine.make(each)
                 self._made.add(each)
         return self._engine.rows_of(name)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from juncture.errors import PlanError, SpecError, did_you_mean
+from juncture.ordered.duration import TimeLength, duration_ns
 from juncture.pipeline.engine import Engine, Mode, Watch, unwatched
-from juncture.pipeline.graph import needed_for, steps_in_order
+from juncture.pipeline.graph import chosen_sinks, needed_in_order, steps_in_order
 from juncture.pipeline.model import File
-from juncture.pipeline.polling import poll_interval_ms
-from juncture.pipeline.positions import Path as Keys
+from juncture.pipeline.problems import Path as Keys
 from juncture.pipeline.problems import PipelineError, Problems
 from juncture.pipeline.read import read_file
 from juncture.planner.decision import Engine as EngineName
@@ -194,9 +194,8 @@ class Pipeline:
                 f"The step or source {name!r} does not exist. {did_you_mean(name, known)}", name="JN-ARGUMENT-VALUE"
             )
         engine, made = self._engine(spark)
-        needed = needed_for(self.file, [name])
-        for each in [*self.file.sources, *self.steps]:
-            if each in needed and each not in made:
+        for each in needed_in_order(self.file, [name]):
+            if each not in made:
                 engine.make(each)
                 made.add(each)
         return engine.rows_of(name)
@@ -238,14 +237,14 @@ class Pipeline:
         return explained.html() if format == "html" else explained.text()
 
     def _explained_on(self, spark: SparkSession) -> Explained:
-        from juncture.pipeline.asked import columns_asked
+        from juncture.pipeline.column_pruning import needed_columns
         from juncture.pipeline.explain import Explained
         from juncture.pipeline.spark import SparkEngine
 
         schemas = self.check(engine="spark")
         read = {name for step in self.file.steps.values() for name in step.inputs}
         shown = [sink.from_ for sink in self.file.sinks.values()]
-        asked = columns_asked(self.file, schemas, [*shown, *(name for name in self.steps if name not in read)])
+        asked = needed_columns(self.file, schemas, [*shown, *(name for name in self.steps if name not in read)])
         engine = SparkEngine(self.file, self.folder, schemas, spark, asked=asked)
         for name in [*self.file.sources, *self.steps]:
             engine.make(name)
@@ -290,14 +289,15 @@ class Pipeline:
         DataError
             If a check fails. No sink is written then.
         """
-        from juncture.pipeline.asked import columns_asked
+        from juncture.pipeline.column_pruning import needed_columns
         from juncture.pipeline.run import run
 
         name = _engine_name(spark)
         schemas = self.check(engine=name)
+        sinks = chosen_sinks(self.file, only, downstream_of)
 
         def begin(kept: Sequence[str]) -> Engine:
-            asked = columns_asked(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
+            asked = needed_columns(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
             if spark is None:
                 from juncture.pipeline.local import LocalEngine
 
@@ -307,9 +307,7 @@ class Pipeline:
             session = spark() if callable(spark) else spark
             return SparkEngine(self.file, self.folder, schemas, session, watch, kept=kept, asked=asked)
 
-        return run(
-            self.file, self.folder, begin, engine=name, only=only, downstream_of=downstream_of, force=force, watch=watch
-        )
+        return run(self.file, self.folder, sinks, begin, engine=name, force=force, watch=watch)
 
     def stream(
         self,
@@ -351,7 +349,8 @@ class Pipeline:
         poll_ms = poll_interval_ms(poll_interval)
         schemas = self.check(engine="spark", mode="stream")
         engine = SparkEngine(self.file, self.folder, schemas, spark, is_stream=True)
-        return started(self.file, self.folder, engine, only, downstream_of, poll_ms)
+        sinks = chosen_sinks(self.file, only, downstream_of)
+        return started(self.file, self.folder, engine, sinks, poll_ms)
 
     def changes(
         self,
@@ -387,11 +386,12 @@ class Pipeline:
         PlanError
             If Spark cannot stream a sink.
         """
-        from juncture.pipeline.spark_changes import started_changes
+        from juncture.pipeline.streaming import started_changes
 
         poll_ms = poll_interval_ms(poll_interval)
         schemas = self.check(engine="spark", mode="changes")
-        return started_changes(self.file, self.folder, schemas, spark, only, downstream_of, poll_ms)
+        sinks = chosen_sinks(self.file, only, downstream_of)
+        return started_changes(self.file, self.folder, schemas, spark, sinks, poll_ms)
 
     def follow(
         self, *, only: Sequence[str] = (), downstream_of: Sequence[str] = (), memory: str | int | None = None
@@ -435,7 +435,8 @@ class Pipeline:
                 "with pip install 'juncture[changes]'.",
                 name="JN-PACKAGE-MISSING",
             ) from error
-        return following(self.file, self.folder, schemas, only, downstream_of, memory)
+        sinks = chosen_sinks(self.file, only, downstream_of)
+        return following(self.file, self.folder, schemas, sinks, memory)
 
     def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
         """Return the engine for `step`, and the names that it has computed."""
@@ -463,3 +464,21 @@ def _engine_name(spark: object, engine: EngineName | None = None) -> EngineName:
             "engine='local' and spark= exclude each other. Remove one of them.", name="JN-ARGUMENT-CONFLICT"
         )
     return engine
+
+
+def poll_interval_ms(value: str | TimeLength | None, *, argument: str = "poll_interval") -> int | None:
+    """Return a polling interval in milliseconds, the unit of Spark's triggers, rounded up; None stays None."""
+    if value is None:
+        return None
+    if not isinstance(value, str | TimeLength):
+        raise SpecError(
+            f"{argument}={value!r} ({type(value).__name__}) is not a duration. Expected text such as '10s', or a "
+            "timedelta.",
+            name="JN-ARGUMENT-TYPE",
+        )
+    nanoseconds = duration_ns(value, argument=argument)
+    if nanoseconds < 0:
+        raise SpecError(
+            f"{argument}={value!r} is negative. Expected zero or more, such as '10s'.", name="JN-ARGUMENT-VALUE"
+        )
+    return -(-nanoseconds // 1_000_000)

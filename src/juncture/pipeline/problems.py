@@ -1,13 +1,159 @@
-"""Problems of a pipeline file, each with its line."""
+"""Problems of a pipeline file, each with the line of its key."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from juncture.errors import JunctureError, SpecError
-from juncture.pipeline.positions import Path, line_of
+
+Path = tuple[str | int, ...]
+"""Keys from the outermost table inwards, and indices of lists."""
+
+_TOKEN = re.compile(
+    r"""
+    (?P<skip>[ \t\r]+|\#[^\n]*)
+  | (?P<newline>\n)
+  | (?P<text>\"{3}(?:[^\\]|\\.)*?\"{3,5}|'{3}.*?'{3,5}|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')
+  | (?P<mark>[][{}=,.])
+  | (?P<bare>[^][{}=,.\s"'\#]+)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass
+class _PositionReader:
+    """Reads the tokens of a file and collects the lines of keys."""
+
+    tokens: list[tuple[str, str, int]]
+    place: int = 0
+    lines: dict[Path, int] = field(default_factory=dict)
+
+    def peek(self, ahead: int = 0) -> str:
+        """Return a token without consuming it."""
+        place = self.place + ahead
+        return self.tokens[place][1] if place < len(self.tokens) else ""
+
+    def take(self) -> tuple[str, str, int]:
+        """Consume the next token: its kind, its text and its line."""
+        self.place += 1
+        return self.tokens[self.place - 1]
+
+    def skip_newlines(self) -> None:
+        """Skip line ends."""
+        while self.peek() == "\n":
+            self.take()
+
+    def key(self) -> tuple[list[str], int]:
+        """Return the parts of a key, and its line."""
+        parts, line = list[str](), self.tokens[self.place][2]
+        while True:
+            kind, text, _ = self.take()
+            parts.append(str(tomllib.loads(f"x = {text}")["x"]) if kind == "text" else text)
+            if self.peek() != ".":
+                return parts, line
+            self.take()
+
+    def pair(self, table: Path) -> None:
+        """Read a key and its value."""
+        parts, line = self.key()
+        path = self.note(table, parts, line)
+        self.take()
+        self.value(path)
+
+    def value(self, path: Path) -> None:
+        """Read a value."""
+        mark = self.peek()
+        if mark not in ("[", "{"):
+            # A number or time may contain dots, which are tokens elsewhere.
+            while self.peek() not in ("\n", ",", "]", "}", ""):
+                self.take()
+            return
+        self.take()
+        end, number = ("]", 0) if mark == "[" else ("}", 0)
+        while True:
+            self.skip_newlines()
+            if self.peek() == ",":
+                self.take()
+            elif self.peek() == end:
+                self.take()
+                return
+            elif mark == "[":
+                self.lines[(*path, number)] = self.tokens[self.place][2]
+                self.value((*path, number))
+                number += 1
+            else:
+                self.pair(path)
+
+    def note(self, table: Path, parts: list[str], line: int) -> Path:
+        """Record the line of a key and of the tables in its path."""
+        path = table
+        for part in parts:
+            path = (*path, part)
+            self.lines.setdefault(path, line)
+        return path
+
+
+def lines_of(text: str) -> dict[Path, int]:
+    r"""Return the line of each key of a valid TOML file, and of each item of a list.
+
+    Examples
+    --------
+    >>> lines_of("[sources.a]\npath = 'a.parquet'\n[[checks]]\nfrom = 'a'\n")[("checks", 0, "from")]
+    4
+    """
+    reader = _PositionReader(list(_tokens(text.replace("\r\n", "\n"))))
+    table: Path = ()
+    counted: Counter[Path] = Counter()
+    while reader.place < len(reader.tokens):
+        reader.skip_newlines()
+        if not reader.peek():
+            break
+        if reader.peek() != "[":
+            reader.pair(table)
+            continue
+        depth = 2 if reader.peek(1) == "[" else 1
+        reader.place += depth
+        parts, line = reader.key()
+        reader.place += depth
+        table = _table(reader, parts, line, counted, is_list=depth == 2)
+    return reader.lines
+
+
+def _table(reader: _PositionReader, parts: list[str], line: int, counted: Counter[Path], *, is_list: bool) -> Path:
+    """Return the path of the table that a header starts; within lists of tables, of the last one."""
+    path: Path = ()
+    for number, part in enumerate(parts):
+        path = (*path, part)
+        is_last = number == len(parts) - 1
+        if not (is_last and is_list and counted[path]):
+            reader.lines.setdefault(path, line)
+        if is_last and is_list:
+            counted[path] += 1
+        if counted[path]:
+            path = (*path, counted[path] - 1)
+            reader.lines.setdefault(path, line)
+    return path
+
+
+def line_of(lines: Mapping[Path, int], path: Path) -> int:
+    """Return the line of a key, or of the innermost table around it with a line."""
+    while path and path not in lines:
+        path = path[:-1]
+    return lines.get(path, 1)
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    line = 1
+    for token in _TOKEN.finditer(text):
+        kind = token.lastgroup or ""
+        if kind != "skip":
+            yield kind, token[0], line
+        line += token[0].count("\n")
 
 
 @dataclass(frozen=True, order=True)

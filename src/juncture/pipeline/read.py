@@ -28,8 +28,7 @@ from juncture.pipeline.model import (
     SourceSection,
     Step,
 )
-from juncture.pipeline.positions import Path, lines_of
-from juncture.pipeline.problems import PipelineError, Problem, Problems
+from juncture.pipeline.problems import Path, PipelineError, Problem, Problems, lines_of
 from juncture.spec.kinds import KINDS
 from juncture.spec.many import Right
 from juncture.spec.spines import Interpolation

@@ -3,17 +3,98 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from juncture.errors import DataError
-from juncture.pipeline.checks import Checked, checked
-from juncture.pipeline.engine import Engine, Watch, unwatched
-from juncture.pipeline.graph import chosen_sinks, needed_for, readers_of, steps_in_order
-from juncture.pipeline.model import File
+from juncture.ordered.duration import duration_ns, format_duration
+from juncture.pipeline.engine import Engine, MatchCounts, Watch, unwatched
+from juncture.pipeline.graph import needed_in_order, readers_of
+from juncture.pipeline.model import Check, DistanceLimits, File
 from juncture.pipeline.state import EarlierRuns, fingerprint
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The result of one check.
+
+    Attributes
+    ----------
+    of
+        The source or step.
+    expected, found
+        The expected and the actual value, as text.
+    fails
+        Whether the pipeline stops if the check has not passed.
+    """
+
+    of: str
+    expected: str
+    found: str
+    passed: bool
+    fails: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return asdict(self)
+
+
+def checked(check: Check, engine: Engine) -> Iterator[Checked]:
+    """Yield the result of each expectation of a check."""
+    name = check.from_ if check.table is None else f"{check.from_}.{check.table}"
+    for expected, found, passed in _found(check, engine):
+        yield Checked(name, expected, found, passed, check.on_failure == "error")
+
+
+def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
+    columns = [check.not_null] if isinstance(check.not_null, str) else check.not_null
+    if check.rows is not None or columns:
+        rows, nulls = engine.count(check.from_, columns)
+        if check.rows is not None:
+            low, high = check.rows.min, check.rows.max
+            yield f"rows {_between(low, high)}", f"{rows:,}", (low or 0) <= rows and (high is None or rows <= high)
+        for column in columns:
+            yield f"{column} is never null", f"{nulls[column]:,} nulls", not nulls[column]
+    keys = [check.unique] if isinstance(check.unique, str) else check.unique
+    if keys:
+        repeated = engine.repeated(check.from_, keys)
+        yield f"{', '.join(keys)} unique", f"{repeated:,} values more than once", not repeated
+    if check.min_match_rate is not None or check.max_distance is not None or check.max_leaked is not None:
+        yield from _of_matches(check, engine.matches(check.from_, check.table))
+
+
+def _of_matches(check: Check, matches: MatchCounts) -> Iterator[tuple[str, str, bool]]:
+    if check.min_match_rate is not None:
+        rate = matches.matched / matches.left_rows if matches.left_rows else 1.0
+        yield f"at least {check.min_match_rate:.2%} matched", f"{rate:.2%}", rate >= check.min_match_rate
+    if check.max_distance is not None:
+        limits = check.max_distance
+        if not isinstance(limits, DistanceLimits):
+            limits = DistanceLimits(max=limits)
+        for name, limit in limits.model_dump(exclude_none=True).items():
+            yield _distance(name, limit, matches)
+    if check.max_leaked is not None:
+        leaked = matches.leaked or 0
+        yield f"at most {check.max_leaked:,} rows available too late", f"{leaked:,}", leaked <= check.max_leaked
+
+
+def _distance(name: str, limit: Any, matches: MatchCounts) -> tuple[str, str, bool]:
+    expected, distances = f"distance {name} at most {limit}", matches.distances
+    if distances is None and matches.matched:
+        return expected, "on columns without distances", False
+    if distances is None:
+        return expected, "nothing matched", True
+    value = getattr(distances, name)
+    greatest = duration_ns(limit, argument="max_distance") if isinstance(limit, str) else limit
+    return expected, format_duration(int(value)) if distances.is_time else f"{value:g}", value <= greatest
+
+
+def _between(low: int | None, high: int | None) -> str:
+    if high is None:
+        return f"at least {low or 0:,}"
+    return f"at most {high:,}" if low is None else f"from {low:,} to {high:,}"
 
 
 @dataclass(frozen=True)
@@ -73,36 +154,30 @@ Begin = Callable[[Sequence[str]], Engine]
 def run(
     file: File,
     folder: Path,
+    sinks: Sequence[str],
     begin: Begin,
     *,
     engine: str,
-    only: Sequence[str] = (),
-    downstream_of: Sequence[str] = (),
     force: bool = False,
     watch: Watch = unwatched,
 ) -> RunReport:
-    """Run a pipeline. The engine is created by `begin` only if there is work.
-
-    If a check fails, no sink is written.
-    """
+    """Write sinks. The engine is created by `begin` only if there is work. If a check fails, no sink is written."""
     began = time.monotonic()
     state = EarlierRuns.of(folder / file.pipeline.state)
-    chosen = chosen_sinks(file, only, downstream_of)
-    made_of = {name: fingerprint(file, name, folder, engine) for name in chosen}
+    made_of = {name: fingerprint(file, name, folder, engine) for name in sinks}
     done = dict[str, Written]()
-    for name in chosen:
+    for name in sinks:
         rows = None if force else state.rows_of(name, made_of[name], file.sinks[name], folder)
         if rows is not None:
             done[name] = Written(name, _place(file, name), rows, 0.0, unchanged=True)
-    left = [name for name in chosen if name not in done]
+    left = [name for name in sinks if name not in done]
     checks = tuple[Checked, ...]()
     if left:
-        needed = needed_for(file, [file.sinks[name].from_ for name in left])
+        needed = needed_in_order(file, [file.sinks[name].from_ for name in left])
         running = begin(_wanted_again(file, needed))
         try:
-            for name in [*(each for each in file.sources if each in needed), *steps_in_order(file)]:
-                if name in needed:
-                    running.make(name)
+            for name in needed:
+                running.make(name)
             checks = _checked(file, running, needed, watch)
             for name in left:
                 before = time.monotonic()
@@ -111,7 +186,7 @@ def run(
                 done[name] = Written(name, _place(file, name), rows, time.monotonic() - before)
         finally:
             running.close()
-    return RunReport(tuple(done[name] for name in chosen), checks, time.monotonic() - began)
+    return RunReport(tuple(done[name] for name in sinks), checks, time.monotonic() - began)
 
 
 def _place(file: File, name: str) -> str:
@@ -119,14 +194,14 @@ def _place(file: File, name: str) -> str:
     return sink.path or sink.table or str(sink.options.get("dbtable", name))
 
 
-def _wanted_again(file: File, needed: set[str]) -> list[str]:
+def _wanted_again(file: File, needed: Sequence[str]) -> list[str]:
     """Return the steps that are read more than once: by checks, sinks or other steps."""
     counted = readers_of(file, needed)
     counted.update({check.from_ for check in file.checks if check.from_ in needed})
     return [name for name in file.steps if counted[name] > 1]
 
 
-def _checked(file: File, engine: Engine, needed: set[str], watch: Watch) -> tuple[Checked, ...]:
+def _checked(file: File, engine: Engine, needed: Sequence[str], watch: Watch) -> tuple[Checked, ...]:
     """Run the checks of needed sources and steps."""
     wanted = [check for check in file.checks if check.from_ in needed]
     if not wanted:

@@ -27,7 +27,7 @@ from juncture.pipeline.model import (
     SourceSection,
     Step,
 )
-from juncture.pipeline.positions import Path as Keys
+from juncture.pipeline.problems import Path as Keys
 from juncture.pipeline.problems import Problems
 from juncture.pipeline.read import interpolation
 from juncture.pipeline.sinks import check_sink, checkpoint_of, is_here, sink_place

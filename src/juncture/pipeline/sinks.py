@@ -1,8 +1,11 @@
-"""Sinks: their formats, and validation of their targets."""
+"""Sinks: their formats, validation of their targets, and writing that appears completely or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +13,7 @@ import pyarrow.types as pat
 
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.files.formats import format_of
-from juncture.files.output import check_target
+from juncture.files.output import check_target, replacing
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection
 from juncture.planner.decision import Engine
 
@@ -200,3 +203,34 @@ def _check_path(sink: SinkSection, folder: Path, inputs: Sequence[Path], own: se
             raise PlanError(message.replace("Pass another -o.", "Use another path."), name=error.name) from error
     elif any(place.resolve() in each.resolve().parents for each in inputs):
         raise PlanError(f"path={sink.path!r} contains an input. Use another path.", name="JN-OUTPUT-INPUT")
+
+
+@contextmanager
+def placed(place: Path) -> Iterator[Path]:
+    """Yield a temporary path beside a file or folder, which replaces it if the block succeeds."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(place) as fresh:
+        yield fresh
+
+
+@contextmanager
+def adding(place: Path) -> Iterator[Path]:
+    """Yield a temporary folder, whose files are moved to `place` if the block succeeds. Their names must be unique."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_name(f".{place.name}.{secrets.token_hex(4)}.new")
+    moved = list[Path]()
+    try:
+        yield fresh
+        for file in sorted(
+            path for path in fresh.rglob("*") if path.is_file() and not path.name.startswith((".", "_"))
+        ):
+            target = place / file.relative_to(fresh)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.rename(target)
+            moved.append(target)
+    except BaseException:
+        for target in moved:
+            target.unlink(missing_ok=True)
+        raise
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

@@ -38,8 +38,7 @@ from juncture.pipeline.model import (
     SinkSection,
     SourceSection,
 )
-from juncture.pipeline.places import adding, placed
-from juncture.pipeline.sinks import is_here, sink_format, sink_place
+from juncture.pipeline.sinks import adding, is_here, placed, sink_format, sink_place
 from juncture.pipeline.sources import comes, format_name, is_text, orders_of, parquet_files, resolved
 from juncture.spark.input.sides import FileSide, FrameSide, in_jvm
 from juncture.spark.plan import plan as plan_on_spark

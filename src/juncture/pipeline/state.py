@@ -14,8 +14,7 @@ from juncture.errors import JunctureError
 from juncture.files.formats import paths_of
 from juncture.pipeline.graph import needed_for
 from juncture.pipeline.model import SPARK_ONLY_FORMATS, File, SinkSection, SourceSection
-from juncture.pipeline.places import placed
-from juncture.pipeline.sinks import is_here, sink_place
+from juncture.pipeline.sinks import is_here, placed, sink_place
 from juncture.pipeline.sources import format_name, resolved
 
 _NAME = "written.json"

@@ -1,4 +1,4 @@
-"""Pipelines as streams: one query per sink, with a checkpoint from which it continues."""
+"""Pipelines as Spark streams, of rows or of changes: one query per sink, with a checkpoint from which it continues."""
 
 from __future__ import annotations
 
@@ -8,18 +8,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame, SparkSession
+
 from juncture.errors import DataError, PlanError
+from juncture.incremental.changes.change_batch import CHANGE_TYPE, WEIGHT
+from juncture.joins.changing import plan_changes
+from juncture.pipeline.changing import change_sink, changing, with_marks
 from juncture.pipeline.engine import PhaseProgress
-from juncture.pipeline.graph import chosen_sinks, needed_for, steps_in_order
-from juncture.pipeline.model import File, SinkSection
+from juncture.pipeline.graph import needed_for, needed_in_order
+from juncture.pipeline.model import Derived, File, JoinStep, SinkSection
 from juncture.pipeline.run import RunReport, Written
 from juncture.pipeline.sinks import checkpoint_of
 from juncture.pipeline.sources import comes
+from juncture.pipeline.spark import SparkEngine, derived
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from juncture.pipeline.spark import SparkEngine
 
 STREAM_SETTINGS: Mapping[str, str] = MappingProxyType(
     {
@@ -36,16 +40,10 @@ _POLL_S = 0.2
 
 
 def started(
-    file: File,
-    folder: Path,
-    engine: SparkEngine,
-    only: Sequence[str],
-    downstream_of: Sequence[str],
-    poll_ms: int | None,
-) -> dict[str, Any]:
-    """Start the queries of a pipeline's sinks, or raise without starting any. Without `poll_ms`, they end."""
-    chosen = chosen_sinks(file, only, downstream_of)
-    for name in chosen:
+    file: File, folder: Path, engine: SparkEngine, sinks: Sequence[str], poll_ms: int | None
+) -> dict[str, StreamingQuery]:
+    """Start the queries of sinks, or raise without starting any. Without `poll_ms`, they end."""
+    for name in sinks:
         reads = needed_for(file, [file.sinks[name].from_])
         if not any(comes(source) for each, source in file.sources.items() if each in reads):
             raise PlanError(
@@ -53,11 +51,9 @@ def started(
                 f'on = "ts" }} or stream = true in the source to stream.',
                 name="JN-STREAM-SOURCE",
             )
-    needed = needed_for(file, [file.sinks[name].from_ for name in chosen])
-    for name in [*file.sources, *steps_in_order(file)]:
-        if name in needed:
-            engine.make(name)
-    return begun({name: (engine, file.sinks[name], checkpoint_of(file, name, folder)) for name in chosen}, poll_ms)
+    for name in needed_in_order(file, [file.sinks[name].from_ for name in sinks]):
+        engine.make(name)
+    return begun({name: (engine, file.sinks[name], checkpoint_of(file, name, folder)) for name in sinks}, poll_ms)
 
 
 def begun(sinks: Mapping[str, tuple[SparkEngine, SinkSection, Path]], poll_ms: int | None) -> dict[str, StreamingQuery]:
@@ -89,24 +85,66 @@ def finished(file: File, queries: Mapping[str, Any], shown: PhaseProgress) -> Ru
             time.sleep(_POLL_S)
             batches = sum(1 + (query.lastProgress or {"batchId": -1})["batchId"] for query in queries.values())
             shown.phase(f"{batches} batches", 0, 0)
-            for name, query in queries.items():
-                if not query.isActive and query.exception() is not None:
-                    raise DataError(
-                        f"The stream of the sink {name!r} failed: {_first_line(query.exception())}",
-                        name="JN-STREAM-FAILED",
-                    )
+            _check_ended({name: query for name, query in queries.items() if not query.isActive})
     finally:
         for query in queries.values():
             query.stop()
-    for name, query in queries.items():
-        if query.exception() is not None:
-            raise DataError(
-                f"The stream of the sink {name!r} failed: {_first_line(query.exception())}", name="JN-STREAM-FAILED"
-            )
+    _check_ended(queries)
     seconds = time.monotonic() - began
     places = {name: file.sinks[name].path or str(file.sinks[name].table) for name in queries}
     return RunReport(tuple(Written(name, places[name], None, seconds) for name in queries), (), seconds)
 
 
-def _first_line(error: object) -> str:
-    return str(error).partition("\n")[0]
+def _check_ended(queries: Mapping[str, Any]) -> None:
+    """Raise the error of a query that has ended."""
+    for name, query in queries.items():
+        error = query.exception()
+        if error is not None:
+            first_line = str(error).partition("\n")[0]
+            raise DataError(f"The stream of the sink {name!r} failed: {first_line}", name="JN-STREAM-FAILED")
+
+
+class ChangingEngine(SparkEngine):
+    """The Spark engine with the changes of the sources and steps of one sink."""
+
+    def __init__(self, file: File, folder: Path, schemas: Any, session: SparkSession, sink: str) -> None:
+        super().__init__(file, folder, schemas, session)
+        self._live = changing(file)
+        self._sink = sink
+
+    def make(self, name: str) -> None:
+        """Create the DataFrame of a source or step; of a changing one, a stream of its changes."""
+        source = self._file.sources.get(name)
+        connector = None if source is None else source.change_connector
+        if source is None or connector is None:
+            super().make(name)
+            return
+        self._frames[name] = connector.stream(self._session, source.connected(name, self._folder), self._sink)
+
+    def _step(self, name: str) -> DataFrame:
+        step = self._file.steps[name]
+        if isinstance(step, Derived) and name in self._live:
+            frame = self.rows_of(step.from_)
+            marks = [mark for mark in (WEIGHT, CHANGE_TYPE) if mark in frame.columns]
+            return derived(frame, with_marks(step, marks))
+        return super()._step(name)
+
+    def _planned_join(self, step: JoinStep) -> Any:
+        if not self._live.intersection(step.inputs):
+            return super()._planned_join(step)
+        return plan_changes(self._side(step.left), self._side(step.right), step.spec)
+
+
+def started_changes(
+    file: File, folder: Path, schemas: Any, session: SparkSession, sinks: Sequence[str], poll_ms: int | None
+) -> dict[str, StreamingQuery]:
+    """Start the queries that write the changes of sinks. Sinks without changes are skipped."""
+    checkpoints = folder / file.pipeline.state / "changes"
+    targets = {}
+    for sink in sinks:
+        if file.sinks[sink].change_connector is not None:
+            engine = ChangingEngine(file, folder, schemas, session, sink)
+            for name in needed_in_order(file, [file.sinks[sink].from_]):
+                engine.make(name)
+            targets[sink] = engine, change_sink(file.sinks[sink]), checkpoints / sink
+    return begun(targets, poll_ms)

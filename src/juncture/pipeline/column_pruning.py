@@ -20,7 +20,7 @@ from juncture.spec.schema import Side
 _Names: TypeAlias = frozenset[str]
 
 
-def columns_asked(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[str, list[str]]:
+def needed_columns(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[str, list[str]]:
     """Return the needed columns of each source that has unneeded ones, at least one, in schema order.
 
     `wanted` are the sources and steps whose columns are all needed; what they do not depend on is ignored. Sources with

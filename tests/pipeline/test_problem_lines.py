@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from juncture.pipeline.positions import lines_of
+from juncture.pipeline.problems import lines_of
 
 TEXT = '''# [comment]
 top = "a # b = [c]"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import juncture as jn
-from juncture.pipeline.polling import poll_interval_ms
+from juncture.pipeline.pipeline import poll_interval_ms
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import juncture as jn
-from juncture.pipeline.asked import columns_asked
+from juncture.pipeline.column_pruning import needed_columns
 
 TRADES = pa.table(
     {"ts": [1, 5, 9, 9], "symbol": ["a", "b", "a", "b"], "amount": [10, 20, 30, 40], "note": ["w", "x", "y", "z"]}
@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(pipeline: jn.Pipeline, wanted: str = "shown") -> Mapping[str, list[str]]:
-    return columns_asked(pipeline.file, pipeline.check(), [wanted])
+    return needed_columns(pipeline.file, pipeline.check(), [wanted])
 
 
 @pytest.mark.parametrize("case", ASKED, ids=str)
@@ -99,7 +99,7 @@ def test_what_a_check_looks_at_is_read(folder):
 def test_columns_that_only_spark_knows_are_read_whole(folder):
     pipeline = pipeline_of(folder, "equi", "bid")
     schemas = {**pipeline.check(), "trades": None, "joined": None, "shown": None}
-    assert columns_asked(pipeline.file, schemas, ["shown"]) == {}
+    assert needed_columns(pipeline.file, schemas, ["shown"]) == {}
 
 
 COLUMNS = ["ts", "symbol", "amount", "note", "bid", "note_right"]
