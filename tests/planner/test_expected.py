@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 import juncture as jn
 from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose
+from juncture.planner.expected_rows import float_of
 from juncture.planner.statistics import Resources
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])
@@ -84,6 +86,12 @@ def test_as_of(how, matches, rows):
 def test_windows_by_their_width(spec, rows):
     side = {"on_range": (0, 99), "distinct_keys": 10}
     assert expected(spec, side, side).output_rows.value == pytest.approx(rows, rel=0.06)
+
+
+@pytest.mark.parametrize(("number", "least"), [(10**400, 1e308), (-math.inf, -1e309), (3, 3)])
+def test_numbers_beyond_all_floats_become_the_last_float(number, least):
+    assert float_of(number) >= least
+    assert math.isfinite(float_of(number))
 
 
 def test_a_sample_of_pairs_decides_where_there_is_one():

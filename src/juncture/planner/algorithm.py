@@ -92,16 +92,13 @@ Cost = Callable[[PlanningInput], float | None]
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One way to run a join.
-
-    `holds` is the side that is held whole, or by the partition on Spark: ``"smaller"`` is the right one for ``semi``
-    and ``anti``, since left rows that stream past are shown at once.
-    """
+    """One way to run a join. It `holds` a side whole, or by the partition on Spark."""
 
     name: str
     summary: str
     cost: Cost | None = None  # what it should take; without one it runs only when it is named
     _: KW_ONLY
+    # The smaller side is the right one for ``semi`` and ``anti``: left rows that stream past are shown at once.
     holds: Side | Literal["smaller"] | None = None
     sends: bool = False  # on Spark, whether that side goes to every task, and rows of the other stay
     shuffles: Literal["once", "copies"] | None = None  # on Spark, how rows of both sides move

@@ -58,10 +58,7 @@ def check_algorithm(spec: Spec, name: str, engine: Engine) -> None:
 
 
 def choose(planning: PlanningInput, name: str = "auto", among: tuple[Algorithm, ...] | None = None) -> Choice:
-    """Choose an algorithm, or check the one that was named; raise PlanError if it cannot serve, or none can.
-
-    The algorithms are those of the kind of join, unless others are passed.
-    """
+    """Choose an algorithm of the kind of join, or `among` others; raise PlanError if the named one cannot serve."""
     check_algorithm(planning.join.spec, name, planning.engine)
     algorithms = algorithms_of(planning.join.spec, planning.engine) if among is None else _by_name(among)
     options = tuple(_option(planning, algorithm) for algorithm in algorithms.values())
@@ -92,10 +89,7 @@ def cheapest(planning: PlanningInput) -> tuple[str, float | None]:
 
 
 def serving(planning: PlanningInput, name: str) -> str:
-    """Return the chosen algorithm or, if it turns out that it cannot serve, the best that can.
-
-    A plan is made on what is said of a stream, which has been counted once it is read.
-    """
+    """Return the chosen algorithm, or the best that can serve now that the rows of a stream have been counted."""
     algorithm = algorithms_of(planning.join.spec, planning.engine)[name]
     return name if refusal(planning, algorithm) is None else choose(planning).algorithm
 

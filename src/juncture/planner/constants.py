@@ -94,14 +94,7 @@ def read_constants(path: str) -> Constants:
 
 
 def constants_text(values: Mapping[str, float], heading: str) -> str:
-    """Return the text of a file of constants.
-
-    Examples
-    --------
-    >>> print(constants_text({"order_ns": 361.25}, "of a laptop"), end="")
-    # of a laptop
-    order_ns = 361.2
-    """
+    """Return the text of a file of constants, as `read_constants` reads it."""
     lines = [f"# {line}" for line in heading.splitlines()]
     # Two digits more than a measurement is good for; each has a point, so that TOML takes it for a float.
     lines += [f"{name} = {float(f'{value:.4g}')}" for name, value in values.items()]

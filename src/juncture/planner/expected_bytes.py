@@ -32,24 +32,7 @@ def expected_shuffle(planning: PlanningInput, algorithm: Algorithm) -> Estimate 
 
 
 def expected_task(planning: PlanningInput, algorithm: Algorithm) -> Estimate | None:
-    """Return what an algorithm should make a task hold on Spark; None in-process.
-
-    Examples
-    --------
-    A right side of a thousand rows goes to every task, with 48 bytes for each besides:
-
-    >>> import juncture as jn
-    >>> import pyarrow as pa
-    >>> from juncture.planner.asof import ASOF
-    >>> from juncture.planner.statistics import Resources
-    >>> schema, resources = pa.schema([("ts", pa.int64())]), Resources(cores=2, memory_bytes=1 << 29)
-    >>> stats = jn.Stats(right=jn.SideStats(rows=1_000, row_bytes=8))
-    >>> join = jn.Asof(on="ts").resolve(schema, schema)
-    >>> planning = PlanningInput(join=join, engine="spark", stats=stats, resources=resources)
-    >>> broadcast, *_ = ASOF["spark"]
-    >>> expected_task(planning, broadcast)
-    Estimate(value=56000, source='the right side whole, in Python')
-    """
+    """Return what an algorithm should make a task hold on Spark; None in-process."""
     if planning.engine != "spark":
         return None
     if algorithm.sends:

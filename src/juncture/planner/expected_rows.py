@@ -33,22 +33,7 @@ class _Matches:
 
 
 def expected_rows(planning: PlanningInput) -> Estimate:
-    """Return how many rows a join should give.
-
-    Examples
-    --------
-    Each of 100 keys comes with a row on the left, and with five on the right:
-
-    >>> import juncture as jn
-    >>> import pyarrow as pa
-    >>> from juncture.planner.statistics import Resources
-    >>> schema, resources = pa.schema([("k", pa.int64())]), Resources(cores=1, memory_bytes=1 << 30)
-    >>> join = jn.Equi(on="k", how="left").resolve(schema, schema)
-    >>> left, right = (jn.SideStats(rows=rows, distinct_keys=100) for rows in (100, 500))
-    >>> stats = jn.Stats(left=left, right=right)
-    >>> expected_rows(PlanningInput(join=join, engine="local", stats=stats, resources=resources)).value
-    500
-    """
+    """Return how many rows a join should give."""
     join, how = planning.join, planning.join.how
     matches = _MATCHES[join.spec.joined_as](planning)
     left, right = planning.stats.left.rows, planning.stats.right.rows
@@ -188,13 +173,7 @@ def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[flo
 
 
 def float_of(number: Any) -> float:
-    """Return a number as a float, rounded; the greatest or least one where it is beyond all of them.
-
-    Examples
-    --------
-    >>> float_of(10**400), float_of(-math.inf)
-    (1.7976931348623157e+308, -1.7976931348623157e+308)
-    """
+    """Return a number as a float, rounded; the greatest or least one where it is beyond all of them."""
     try:
         rounded = float(number)
     except OverflowError:
@@ -210,12 +189,7 @@ def _is_constant(join: ResolvedRange) -> bool:
 def covered_share(first: Floats, last: Floats, extent: tuple[float, float], step: float = 0.0) -> float:
     """Return what share of an extent windows cover on average; a window with a NaN is empty.
 
-    `step` is how far apart values are at least: each stands for the room around it, half a step to both sides.
-
-    Examples
-    --------
-    >>> covered_share(np.array([0.0, 95.0]), np.array([10.0, 105.0]), (0.0, 100.0))
-    0.075
+    Values are at least `step` apart: each stands for the room around it, half a step to both sides.
     """
     least, greatest = extent[0] - step / 2, extent[1] + step / 2
     if greatest == least:

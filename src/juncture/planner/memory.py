@@ -28,10 +28,7 @@ def held_bytes(join: Resolved, side: Side, stats: SideStats) -> int | None:
 
 
 def held_row_bytes(join: Resolved, side: Side, row_bytes: int) -> int:
-    """Return the memory of a row of a side, from the bytes of its columns.
-
-    Columns of text, unless they are keys, are there twice for a moment, while their parts are put together.
-    """
+    """Return the memory of a row with `row_bytes` of columns; text that is no key is copied while parts are joined."""
     schema, keys = (join.left_schema, join.left_by) if side == "left" else (join.right_schema, join.right_by)
     types = {name: plain_type(schema.field(name).type) for name in join.needed(side)}
     fixed_bytes = sum(each.bit_width // 8 for each in types.values() if is_fixed(each))

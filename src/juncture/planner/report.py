@@ -13,10 +13,9 @@ from juncture.runtime.progress import Phase
 
 @dataclass(frozen=True, kw_only=True)
 class Distances:
-    """How far matches are from their left rows: the least, the greatest, and between them quantiles.
+    """How far matches are from their left rows: nanoseconds of dates and timestamps, else in the unit of ``on``.
 
-    A quantile is the least distance that this share of the matches does not exceed, so it occurs in the data. Of
-    dates and timestamps distances are nanoseconds, otherwise they are in the unit of the ``on`` columns.
+    A quantile is the least distance that this share of the matches does not exceed, so it occurs in the data.
     """
 
     min: float
@@ -150,50 +149,21 @@ def label_of(name: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What happened when a join ran. None stands for what cannot be known, and ``unknown`` says why.
+    """What happened when a join ran. None stands for what cannot be known, and ``unknown`` says why."""
 
-    Attributes
-    ----------
-    algorithm
-        The algorithm that ran: another than the plan's where a stream turned out too large for that.
-    duration_s
-        Wall time.
-    compile_s
-        The part of `duration_s` in which kernels were compiled, or loaded if an earlier process had compiled them: once
-        per process. On Spark, workers do that.
-    left_rows, right_rows
-        Rows of the inputs.
-    output_rows
-        Rows of the result.
-    phases
-        What took how long, in the order of time. A join that works in turns has several of one name.
-    shuffle_bytes
-        On Spark, bytes that tasks wrote for others to read.
-    spilled_bytes
-        Bytes written to temporary files.
-    peak_memory_bytes
-        The most memory that the process has held since it started.
-    earlier_peak_bytes
-        The same when the join began. Where both are equal, the join stayed below them.
-    task_bytes
-        On Spark, the most that one task held in tables and sorts of the JVM; what its Python held is not among it.
-    unknown
-        What is not known, with the reason: pairs of a heading and a text.
-    """
-
-    algorithm: str | None = None
-    duration_s: float
-    compile_s: float | None = None
+    algorithm: str | None = None  # another than the plan's where a stream turned out too large for that
+    duration_s: float  # wall time
+    compile_s: float | None = None  # of it, to compile or load kernels: once per process. On Spark, workers do that
     left_rows: int | None = None
     right_rows: int | None = None
     output_rows: int
-    phases: tuple[Phase, ...] = ()
-    shuffle_bytes: int | None = None
-    spilled_bytes: int | None = None
-    peak_memory_bytes: int | None = None
-    earlier_peak_bytes: int | None = None
-    task_bytes: int | None = None
-    unknown: tuple[tuple[str, str], ...] = ()
+    phases: tuple[Phase, ...] = ()  # in the order of time; a join that works in turns has several of one name
+    shuffle_bytes: int | None = None  # on Spark, what tasks wrote for others to read
+    spilled_bytes: int | None = None  # written to temporary files
+    peak_memory_bytes: int | None = None  # the most that the process has held since it started
+    earlier_peak_bytes: int | None = None  # the same when the join began; where both are equal, it stayed below them
+    task_bytes: int | None = None  # on Spark, the most that tables and sorts of a task held in the JVM, not in Python
+    unknown: tuple[tuple[str, str], ...] = ()  # what is not known, with the reason: a heading and a text
 
     def totals(self) -> dict[str, float]:
         """Return the seconds of each kind of phase, in the order in which they first came."""
@@ -205,30 +175,16 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Candidate:
-    """A right row near a left row that is not among its matches.
+    """A right row near a left row that is not among its matches."""
 
-    Attributes
-    ----------
-    right_row
-        Its row number.
-    values
-        The columns that a join compares, as text.
-    distance
-        How far its ``on`` is: nanoseconds of dates and timestamps, else in the unit of ``on``; None if values have an
-        order and no distances.
-    excluded
-        Why it is no match, the first that applies: ``"side"`` (not on the side of ``direction``), ``"exact"``
-        (``allow_exact_matches=False``), ``"not_available"`` (``available_at``), ``"where"``, ``"beyond_tolerance"``,
-        ``"window"`` (outside the window of a range join), or ``"not_best"``.
-    explanation
-        The same as text.
-    """
-
-    right_row: int
-    values: str
+    right_row: int  # its row number
+    values: str  # of the columns that a join compares
+    # How far its ``on`` is: nanoseconds of dates and timestamps, else in the unit of ``on``; None without distances.
     distance: float | None
+    # The first that applies: "side" (not on the side of ``direction``), "exact" (``allow_exact_matches=False``),
+    # "not_available" (``available_at``), "where", "beyond_tolerance", "window" (of a range join) or "not_best".
     excluded: str
-    explanation: str
+    explanation: str  # the same in words
 
     def __repr__(self) -> str:
         return f"  right row {self.right_row:,} ({self.values}): {self.explanation}"

@@ -167,17 +167,7 @@ _FIGURES = tuple(each.name for each in fields(SideStats) if each.name != "proven
 
 
 def combined(given: SideStats, found: SideStats) -> SideStats:
-    """Return what was found, and what the caller gives where nothing was: a word does not stand against the data.
-
-    Examples
-    --------
-    >>> found = SideStats(rows=1_000_000, provenance={"rows": "Parquet footers"})
-    >>> side = combined(SideStats(rows=1_000, distinct_keys=10), found)
-    >>> side.rows, side.provenance["rows"]
-    (1000000, 'Parquet footers, given: 1,000')
-    >>> side.distinct_keys, side.provenance["distinct_keys"]
-    (10, 'given')
-    """
+    """Return what was found, and what the caller gives where nothing was: a word does not stand against the data."""
     if given == _NO_FIGURES:
         return found
     figures: dict[str, Any] = {}
@@ -217,13 +207,7 @@ _FREQUENT = 50
 
 
 def sampled_from(picked: int, rows: int) -> str:
-    """Say how many of the rows have been sampled.
-
-    Examples
-    --------
-    >>> sampled_from(20_000, 1_000_000), sampled_from(300, 300)
-    ('sample of 20,000 rows', 'all 300 rows')
-    """
+    """Say how many of the rows have been sampled."""
     return f"all {rows:,} rows" if picked >= rows else f"sample of {picked:,} rows"
 
 
@@ -244,11 +228,6 @@ class KeySample:
         PostgreSQL's ANALYZE uses too, for keys that are not frequent; those are all in the sample. The limits are those
         of Charikar and others ("Towards estimation error guarantees for distinct values", 2000): keys seen once stand
         for themselves, or for a key each in all rows.
-
-        Examples
-        --------
-        >>> KeySample(np.array([1, 1, 2]), picked=4, rows=40, source="sample of 4 rows").keys()
-        (5, 3, 21)
         """
         distinct, once = len(self.counts), int(np.count_nonzero(self.counts == 1))
         if not once or self.picked >= self.rows:

@@ -40,10 +40,9 @@ def draw_distances(points: Sequence[dict[str, Any]]) -> str:
 
 
 def draw_lines(points: Sequence[dict[str, Any]], *, is_time: bool = False, numbers: str = "~s") -> str:
-    """Draw values over time, a line for each name: dicts with ``at``, ``name`` and ``value``.
+    """Draw a line for each ``name``, of ``value`` over ``at``, a time as ISO 8601 text.
 
-    ``at`` is a time as ISO 8601 text. If `is_time`, ``value`` is one too. Otherwise ``value`` is a number, and
-    `numbers` is the d3-format of the axis.
+    If `is_time`, ``value`` is such a time too. Otherwise it is a number, and `numbers` is the d3-format of the axis.
     """
     alt, _ = charting()
     names = list(dict.fromkeys(point["name"] for point in points))

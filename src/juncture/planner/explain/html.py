@@ -120,10 +120,7 @@ def _fact(fact: str, source: str) -> str:
 
 
 def _weighed(plan: Decision) -> str:
-    """Return what each algorithm should cost, with a bar, or why it is excluded.
-
-    Lengths of bars are logarithmic, because costs are rough estimates that differ by orders of magnitude.
-    """
+    """Return what each algorithm should cost, with a bar on a logarithmic scale, or why it is excluded."""
     options = ranked_options(plan)
     able = [each for each in options if each.excluded is None and each.cost_s is not None]
     costs = {each.algorithm: max(each.cost_s or 0.0, _LEAST_S) for each in able}

@@ -18,13 +18,7 @@ Condition = tuple[str, str]
 
 
 def title_of(spec: Any) -> str:
-    """Return what a kind of join is called at the start of a sentence.
-
-    Examples
-    --------
-    >>> title_of(Asof(on="ts"))
-    'As-of join'
-    """
+    """Return what a kind of join is called at the start of a sentence."""
     title: str = spec.title
     return title.partition(" ")[2].capitalize()
 
