@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from juncture.errors import SchemaError, SpecError
 from juncture.predicate.language.parse import parse, parse_expression
-from juncture.predicate.language.sql import to_sql
+from juncture.predicate.language.sql import describe, to_sql
 from predicate import naive
 from predicate.strategies import SCHEMA, predicates, rows
 
@@ -208,6 +208,11 @@ def test_deep_nesting_is_an_error_and_long_chains_are_not():
         parse("(" * 5_000 + "l.a = 1" + ")" * 5_000, LEFT, RIGHT)
     chain = " AND ".join(f"l.a <> {value}" for value in range(3_000))
     assert to_sql(parse(chain, LEFT, RIGHT)) == chain
+
+
+def test_long_lists_are_shortened_for_readers():
+    listed = ", ".join(map(str, range(10_000)))
+    assert describe(parse(f"l.a = r.a AND l.a IN ({listed})", LEFT, RIGHT)).endswith("168, 169, 170, … 9,829 more)")
 
 
 def test_types_follow_spark():

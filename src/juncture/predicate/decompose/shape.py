@@ -36,10 +36,9 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of a range: ``expression + offset``.
+    """An end of a range, ``expression + offset``, added exactly beyond any limit of the type; ``strict`` excludes it.
 
-    ``offset`` is a number, or whole steps of ``unit`` (``d``, ``s``, ``ms``, ``us``, ``ns``) for dates, timestamps and
-    durations. It is added exactly, beyond the limits of the type if need be. ``strict`` excludes the end.
+    ``offset`` is a number, or whole steps of ``unit`` (``d``, ``s``, ``ms``, ``us``, ``ns``) for times.
     """
 
     expression: Node
@@ -103,20 +102,14 @@ def _range_text(middle: End | None, lower: End | None, upper: End | None) -> str
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A predicate taken apart. All parts together are true exactly where the predicate is.
-
-    - ``intervals``: pairs of intervals that share a point, the most selective kind first
-    - ``left_filter``, ``right_filter``: conditions on the rows of one table
-    - ``residual``: the remaining condition on pairs of rows
-    - ``notes``: why parts of the residual are not among the rest, or are rechecked
-    """
+    """A predicate taken apart. All parts together are true exactly where the predicate is."""
 
     keys: tuple[Key, ...] = ()
-    intervals: tuple[IntervalPair, ...] = ()
-    left_filter: Node | None = None
+    intervals: tuple[IntervalPair, ...] = ()  # share a point; the most selective kind first
+    left_filter: Node | None = None  # conditions on the rows of one table
     right_filter: Node | None = None
-    residual: Node | None = None
-    notes: tuple[str, ...] = ()
+    residual: Node | None = None  # the remaining condition on pairs of rows
+    notes: tuple[str, ...] = ()  # why parts of the residual are not among the rest, or are rechecked
 
     @property
     def links(self) -> bool:

@@ -38,14 +38,6 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
 
     Costs one pass over the rows per operation, and about 8 bytes per row and live part. Decimals that Spark rounds, and
     batches with an overflow, are computed row by row.
-
-    Examples
-    --------
-    >>> from juncture.predicate.language.parse import parse
-    >>> left = pa.table({"a": [1, 5, None]})
-    >>> right = pa.table({"b": [3, 9, 9]})
-    >>> evaluate(parse("l.a > r.b - 3", left.schema, right.schema), left, right).to_pylist()
-    [True, False, None]
     """
     tables: dict[str, Any] = {"left": left, "right": right}
     for side in nodes.sides(node):
@@ -83,15 +75,7 @@ def evaluate(node: Node, left: Rows | None = None, right: Rows | None = None) ->
 
 
 def matches(node: Node, left: Rows | None = None, right: Rows | None = None) -> pa.BooleanArray:
-    """Return which pairs of rows satisfy a predicate; null counts as no.
-
-    Examples
-    --------
-    >>> from juncture.predicate.language.parse import parse
-    >>> left, right = pa.table({"a": [1, None]}), pa.table({"b": [1, 1]})
-    >>> matches(parse("l.a = r.b", left.schema, right.schema), left, right).to_pylist()
-    [True, False]
-    """
+    """Return which pairs of rows satisfy a predicate; null counts as no."""
     return pc.fill_null(evaluate(node, left, right), False)
 
 

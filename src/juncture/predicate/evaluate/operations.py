@@ -79,10 +79,7 @@ def constant(value: Value, data_type: Type) -> pa.Scalar:
 
 
 def row_by_row(function: Callable[..., Value], data_type: Type, *operands: Vector) -> Vector:
-    """Apply an exact function to each row without nulls, where no vectorized one is exact.
-
-    A result that is None, or that the type cannot represent, becomes null. Costs about a microsecond per row.
-    """
+    """Apply an exact function to each row without nulls, at about a microsecond; None and misfits become null."""
     lists = [_values(operand) for operand in operands]
     rows = next((len(operand) for operand in operands if not isinstance(operand, pa.Scalar)), 1)
     spread = [
@@ -377,13 +374,7 @@ def _round(node: Call, operands: Sequence[Vector]) -> Vector:
 
 
 def rounded_float(value: float, digits: int, bits: int) -> float:
-    """Return a float, as it prints, rounded half away from zero.
-
-    Examples
-    --------
-    >>> rounded_float(2.675, 2, 64)
-    2.68
-    """
+    """Return a float rounded half away from zero, as it prints: 2.675 becomes 2.68."""
     if not math.isfinite(value):
         return value
     printed = Fraction(str(np.float32(value)) if bits == 32 else repr(value))

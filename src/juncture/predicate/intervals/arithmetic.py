@@ -46,16 +46,7 @@ _FINITE = Span(-(10**MAX_DIGITS), False, 10**MAX_DIGITS, False)
 
 
 def arithmetic(operator: ArithmeticOperator, left: Interval, right: Interval, target: Type) -> Interval:
-    """Return all sums, differences, products or quotients, in the target type.
-
-    Examples
-    --------
-    >>> whole = Type("integer", bits=64)
-    >>> print(arithmetic("-", interval(whole, 6), interval(whole, 1, 3), whole))
-    [3, ∞)
-    >>> print(arithmetic("+", interval(whole, 6), interval(whole, 1, 3), whole))
-    [7, ∞) or null
-    """
+    """Return all sums, differences, products or quotients, in the target type."""
     null = left.may_be_null or right.may_be_null
     nan = target.kind == "float" and (
         (left.may_be_nan and right.may_be_value)
@@ -129,13 +120,7 @@ def _extreme_of_ranges(function: OneOf["least", "greatest"], one: Interval, othe
 
 
 def convert(operand: Interval, target: Type) -> Interval:
-    """Return all values of a cast: null where a value does not fit its new type.
-
-    Examples
-    --------
-    >>> print(convert(interval(Type("float", bits=64), 0.5, 300.0), Type("integer", bits=8)))
-    [0, ∞) or null
-    """
+    """Return all values of a cast: null where a value does not fit its new type."""
     source, null = operand.type, operand.may_be_null
     if not (source.has_arithmetic and target.has_arithmetic):
         span = unlimited(target) if operand.span == unlimited(source) else operand.span
@@ -180,10 +165,10 @@ def computed(
     null: bool,
     rounding: Callable[[Real], Real] | None = None,
 ) -> Interval:
-    """Return the exact results of an operation as values of a type: rounded, and null on overflow.
+    """Return the exact results of an operation as values of a type: rounded (by default as in Spark), null on overflow.
 
     ``operation`` maps the spans of the operands, in steps of the target, to the span of the results. ``nan`` and
-    ``null`` are whether a result can be so besides. Without ``rounding``, decimals are rounded as in Spark.
+    ``null`` are whether a result can be so besides.
     """
     if any(operand.empty for operand in operands):
         return nothing(target, nan=nan, null=null)

@@ -24,25 +24,14 @@ from juncture.predicate.language.types import TIME_STEPS, Type, arrow_type
 
 @dataclass(frozen=True, repr=False)
 class ColumnRange:
-    """The possible values of a column.
+    """The possible values of a column."""
 
-    Attributes
-    ----------
-    lower, upper
-        The ends: a number, Decimal, date, datetime, timedelta, str, bytes or bool; None if unlimited.
-    lower_open, upper_open
-        Whether the end itself is excluded.
-    empty
-        Whether there is no value, except possibly NaN or null.
-    may_be_nan, may_be_null
-        Whether the column can be NaN or null.
-    """
-
+    # A number, Decimal, date, datetime, timedelta, str, bytes or bool; None if unlimited.
     lower: Any
     upper: Any
-    lower_open: bool
+    lower_open: bool  # whether the end itself is excluded
     upper_open: bool
-    empty: bool
+    empty: bool  # whether there is no value, except possibly NaN or null
     may_be_nan: bool
     may_be_null: bool
     text: str
@@ -53,21 +42,12 @@ class ColumnRange:
 
 @dataclass(frozen=True, repr=False)
 class ColumnBounds:
-    """The possible values of the columns of two tables where a predicate is true.
+    """The possible values of the columns of two tables where a predicate is true."""
 
-    Attributes
-    ----------
-    feasible
-        Whether any pair of rows can match. If not, all ranges are empty.
-    certain
-        Whether every pair of rows within the given bounds matches.
-    l, r
-        The range of each column of the left and the right table in a matching pair.
-    """
-
-    feasible: bool
-    certain: bool
-    l: Mapping[str, ColumnRange]  # noqa: E741  # what predicates call the left table
+    feasible: bool  # whether any pair of rows can match; if not, all ranges are empty
+    certain: bool  # whether every pair of rows within the given bounds matches
+    # The range of each column of the left and the right table in a matching pair, by what predicates call the tables.
+    l: Mapping[str, ColumnRange]  # noqa: E741
     r: Mapping[str, ColumnRange]
 
     def __repr__(self) -> str:

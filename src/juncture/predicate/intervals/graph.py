@@ -31,16 +31,12 @@ State = list[Interval]
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The possible values of columns where a predicate is true; empty intervals if it never is.
-
-    ``certain`` is whether the predicate is true for all rows within the given intervals. ``watched`` has the intervals
-    of the watched expressions.
-    """
+    """The possible values of columns where a predicate is true; empty intervals if it never is."""
 
     feasible: bool
-    certain: bool
+    certain: bool  # whether the predicate is true for all rows within the given intervals
     columns: dict[Column, Interval]
-    watched: tuple[Interval, ...] = ()
+    watched: tuple[Interval, ...] = ()  # of the watched expressions
 
 
 class Graph:
@@ -49,20 +45,6 @@ class Graph:
     ``watched`` are expressions whose intervals are returned too. ``in_types`` is whether the range of a type limits
     values, unless it has 64 bits; it never limits how much values grow. A call costs some microseconds per node and
     round, and allocates nothing that outlives it.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from juncture.predicate.intervals.interval import interval
-    >>> from juncture.predicate.language.parse import parse
-    >>> schema = pa.schema({"a": pa.int64()})
-    >>> graph = Graph(parse("l.a > r.a - 3", schema, schema))
-    >>> left, right = graph.columns
-    >>> block = {left: interval(left.type, 1, 9), right: interval(right.type, 6, 20)}
-    >>> print(graph.evaluate(block))
-    {false, true}
-    >>> print(graph.shrink(block).columns[right])
-    [6, 11]
     """
 
     def __init__(self, root: Node, watched: Sequence[Node] = (), *, in_types: bool = True) -> None:
@@ -109,10 +91,7 @@ class Graph:
         return state[index].feasible and self._settle(state, changed | {index})
 
     def _settle(self, state: State, changed: set[int]) -> bool:
-        """Narrow all nodes until nothing changes. Return whether they are still feasible.
-
-        ``changed`` are the nodes to process, with their operands and users.
-        """
+        """Narrow the ``changed`` nodes, operands and users until nothing changes; return whether all are feasible."""
         for _ in range(MAX_ROUNDS):
             recent: set[int] = set()
             if not (self._pass_down(state, changed, recent) and self._pass_up(state, changed, recent)):

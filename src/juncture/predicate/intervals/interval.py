@@ -144,17 +144,7 @@ def interval(
     nan: bool = False,
     null: bool = False,
 ) -> Interval:
-    """Return an interval in canonical form.
-
-    Ends of types that count steps are closed and moved onto a step; an end that excludes nothing becomes None.
-
-    Examples
-    --------
-    >>> print(interval(Type("integer", bits=32), 3, lower_open=True))
-    [4, ∞)
-    >>> print(interval(Type("float", bits=64), 0.5, math.inf, upper_open=True, nan=True))
-    [0.5, inf) or NaN
-    """
+    """Return an interval in canonical form: an end without effect is None; ends of steps are closed, on a step."""
     low, _, high, _ = unlimited(data_type)
     low, high = low if lower is None else _exact(lower), high if upper is None else _exact(upper)
     return within(Span(low, lower_open, high, upper_open), nothing(data_type, nan=nan, null=null))
@@ -252,11 +242,6 @@ def limited_span(one: Interval) -> Span:
     """Return the span of an interval, limited by the range of the type where no limit is known.
 
     It determines which results can overflow, and which comparisons can be true. It does not limit the growth of values.
-
-    Examples
-    --------
-    >>> limited_span(interval(Type("integer", bits=8), 3))
-    Span(low=3, low_open=False, high=127, high_open=False)
     """
     span = one.span
     if not one.type.is_discrete:

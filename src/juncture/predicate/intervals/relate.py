@@ -38,17 +38,7 @@ def flipped(operator: CompareOperator) -> CompareOperator:
 
 
 def compare(operator: CompareOperator, left: Interval, right: Interval) -> Interval:
-    """Return what a comparison can be.
-
-    Examples
-    --------
-    >>> from juncture.predicate.intervals.interval import interval
-    >>> from juncture.predicate.language.types import BIGINT
-    >>> print(compare(">", interval(BIGINT, 1), interval(BIGINT, 3, 6)))
-    {false, true}
-    >>> print(compare(">", interval(BIGINT, 7), interval(BIGINT, 3, 6)))
-    {true}
-    """
+    """Return what a comparison can be."""
     possible = orders(left, right)
     wanted = "=" if operator == "<=>" else operator
     true = any(order in wanted for order in possible)
@@ -118,14 +108,6 @@ def narrow_comparison(operator: CompareOperator, left: Interval, right: Interval
     """Return two non-null operands, without values for which a comparison cannot be true.
 
     NaN equals NaN and is greater than any other float: if the greater side may be NaN, it limits nothing.
-
-    Examples
-    --------
-    >>> from juncture.predicate.language.types import BIGINT
-    >>> for side in narrow_comparison("<", interval(BIGINT, 1), interval(BIGINT, 0, 9)):
-    ...     print(side)
-    [1, 8]
-    [2, 9]
     """
     if operator in (">", ">="):
         right, left = narrow_comparison(flipped(operator), right, left)

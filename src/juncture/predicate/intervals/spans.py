@@ -148,8 +148,7 @@ def _product(a: Real, b: Real) -> Real:
 def divide(dividend: Span, divisor: Span) -> tuple[Span, ...]:
     """Return all quotients as at most two spans, one for each sign of the divisor.
 
-    Where both spans hold zero, anything is a quotient in the sense that matters here: ``x`` is a quotient of ``z``
-    and ``y`` if ``x * y = z``.
+    Where both spans hold zero, anything is a quotient: ``x`` is a quotient of ``z`` and ``y`` if ``x * y = z``.
     """
     if divisor.holds(0) and dividend.holds(0):
         return (EVERYTHING,)
@@ -188,10 +187,7 @@ def _around(corners: list[tuple[Real, bool]]) -> Span:
 
 
 def root(span: Span) -> Span:
-    """Return the non-negative numbers whose square is in a span.
-
-    The lower root is rounded down, and the upper one up.
-    """
+    """Return the non-negative numbers whose square is in a span; the ends are rounded outward."""
     if span.high < 0 or span.is_empty:
         return EMPTY
     low = _root(max(span.low, 0), up=False)

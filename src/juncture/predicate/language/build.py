@@ -170,9 +170,8 @@ def is_in(
 ) -> Node:
     """Return whether an operand equals one of several options.
 
-    Constants are looked up together, by value, in the type in which the operand is compared. Constants that no value of
-    that type equals are dropped. ``steps`` has further constants without nodes: values by their type, in whole steps of
-    it.
+    Constants are looked up together, by value, in the type in which the operand is compared; those that no value of
+    that type equals are dropped. ``steps`` has further constants without nodes, by their type, in whole steps of it.
     """
     constants = {data_type: list(values) for data_type, values in steps.items()}
     others: list[Node] = []
@@ -197,10 +196,7 @@ def is_in(
 def _compared(
     operand: Node, data_type: Type, values: Sequence[Value], read: TextReader
 ) -> Iterator[tuple[Compare, Sequence[Value] | None]]:
-    """Yield comparisons with constants of a type: one per constant, or one for all that compare alike.
-
-    Each comes with the constants in steps of the compared type; None if they are not constants there.
-    """
+    """Yield a comparison per constant, or one for all that compare alike, with their steps; None if not constant."""
     for value in values:
         comparison = compare("=", operand, Literal(data_type, from_steps(value, data_type)), read)
         assert isinstance(comparison, Compare)

@@ -78,13 +78,7 @@ _SHOWN = MappingProxyType({"any": "%", "one": "_", "%": "\\%", "_": "\\_", "\\":
 
 
 def pattern_parts(pattern: str, escape: str = "\\") -> list[str]:
-    """Return the characters of a pattern, with ``"any"`` for ``%`` and ``"one"`` for ``_``.
-
-    Examples
-    --------
-    >>> pattern_parts("a_%")
-    ['a', 'one', 'any']
-    """
+    """Return the characters of a pattern, with ``"any"`` for ``%`` and ``"one"`` for ``_``."""
     parts, characters = [], iter(pattern)
     for character in characters:
         if character != escape:

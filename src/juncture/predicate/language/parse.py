@@ -69,24 +69,11 @@ def parse(
     names: tuple[str, str] = ("l", "r"),
     time_zone: str | None = None,
 ) -> Node:
-    """Return the typed predicate of a text over two tables.
+    """Return the typed predicate of a text over two tables called ``names``.
 
     Names match regardless of case, as in Spark, but exact matches take precedence. A column that only one table has
-    needs no table name. ``names`` are the names of the tables. ``time_zone`` is the zone of timestamps that are written
-    without one and compared with instants; without it they are an error.
-
-    Examples
-    --------
-    >>> from juncture.predicate.language.sql import to_sql
-    >>> events = pa.schema({"at": pa.timestamp("us"), "kind": pa.string()})
-    >>> outages = pa.schema({"start": pa.timestamp("us"), "kind": pa.string()})
-    >>> to_sql(parse("L.at >= start - interval 12 minutes and l.kind = r.kind", events, outages))
-    "l.at >= r.start - INTERVAL '12 minutes' AND l.kind = r.kind"
-    >>> parse("l.at >", events, outages)
-    Traceback (most recent call last):
-    juncture.errors.SpecError: [JN-PREDICATE-SYNTAX] The predicate cannot be read: an operand is missing here.
-        l.at >
-             ^
+    needs no table name. ``time_zone`` is the zone of timestamps that are written without one and compared with
+    instants; without it they are an error.
     """
     node = parse_expression(text, left, right, names=names, time_zone=time_zone)
     if node.type not in (BOOLEAN, NULL):
@@ -105,14 +92,7 @@ def parse_expression(
     names: tuple[str, str] = ("l", "r"),
     time_zone: str | None = None,
 ) -> Node:
-    """Return a typed expression over two tables, as `parse` does for predicates.
-
-    Examples
-    --------
-    >>> schema = pa.schema({"a": pa.int32()})
-    >>> print(parse_expression("l.a + 1.5", schema, schema).type)
-    DECIMAL(12, 1)
-    """
+    """Return a typed expression over two tables, as `parse` does for predicates."""
     check_columns(left, (), argument="", side="left")
     check_columns(right, (), argument="", side="right")
     if names[0].lower() == names[1].lower():

@@ -21,13 +21,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def literal_of(value: object, *, argument: str) -> Literal | None:
-    """Return a Python, NumPy or pandas value as the narrowest exact literal; None for unsupported types.
-
-    Examples
-    --------
-    >>> literal_of(np.timedelta64(1_500, "ns"), argument="l['a']")
-    Literal(type=Type(kind='duration', bits=0, precision=0, scale=0, unit='ns', zoned=False), value=1500)
-    """
+    """Return a Python, NumPy or pandas value as the narrowest exact literal; None for unsupported types."""
     value = plain(value)
     if isinstance(value, bool | int):
         return Literal(BOOLEAN if isinstance(value, bool) else BIGINT, int(value))

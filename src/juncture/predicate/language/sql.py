@@ -30,17 +30,6 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
     ``guarded`` writes it so that Spark computes what `evaluate` does, whatever its settings: integers in 64 bits,
     explicit conversions, and null in place of errors and wrapped numbers. `parse` does not know its functions. Raises
     PlanError if a guarded literal is finer than a microsecond, or operations nest deeper than Spark can parse.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from juncture.predicate.language.parse import parse
-    >>> schema = pa.schema({"a": pa.int32(), "b c": pa.float64()})
-    >>> node = parse("not (l.a between r.a and 3 or l.`b c` > -.5)", schema, schema)
-    >>> to_sql(node)
-    'NOT (l.a >= r.a AND l.a <= 3 OR l.`b c` > -0.5D)'
-    >>> to_sql(parse("l.a + 1 > r.a", schema, schema), guarded=True)
-    'try_add(try_cast(l.a AS BIGINT), try_cast(1 AS BIGINT)) > r.a'
     """
     if not guarded:
         return _Writer(names).write(node, _OR)
@@ -54,16 +43,7 @@ def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = F
 
 
 def describe(node: Node) -> str:
-    """Return an expression for readers, as `to_sql`, but with long lists and chains shortened.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from juncture.predicate.language.parse import parse
-    >>> schema = pa.schema({"a": pa.int32()})
-    >>> describe(parse(f"l.a = r.a AND l.a IN ({', '.join(map(str, range(10_000)))})", schema, schema))[-28:]
-    '168, 169, 170, … 9,829 more)'
-    """
+    """Return an expression for readers, as `to_sql`, but with long lists and chains shortened."""
     return _ShortWriter(("l", "r")).write(node, _OR)
 
 

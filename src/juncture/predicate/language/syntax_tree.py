@@ -43,14 +43,7 @@ def walk_tree(tree: Tree) -> Iterator[Tree]:
 
 
 def pointer(text: str, start: int, end: int) -> str:
-    """Return the line of a text that contains a place, shortened if long, and carets below the place.
-
-    Examples
-    --------
-    >>> print(pointer("a > b", 2, 3))
-        a > b
-          ^
-    """
+    """Return the line of a text that contains a place, shortened if long, and carets below the place."""
     start = max(0, min(start, len(text) - 1))
     first = text.rfind("\n", 0, start) + 1
     last = text.find("\n", start)

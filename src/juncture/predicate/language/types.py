@@ -45,20 +45,14 @@ TIME_STEPS: dict[str, int] = {unit: int(1_000**power) for power, unit in enumera
 
 @dataclass(frozen=True)
 class Type:
-    """The type of a value.
+    """The type of a value."""
 
-    ``null`` is the type of a bare NULL. ``bits`` is 8 to 64 for integers, and 32 or 64 for floats and dates; the latter
-    are days that 64 bits can count in milliseconds. ``precision`` and ``scale`` are the digits of decimals in total and
-    after the point. ``unit`` is ``s``, ``ms``, ``us`` or ``ns``. A ``zoned`` timestamp is an instant; others are
-    readings of a clock.
-    """
-
-    kind: TypeKind
-    bits: int = 0
-    precision: int = 0
-    scale: int = 0
-    unit: str = ""
-    zoned: bool = False
+    kind: TypeKind  # ``null`` is the type of a bare NULL
+    bits: int = 0  # 8 to 64 of integers; 32 or 64 of floats and dates, whose days 64 bits can count in milliseconds
+    precision: int = 0  # digits of decimals, in total
+    scale: int = 0  # digits after the point
+    unit: str = ""  # of times: s, ms, us or ns
+    zoned: bool = False  # whether a timestamp is an instant, and not a reading of a clock
 
     @cached_property
     def is_number(self) -> bool:
@@ -124,11 +118,6 @@ def from_arrow(data_type: pa.DataType) -> Type | None:
     """Return the type of an Arrow column as Spark reads it; None if predicates do not support it.
 
     Unsigned integers become the next wider signed type, the widest a decimal, as Spark reads them from Parquet.
-
-    Examples
-    --------
-    >>> print(from_arrow(pa.int32()), from_arrow(pa.uint64()), from_arrow(pa.list_(pa.int8())))
-    INT DECIMAL(20, 0) None
     """
     data_type = plain_type(data_type)
     if pat.is_unsigned_integer(data_type):
@@ -231,13 +220,7 @@ def integer_decimal(bits: int) -> Type:
 
 
 def common_decimal(one: Type, other: Type) -> Type:
-    """Return the decimal that two decimals widen to.
-
-    Examples
-    --------
-    >>> print(common_decimal(Type("decimal", precision=10, scale=2), Type("decimal", precision=5, scale=4)))
-    DECIMAL(12, 4)
-    """
+    """Return the decimal that two decimals widen to."""
     scale = max(one.scale, other.scale)
     whole = max(one.precision - one.scale, other.precision - other.scale)
     return _bounded(whole + scale, scale)
@@ -247,12 +230,6 @@ def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Ty
     """Return the type of a sum, difference, product or quotient of operands of one kind.
 
     Integers are computed in 64 bits. Decimals follow Spark's rules of precision and scale.
-
-    Examples
-    --------
-    >>> price = Type("decimal", precision=10, scale=2)
-    >>> print(arithmetic_type("*", price, price), arithmetic_type("/", price, price))
-    DECIMAL(21, 4) DECIMAL(23, 13)
     """
     kinds = (left.kind, right.kind)
     if kinds == ("integer", "integer") and operator != "/":
