@@ -73,17 +73,14 @@ class Aggregate:
     - ``count_distinct``: by the equality of keys
     - ``weighted_mean``: float64, over rows with a weight; null if the weights add up to 0
     - ``arg_min``, ``arg_max``: the value of the first match where the second column is least or greatest
-
-    ``column`` is None to count the matches. ``argument`` is the quantile, or the name of the second column. ``window``
-    is None unless the join has several windows.
     """
 
     name: str
-    column: str | None
+    column: str | None  # None to count the matches
     function: Function
     type: pa.DataType
-    argument: str | float | None = None
-    window: str | None = None
+    argument: str | float | None = None  # the quantile, or the name of the second column
+    window: str | None = None  # None unless the join has several windows
 
     @property
     def other(self) -> str | None:
@@ -92,13 +89,7 @@ class Aggregate:
 
 
 def freeze_aggregates(agg: Agg | None) -> dict[str, tuple[Call, ...]] | None:
-    """Validate ``agg`` without schemas, and return a copy in one form.
-
-    Examples
-    --------
-    >>> freeze_aggregates({"v": ["mean", ["quantile", 0.9]], "w": ("arg_max", "v")})
-    {'v': ('mean', ('quantile', 0.9)), 'w': (('arg_max', 'v'),)}
-    """
+    """Validate ``agg`` without schemas, and return a copy in one form: ``{"v": ("mean", ("quantile", 0.9))}``."""
     if agg is None:
         return None
     if not isinstance(agg, Mapping) or not agg:
@@ -185,10 +176,9 @@ def resolve_aggregates(
     suffix: str,
     windows: Sequence[str | None] = (None,),
 ) -> tuple[Aggregate, ...]:
-    """Return the aggregates with their names and types in the output.
+    """Return the aggregates with their names and types in the output; ``tie_columns`` order equal matches.
 
-    ``tie_columns`` are the right columns that order equal matches. ``windows`` are the names of the windows, which end
-    the output names; a single None if there is one window.
+    ``windows`` are the names of the windows, which end the output names; a single None if there is one window.
     """
     frozen = freeze_aggregates(agg) or {}
     calls = [(column, _parts(call)) for column, functions in frozen.items() for call in functions]
@@ -236,14 +226,7 @@ def typed_aggregated(agg: Agg | None, right: pa.Schema) -> pa.Schema:
 
 
 def aggregated_columns(aggregates: Sequence[Aggregate], tie_columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the right columns that aggregates read, including tie columns if the order matters.
-
-    Examples
-    --------
-    >>> total = Aggregate("value_sum", "value", "sum", pa.int64())
-    >>> aggregated_columns([total], ["value", "name"])
-    ('value',)
-    """
+    """Return the right columns that aggregates read, including tie columns if the order matters."""
     return tuple(dict.fromkeys((*folded_columns(aggregates), *(tie_columns if have_order(aggregates) else ()))))
 
 

@@ -103,15 +103,7 @@ def pair_names(
     left: Keys | None,
     right: Keys | None,
 ) -> list[tuple[Key, Key]]:
-    """Return pairs of left and right columns or expressions, from ``x=`` or from ``left_x=`` and ``right_x=``.
-
-    Examples
-    --------
-    >>> pair_names("by", ["a", "b"], None, None)
-    [('a', 'a'), ('b', 'b')]
-    >>> pair_names("by", None, "id", "buyer_id")
-    [('id', 'buyer_id')]
-    """
+    """Return pairs of left and right columns or expressions, from ``x=`` or from ``left_x=`` and ``right_x=``."""
     if both is not None:
         if left is not None or right is not None:
             raise SpecError(

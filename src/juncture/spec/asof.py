@@ -41,13 +41,10 @@ DirectionName = Literal["backward", "forward", "nearest"]
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """A search among the right rows before a left row, or after it (``forward``), in the order of ``on``.
-
-    ``strict`` excludes right rows with an equal ``on``.
-    """
+    """A search among the right rows before a left row, or after it (``forward``), in the order of ``on``."""
 
     forward: bool
-    strict: bool
+    strict: bool  # whether right rows with an equal ``on`` are excluded
 
     @property
     def name(self) -> Literal["backward", "forward"]:
@@ -56,13 +53,7 @@ class Direction:
 
 
 def directions_of(name: DirectionName, *, strict: bool) -> tuple[Direction, ...]:
-    """Return the searches of an as-of join; ``strict`` excludes equal values.
-
-    Examples
-    --------
-    >>> [direction.name for direction in directions_of("nearest", strict=False)]
-    ['backward', 'forward']
-    """
+    """Return the searches of an as-of join: two for ``nearest``. ``strict`` excludes equal values."""
     if name == "nearest":
         # The backward search finds equal values.
         return Direction(forward=False, strict=strict), Direction(forward=True, strict=True)
@@ -144,10 +135,9 @@ class ResolvedAsof(Resolved):
         return replace(self, spec=spec)
 
     def reach(self, first: Any, last: Any, distance: int | float | None) -> tuple[Any, Any]:
-        """Return the least and the greatest right ``on`` that left rows can match; None if unlimited.
+        """Return the least and the greatest right ``on`` of matches of left rows in a range; None if unlimited.
 
-        ``first`` and ``last`` are the least and the greatest left ``on``, and ``distance`` is the greatest distance of
-        a match (None if unlimited), all in steps of the domain.
+        ``distance`` is the greatest distance of a match (None if unlimited). All are in steps of the domain.
         """
         # Distances between floats are rounded, so a limit might exclude a match.
         distance = None if self.domain.floating else distance

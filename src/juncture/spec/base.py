@@ -32,18 +32,14 @@ _ENDS = {"windows": ("lower", "upper"), "left_interval": ("start", "end"), "righ
 
 
 class Spec(ABC):
-    """The meaning of a join: a frozen dataclass with the arguments of its kind.
-
-    - ``title``: the name of the kind in messages
-    - ``key_argument``: the argument that names columns which must be equal
-    - ``ranks_matches``: whether a left row matches only the best of the right rows that it could match
-    - ``is_lookup``: whether `juncture.join_many` joins by it without aggregates, if each key occurs once
-    """
+    """The meaning of a join: a frozen dataclass with the arguments of its kind."""
 
     kind: ClassVar[str]
-    title: ClassVar[str]
-    key_argument: ClassVar[str] = "by"
+    title: ClassVar[str]  # the name of the kind in messages
+    key_argument: ClassVar[str] = "by"  # the argument that names columns which must be equal
+    # Whether a left row matches only the best of the right rows that it could match.
     ranks_matches: ClassVar[bool] = False
+    # Whether `juncture.join_many` joins by it without aggregates, if each key occurs once.
     is_lookup: ClassVar[bool] = False
 
     how: How | None
@@ -104,13 +100,7 @@ class Spec(ABC):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the spec that `to_dict` described.
-
-        Raises
-        ------
-        SpecError
-            If it has another kind, or an unknown or invalid argument.
-        """
+        """Return the spec that `to_dict` described; raise SpecError for another kind, and for invalid arguments."""
         if values.get("kind", cls.kind) != cls.kind:
             raise SpecError(
                 f"kind={values['kind']!r} is not {cls.title}. Expected kind={cls.kind!r}.", name="JN-ARGUMENT-VALUE"
@@ -174,14 +164,7 @@ class OrderedSpec(KeyedSpec):
         return [left for left, _ in pairs], [right for _, right in pairs]
 
     def on_names(self) -> tuple[str, str]:
-        """Return the names of the left and the right ``on`` in messages.
-
-        Examples
-        --------
-        >>> from juncture import Asof, expr
-        >>> Asof(left_on=["date", "seq"], right_on=["day", expr("n + 1")]).on_names()
-        ('(date, seq)', '(day, n + 1)')
-        """
+        """Return the names of the left and the right ``on`` in messages: ``(date, seq)`` and ``(day, n + 1)``."""
         lefts, rights = ([str(pair[place]) for pair in self.on_pairs()] for place in (0, 1))
         return (lefts[0], rights[0]) if len(lefts) == 1 else (f"({', '.join(lefts)})", f"({', '.join(rights)})")
 
@@ -213,10 +196,10 @@ def resolved_matches(
     ordered_by: str | None = None,
     windows: Sequence[str | None] = (None,),
 ) -> ResolvedMatches:
-    """Return the aggregates and the output of a join whose condition has been resolved.
+    """Return the aggregates and the output of a join whose condition has been resolved; ``equal`` pairs must be equal.
 
-    ``equal`` are the pairs of values that must be equal. The matches of a left row are ordered by the right column
-    ``ordered_by``, then by the tie columns, for aggregates such as "first" and "list".
+    The matches of a left row are ordered by the right column ``ordered_by``, then by the tie columns, for aggregates
+    such as "first" and "list".
     """
     columns.right = typed_aggregated(spec.agg, columns.right)
     compared, how = {ordered_by, *(right for _, right in equal)}, aggregate_how(spec.how, spec.agg)

@@ -34,13 +34,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Compared:
-    """A value per row of a table. ``name`` is that of its column in the schema of the resolved join.
-
-    ``of`` has the values from which it is computed, except the columns in an expression.
-    """
+    """A value per row of a table. ``name`` is that of its column in the schema of the resolved join."""
 
     name: str
-    of: tuple[Compared, ...] = ()
+    of: tuple[Compared, ...] = ()  # the values from which it is computed, except the columns in an expression
 
     @property
     def label(self) -> str:
@@ -155,12 +152,7 @@ class ResolvedSides(TypedDict):
 class ComparedColumns:
     """The schemas of two tables, to which a join appends the values that it computes.
 
-    Parameters
-    ----------
-    left, right
-        The schemas. They include values that were computed before.
-    left_computed, right_computed
-        These values.
+    The schemas include values that were computed before, which are ``left_computed`` and ``right_computed``.
     """
 
     def __init__(
@@ -231,15 +223,7 @@ class ComparedColumns:
         return is_null_type(self.left.field(pair[0]).type) and is_null_type(self.right.field(pair[1]).type)
 
     def type_nulls(self, pairs: Sequence[tuple[str, str]], default: pa.DataType | None = None) -> None:
-        """Give values of the null type the type of their partner, or the default if both have it.
-
-        Examples
-        --------
-        >>> columns = ComparedColumns(pa.schema([("k", pa.null())]), pa.schema([("id", pa.string())]))
-        >>> columns.type_nulls([("k", "id")])
-        >>> columns.left.field("k").type
-        DataType(string)
-        """
+        """Give values of the null type the type of their partner, or the default if both have it."""
         for left, right in pairs:
             fields = self.left.field(left), self.right.field(right)
             if is_null_type(fields[0].type) or is_null_type(fields[1].type):
@@ -340,13 +324,7 @@ def check_keys(columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, ro
 
 
 def can_be_key(data_type: pa.DataType) -> bool:
-    """Return whether values of a type have equality.
-
-    Examples
-    --------
-    >>> can_be_key(pa.string()), can_be_key(pa.map_(pa.string(), pa.int64()))
-    (True, False)
-    """
+    """Return whether values of a type have equality, which maps lack."""
     return not any(kind in key_kind(data_type) for kind in ("map", "interval", "union"))
 
 

@@ -27,33 +27,24 @@ Value: TypeAlias = "str | Node"
 
 @dataclass(frozen=True, slots=True)
 class EqualValues:
-    """Two expressions that are equal in every match.
-
-    ``type`` is the type to convert both to; None if they can be coded without conversion. ``exact`` is whether the
-    converted values are equal only where the expressions are.
-    """
+    """Two expressions that are equal in every match."""
 
     left: Node
     right: Node
-    type: pa.DataType | None
+    type: pa.DataType | None  # the type to convert both to; None if they can be coded without conversion
     null_safe: bool
-    exact: bool
+    exact: bool  # whether the converted values are equal only where the expressions are
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit that the rows of one side set to values of the other: ``value + offset``, or ``value + column``.
+    """A limit that the rows of one side set to values of the other: ``value + offset``, or ``value + column``."""
 
-    ``value`` is of the left side, except in a `MatchInterval`. ``offset`` is in steps of the domain, or a float for
-    floats. ``column`` replaces the offset, row by row; null and non-finite values match nothing. ``strict`` excludes
-    the end.
-    """
-
-    value: Value
+    value: Value  # of the left side, except in a `MatchInterval`
     upper: bool
-    strict: bool = False
-    offset: int | float | Fraction = 0
-    column: str | None = None
+    strict: bool = False  # whether the end is excluded
+    offset: int | float | Fraction = 0  # in steps of the domain, or a float for floats
+    column: str | None = None  # replaces the offset, row by row; null and non-finite values match nothing
 
     @property
     def is_moved(self) -> bool:
@@ -63,17 +54,13 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class BoundedValue:
-    """A right value and its limits, which are empty where rows are only sorted by the value.
-
-    ``type`` is the type to convert all values to first; None if they have one kind. If not ``exact``, matches need a
-    recheck.
-    """
+    """A right value and its limits, which are empty where rows are only sorted by the value."""
 
     right: Value
     limits: tuple[Limit, ...]
     domain: Domain
-    type: pa.DataType | None = None
-    exact: bool = True
+    type: pa.DataType | None = None  # the type to convert all values to first; None if they have one kind
+    exact: bool = True  # if not, matches need a recheck
 
     @property
     def is_band(self) -> bool:
@@ -87,17 +74,14 @@ class BoundedValue:
 
 @dataclass(frozen=True, slots=True)
 class OwnInterval:
-    """The columns of an interval in the rows of one side; null ends match nothing.
+    """The columns of an interval in the rows of one side; a null end matches nothing, reversed ends are an error."""
 
-    A None end is unbounded. A start after its end is an error. ``may_be_empty`` is whether an interval whose start
-    equals its end contains that point; otherwise such a row matches nothing. ``labels`` name the columns in messages.
-    """
-
-    start: str | None
+    start: str | None  # None if unbounded, like the end
     end: str | None
     domain: Domain
+    # Whether an interval whose start equals its end contains that point; otherwise it matches nothing.
     may_be_empty: bool
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # name the columns in messages
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,18 +91,13 @@ class OwnInterval:
 
 @dataclass(frozen=True, slots=True)
 class MatchInterval:
-    """The values between which the rows of both sides lie: matching rows have a value in common.
+    """The values between which the rows of both sides lie: matching rows have a value in common."""
 
-    ``left`` and ``right`` have the least and the greatest value of each row; None where unlimited. If not ``exact``,
-    values are floats (times in seconds), rounded outward, with NaN greatest. With ``may_swap``, a row can match
-    although its least value is above its greatest.
-    """
-
-    left: tuple[Limit | None, Limit | None]
+    left: tuple[Limit | None, Limit | None]  # the least and the greatest value of each row; None where unlimited
     right: tuple[Limit | None, Limit | None]
     domain: Domain
-    exact: bool = True
-    may_swap: bool = False
+    exact: bool = True  # if not, values are floats (times in seconds), rounded outward, with NaN greatest
+    may_swap: bool = False  # whether a row can match although its least value is above its greatest
 
     @property
     def limits(self) -> list[tuple[Side, Limit]]:
@@ -151,28 +130,19 @@ class MatchInterval:
 
 @dataclass(frozen=True, kw_only=True)
 class JoinCondition:
-    """When a left and a right row match.
+    """When a left and a right row match. All parts are *conservative*: they hold for every match."""
 
-    All parts are *conservative*: they hold for every match. If ``exact``, they hold for matches only.
-
-    - ``equalities``: equal values besides the ``by`` columns
-    - ``first``: a right value to sort by, with its limits; ``second``: another one, limited at one end
-    - ``left_filter``, ``right_filter``: conditions on the rows of one side
-    - ``left_interval``, ``right_interval``: the intervals that the rows of a side are
-    - ``interval``: the values between which rows lie. An end that is not strict may be strict by another part.
-    - ``predicate``: true for matches, and for nothing else; None if the other parts say it all
-    """
-
-    equalities: tuple[EqualValues, ...] = ()
-    first: BoundedValue | None = None
-    second: BoundedValue | None = None
-    left_filter: Node | None = None
+    equalities: tuple[EqualValues, ...] = ()  # equal values besides the ``by`` columns
+    first: BoundedValue | None = None  # a right value to sort by, with its limits
+    second: BoundedValue | None = None  # another one, limited at one end
+    left_filter: Node | None = None  # conditions on the rows of one side
     right_filter: Node | None = None
-    left_interval: OwnInterval | None = None
+    left_interval: OwnInterval | None = None  # the intervals that the rows of a side are
     right_interval: OwnInterval | None = None
+    # The values between which rows lie. An end that is not strict may be strict by another part.
     interval: MatchInterval | None = None
-    predicate: Node | None = None
-    exact: bool = True
+    predicate: Node | None = None  # true for matches, and for nothing else; None if the other parts say it all
+    exact: bool = True  # whether the parts hold for matches only
 
     @property
     def inequalities(self) -> int:

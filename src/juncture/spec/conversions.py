@@ -28,10 +28,10 @@ _INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 def matched_keys(
     columns: ComparedColumns, pairs: Sequence[tuple[str, str]], *, fills: bool, nulls_equal: bool = False
 ) -> list[tuple[str, str]]:
-    """Return pairs of columns of one kind that are equal exactly where the given pairs are.
+    """Return pairs of columns of one kind, added to ``columns``, that are equal exactly where the given pairs are.
 
-    ``fills`` is whether right values fill the left column in unmatched rows, which needs one type. Computed columns are
-    added to ``columns``. Raises SchemaError if no type represents the values of both.
+    ``fills`` is whether right values fill the left column in unmatched rows, which needs one type. Raises SchemaError
+    if no type represents the values of both.
     """
     result: list[tuple[str, str]] = []
     for left, right in pairs:

@@ -64,13 +64,7 @@ def check_distance_column(argument: str, field: pa.Field, domain: Domain) -> Non
 
 
 def value_type(distances: Iterable[Distance | None], left: pa.Schema) -> pa.DataType:
-    """Return a type for ``on`` columns of the null type that suits the distances.
-
-    Examples
-    --------
-    >>> value_type(["-5m", 0], pa.schema([]))
-    TimestampType(timestamp[us])
-    """
+    """Return a type for ``on`` columns of the null type that suits the distances: a timestamp for durations."""
     for distance in distances:
         if isinstance(distance, str) and distance in left.names:
             data_type = plain_type(left.field(distance).type)
@@ -97,13 +91,7 @@ _SIDES = ("lower", "upper")
 
 
 def freeze_windows(windows: Windows | None) -> dict[str, Ends] | None:
-    """Validate ``windows=`` without schemas, and return a copy in one form.
-
-    Examples
-    --------
-    >>> freeze_windows({"1h": ["-1h", 0], "before": {"upper": 0}})
-    {'1h': ('-1h', 0), 'before': (None, 0)}
-    """
+    """Validate ``windows=`` without schemas, and return a copy in one form: ``{"1h": ("-1h", 0)}``."""
     if windows is None:
         return None
     if not isinstance(windows, Mapping) or not windows:

@@ -99,23 +99,11 @@ _HINTS = {name: hints for names, hints in _ARGUMENTS.items() for name in names.s
 
 
 def choice_hint(argument: str, value: str) -> str | None:
-    """Return the hint for a value of another library, or None.
-
-    Examples
-    --------
-    >>> choice_hint("how", "left_semi")
-    "Use how='semi'."
-    """
+    """Return the hint for a value of another library, or None."""
     word = "".join(letter for letter in value.lower() if letter.isalpha())
     return _CHOICES.get(argument, {}).get(word)
 
 
 def argument_hint(name: str, known: Collection[str]) -> str | None:
-    """Return the hint for an argument of another library, given the arguments that a function has.
-
-    Examples
-    --------
-    >>> argument_hint("by_left", ["by", "left_by", "right_by"])
-    'Use left_by=.'
-    """
+    """Return the hint for an argument of another library, given the arguments that a function has."""
     return next((hint for needed, hint in _HINTS.get(name, []) if not needed or needed in known), None)

@@ -165,10 +165,7 @@ def check_tables(tables: Any) -> dict[str, Right]:
 
 
 def resolve_table(name: str, right: Right, spine: pa.Schema, schema: pa.Schema, taken: set[str]) -> ResolvedTable:
-    """Validate a right table against the spine, and name its columns.
-
-    ``taken`` has the names of all columns so far; the names of this table are added to it.
-    """
+    """Validate a right table against the spine, and name its columns, which are added to the names in ``taken``."""
     join: Resolved = right.spec.resolve(spine, schema)
     own = [column for column in join.output if column.side == "right"]
     shown: dict[str, Any] = {column.source: column for column in own}

@@ -36,29 +36,22 @@ from juncture.spec.schema import Closed, How, Side, common_domain
 
 @dataclass(frozen=True)
 class Bound:
-    """One end of the window, as a distance from the left ``on``. Exactly one of ``constant`` and ``column`` is set.
+    """One end of the window, as a distance from the left ``on``. Exactly one of ``constant`` and ``column`` is set."""
 
-    ``constant`` is in whole steps of the domain, rounded into the window, or a float for floats. ``column`` is a left
-    column with one distance per row, where null and NaN match nothing. A rounded end is always ``closed``.
-    """
-
-    constant: int | float | None = None
-    column: str | None = None
-    closed: bool = True
+    constant: int | float | None = None  # in whole steps of the domain, rounded into the window, or a float for floats
+    column: str | None = None  # a left column with one distance per row, where null and NaN match nothing
+    closed: bool = True  # as a rounded end always is
 
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedRange(ResolvedInequality):
-    """A range spec, validated against two schemas.
-
-    ``lower`` and ``upper`` are in the domain; at most one is None (unbounded). With several ``windows``, they are the
-    ends of the smallest window that contains all of them.
-    """
+    """A range spec, validated against two schemas."""
 
     spec: Range
     left_on: str
     right_on: str
     domain: Domain
+    # None if unbounded, which at most one end is; with several windows, the smallest that contains all of them.
     lower: Bound | None
     upper: Bound | None
     windows: Mapping[str, tuple[Bound | None, Bound | None]] = field(default_factory=dict, hash=False)

@@ -33,12 +33,7 @@ class Resolved:
 
     Columns named by ``spec`` are in the fields below under the names of the values that are compared in their place:
     an expression, a conversion or a tuple. In ``left_schema`` and ``right_schema``, these values follow the columns of
-    the inputs, and compared and aggregated columns of the null type have the type that the join uses. ``tie_columns``
-    are right columns that order the matches of a left row. ``output`` has the columns of the inputs, in order. Row
-    numbers of the sides in ``numbered`` follow, null for a missing row; ``semi`` and ``anti`` joins number the left
-    side only. ``aggregates`` are last, in place of right columns; they are empty for a join that returns matches.
-    ``nulls_equal`` is whether null equals null in ``left_by`` and ``right_by``. ``domain`` is that of values that are
-    compared by their order. ``predicate`` is a condition in SQL, and ``shape`` has its parts.
+    the inputs, and compared and aggregated columns of the null type have the type that the join uses.
     """
 
     spec: Any
@@ -47,13 +42,15 @@ class Resolved:
     right_schema: pa.Schema
     left_by: tuple[str, ...]
     right_by: tuple[str, ...]
-    output: tuple[OutputColumn, ...]
+    output: tuple[OutputColumn, ...]  # the columns of the inputs, in order
+    # Last in the output, in place of right columns; empty for a join that returns matches.
     aggregates: tuple[Aggregate, ...] = ()
+    # Follow the output: row numbers of these sides, null for a missing row; the left one for semi and anti.
     numbered: tuple[Side, ...] = ()
-    tie_columns: tuple[str, ...] = ()
-    nulls_equal: bool = False
-    domain: Domain | None = None
-    predicate: Node | None = None
+    tie_columns: tuple[str, ...] = ()  # right columns that order the matches of a left row
+    nulls_equal: bool = False  # whether null equals null in ``left_by`` and ``right_by``
+    domain: Domain | None = None  # that of values that are compared by their order
+    predicate: Node | None = None  # a condition in SQL, with its parts in ``shape``
     shape: Shape | None = None
     left_computed: tuple[Compared, ...] = ()
     right_computed: tuple[Compared, ...] = ()
@@ -95,8 +92,7 @@ class Resolved:
         """Return the schema of the output with the nullability and metadata of the input fields.
 
         Columns of the null type are restored, unless they are filled. A filled left column keeps the metadata on which
-        both sides agree. A column is nullable only if it was, or the join adds nulls. ``left`` and ``right`` are the
-        input schemas.
+        both sides agree. A column is nullable only if it was, or the join adds nulls.
         """
         lacking = {"left": self.how in ("right", "full"), "right": self.how != "inner"}
         fields = []
@@ -157,10 +153,7 @@ class Resolved:
         return False
 
     def position(self, _side: Side, /) -> tuple[str | None, ...]:
-        """Return the columns that place a row of a side in an order: none, one, or a start and an end.
-
-        An end is None where it is unbounded.
-        """
+        """Return the columns that order the rows of a side: none, one, or a start and an end (None where unbounded)."""
         return ()
 
     def swapped(self) -> Self | None:
@@ -209,10 +202,7 @@ class Resolved:
 
 
 def refuse_computed(join: Resolved, what: str) -> None:
-    """Raise PlanError for a join that compares computed columns, or types only as-of joins of tables support.
-
-    ``what`` names the kind of input in messages, such as "a stream".
-    """
+    """Raise PlanError for joins by computed columns, and types that only as-of joins of tables support."""
     for side in () if _orders_by_tuple(join) else SIDES:
         for value in join.computed(side):
             _refuse(value, join.schema(side).field(value.name).type, side, what)

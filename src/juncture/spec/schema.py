@@ -34,14 +34,12 @@ def other_side(side: Side) -> Side:
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column of a join's output: a column ``source`` of one side.
-
-    ``filled_from`` is the right column that fills it in unmatched right rows (``how="right"`` and ``"full"``).
-    """
+    """A column of a join's output: a column ``source`` of one side."""
 
     name: str
     side: Side
     source: str
+    # The right column that fills it in unmatched right rows (``how="right"`` and ``"full"``).
     filled_from: str | None = None
 
 
@@ -52,11 +50,6 @@ def common_domain(
 
     A column of the null type takes the kind of the other; ``default`` is the type if both have it (by default
     integers). ``mixed`` allows integers beside floats, and all ordered types.
-
-    Examples
-    --------
-    >>> common_domain(pa.field("t", pa.timestamp("s")), pa.field("t", pa.timestamp("us")))
-    Timestamps(unit='us')
     """
     return shared_domain([("left", left), ("right", right)], role="on", default=default, mixed=mixed)
 

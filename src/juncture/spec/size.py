@@ -22,15 +22,7 @@ _UNITS = {
 
 
 def size_bytes(value: str | int, *, argument: str) -> int:
-    """Return a size in bytes. kB, MB, GB, TB are powers of 1,000, and KiB, MiB, GiB, TiB of 1,024, in any case.
-
-    Examples
-    --------
-    >>> size_bytes("2GB", argument="memory")
-    2000000000
-    >>> size_bytes("0.5 GiB", argument="memory")
-    536870912
-    """
+    """Return a size in bytes. kB, MB, GB, TB are powers of 1,000, and KiB, MiB, GiB, TiB of 1,024, in any case."""
     size = whole(value)
     if isinstance(value, str):
         parts = re.fullmatch(r"\s*(\d{1,30}(?:\.\d{1,30})?)\s*([a-zA-Z]+)\s*", value)
@@ -46,13 +38,7 @@ def size_bytes(value: str | int, *, argument: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Return a size as text, in powers of 1,000.
-
-    Examples
-    --------
-    >>> format_size(2_000_000_000)
-    '2.0 GB'
-    """
+    """Return a size as text, in powers of 1,000."""
     for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if size >= factor:
             return f"{size / factor:,.1f} {unit}"

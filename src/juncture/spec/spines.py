@@ -27,22 +27,18 @@ from juncture.spec.schema import common_domain, free_name, shared_domain
 
 @dataclass(frozen=True, kw_only=True)
 class ResolvedGrid:
-    """A grid, validated against the schema of its data.
-
-    ``every`` is in steps of the domain. ``first`` and ``last`` are the columns whose least and greatest value bound a
-    key; None where the constants ``start`` and ``end`` do. With ``is_rounded``, a key starts at a multiple of the step.
-    """
+    """A grid, validated against the schema of its data."""
 
     on: str
     type: pa.DataType
     domain: Domain
     by: tuple[str, ...]
-    every: int
-    first: str | None
+    every: int  # in steps of the domain
+    first: str | None  # the columns whose least and greatest value bound a key; None where the constants below do
     last: str | None
     start: pa.Scalar | None
     end: pa.Scalar | None
-    is_rounded: bool
+    is_rounded: bool  # whether a key starts at a multiple of the step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,16 +183,13 @@ BEFORE, AFTER = "juncture:before:", "juncture:after:"
 
 @dataclass(frozen=True)
 class InterpolatedColumns:
-    """The columns to interpolate between the rows before and after.
+    """The columns to interpolate between the rows before and after."""
 
-    ``kept`` are the left columns. ``columns`` are pairs of a right column and the output name of its values.
-    """
-
-    kept: tuple[str, ...]
+    kept: tuple[str, ...]  # the left columns
     on: str
     right_on: str
     domain: Domain
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]  # pairs of a right column and the output name of its values
 
 
 @dataclass(frozen=True, kw_only=True)

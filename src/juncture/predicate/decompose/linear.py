@@ -28,19 +28,14 @@ ColumnBounds = Mapping[Column, Interval]
 
 @dataclass(frozen=True, slots=True)
 class LinearComparison:
-    """A comparison of the form ``right OPERATOR left + offset``, where each expression reads one table.
-
-    ``offset`` is in seconds for dates, timestamps and durations, and zero for types without exact arithmetic.
-    ``guards`` are expressions of one table that must not be null, since they could overflow. If not ``exact``, the
-    comparison implies this one, and needs a recheck.
-    """
+    """A comparison of the form ``right OPERATOR left + offset``, where each expression reads one table."""
 
     left: Node
     right: Node
     operator: CompareOperator
-    offset: Number = 0
-    guards: tuple[Node, ...] = ()
-    exact: bool = True
+    offset: Number = 0  # in seconds for times; zero for types without exact arithmetic
+    guards: tuple[Node, ...] = ()  # expressions of one table that must not be null, since they could overflow
+    exact: bool = True  # otherwise the comparison implies this one, and needs a recheck
 
 
 def may_overflow(node: Node, bounds: ColumnBounds) -> bool:
