@@ -6,7 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from juncture.columnar.arrays import plain, rows_at, validity
+from juncture.columnar.arrays import (
+    days,
+    float_codes,
+    innermost,
+    joined_pieces,
+    plain,
+    rows_at,
+    validity,
+    with_fields,
+)
 
 COLUMNS = {
     "plain": [
@@ -52,3 +61,25 @@ def test_values_of_runs_of_any_type():
         expected = [values.to_pylist()[place] for place in (1, 2, 2)]
         assert plain(runs.slice(2, 3)).to_pylist() == expected
         assert plain(runs.slice(2, 0)).to_pylist() == []
+
+
+def test_float_codes_have_the_order_of_floats():
+    codes = float_codes(np.array([-np.inf, -1.5, -0.0, 0.0, 5e-324, 2.0, np.inf, np.nan]))
+    assert np.argsort(codes, kind="stable").tolist() == list(range(8))
+    assert np.flatnonzero(np.diff(codes) == 0).tolist() == [2]
+
+
+def test_dates_with_a_time_of_day_are_the_day_that_contains_it():
+    stored = [-1, -86_400_000, 86_399_999, 2**63 - 2**63 % 86_400_000 - 86_400_000]
+    assert days(pa.array(stored, pa.date64())).tolist() == [-1, -1, 0, 106751991166]
+
+
+def test_values_within_nested_arrays():
+    nested = pa.array([[{"a": 1, "b": "x"}], [], [{"a": 2, "b": "y"}]])
+    assert [each.to_pylist() for each in innermost(nested)] == [[1, 2], ["x", "y"]]
+    assert with_fields(pa.list_view(pa.int8()), lambda field: field.with_type(pa.int64())) == pa.list_(pa.int64())
+
+
+def test_small_batches_become_one():
+    pieces = [pa.record_batch({"a": [1]}), pa.record_batch({"a": [2, 3]})]
+    assert joined_pieces(pieces).to_pydict() == {"a": [1, 2, 3]}

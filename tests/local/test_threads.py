@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from juncture.runtime.threads import Threads
+from juncture.runtime.threads import Threads, grouped, slices
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -98,3 +98,9 @@ def test_an_error_is_raised_where_the_item_is_asked_for(count):
         assert next(ahead) == 1
         with pytest.raises(OSError, match="gone"):
             next(ahead)
+
+
+def test_work_is_cut_into_slices_and_groups():
+    assert slices(10, 3) == [(0, 3), (3, 6), (6, 10)]
+    assert slices(10, 4, least=5) == [(0, 5), (5, 10)]
+    assert list(grouped([2, 2, 3, 9, 1], 5, int)) == [[2, 2], [3], [9], [1]]

@@ -31,6 +31,8 @@ SAID = {
     "runs Python 3.11.",
     "An error occurred.\nTraceback (most recent call last):\nModuleNotFoundError: No module named 'pyspark'\n\n\tat "
     "org.apache.spark.Thing\n": "Spark's workers cannot run Python: ModuleNotFoundError: No module named 'pyspark'.",
+    'java.io.IOException: Cannot run program "python3": error=2, No such file or directory': "Spark's workers run "
+    "python3, which does not exist.",
     "Sandboxed.\nat org": "Spark's workers cannot run Python: Sandboxed.",
 }
 

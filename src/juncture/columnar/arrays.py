@@ -28,10 +28,7 @@ Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 
 def array_of(values: npt.NDArray[Any], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
-    """Return an array of fixed-width values without copying; null where `valid` is false.
-
-    Unlike ``pyarrow.array``, this does not import pandas.
-    """
+    """Return an array of fixed-width values without a copy (and without pandas); null where `valid` is false."""
     bits = None if valid is None or valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(data_type, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
@@ -57,11 +54,6 @@ def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.
     """Return the rows of a batch at some valid positions.
 
     A few rows of plain columns take microseconds, a fraction of Arrow's own ``take``.
-
-    Examples
-    --------
-    >>> rows_at(pa.record_batch({"a": [5, 6, 7]}), np.array([2, 0])).to_pydict()
-    {'a': [7, 5]}
     """
     if len(places) <= _FEW_ROWS and batch.num_columns:
         columns = []
@@ -94,15 +86,7 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
 
 
 def joined_pieces(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return many small batches of one schema, not all empty, as one.
-
-    Raises `pyarrow.ArrowException` if a type cannot hold the rows.
-
-    Examples
-    --------
-    >>> joined_pieces([pa.record_batch({"a": [1]}), pa.record_batch({"a": [2, 3]})]).to_pydict()
-    {'a': [1, 2, 3]}
-    """
+    """Return many small batches of one schema, not all empty, as one; raise `ArrowException` if they do not fit."""
     # Avoid a Python object for each column of each batch.
     found = pa.Table.from_batches(batches).combine_chunks(memory_pool=memory_pool()).to_batches()
     return found[0] if len(found) == 1 else joined_batches(batches)
@@ -142,13 +126,7 @@ def plain_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def innermost(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the arrays of values within a nested or encoded array, at any depth.
-
-    Examples
-    --------
-    >>> [each.to_pylist() for each in innermost(pa.array([[{"a": 1, "b": "x"}], [], [{"a": 2, "b": "y"}]]))]
-    [[1, 2], ['x', 'y']]
-    """
+    """Yield the arrays of values within a nested or encoded array, at any depth."""
     data_type = array.type
     if pat.is_dictionary(data_type):
         parts = [array.dictionary]
@@ -200,13 +178,7 @@ def in_halves(batch: pa.RecordBatch, make: Callable[[pa.RecordBatch], pa.RecordB
 
 
 def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the positions of true values of a boolean array; null is not true.
-
-    Examples
-    --------
-    >>> true_rows(pa.array([True, None, False, True])).tolist()
-    [0, 3]
-    """
+    """Return the positions of true values of a boolean array; null is not true."""
     if len(array) == 0:
         return np.zeros(0, np.int64)
     valid, values = validity(array), _bits(array.buffers()[1], array.offset, len(array))
@@ -257,11 +229,6 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
 
     Some writers store a time of day in 64-bit dates, which Arrow refuses to cast. They count as the day that contains
     them.
-
-    Examples
-    --------
-    >>> days(pa.array([-86_400_000, 2**63 - 2**63 % 86_400_000 - 86_400_000], pa.date64())).tolist()
-    [-1, 106751991166]
     """
     if pat.is_date32(array.type):
         found: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)
@@ -271,13 +238,7 @@ def days(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) -> pa.DataType:
-    """Return a nested type with its fields changed and lists instead of views; any other type unchanged.
-
-    Examples
-    --------
-    >>> with_fields(pa.list_(pa.int8()), lambda field: field.with_type(pa.int64()))
-    ListType(list<item: int64>)
-    """
+    """Return a nested type with its fields changed and lists instead of views; any other type unchanged."""
     if pat.is_struct(data_type):
         return pa.struct([change(field) for field in data_type])
     if pat.is_union(data_type):
@@ -296,14 +257,7 @@ def with_fields(data_type: pa.DataType, change: Callable[[pa.Field], pa.Field]) 
 
 
 def float_codes(values: Floats) -> Ints:
-    """Return integers in the order of floats; 0.0 and -0.0 are equal, and NaN is the greatest.
-
-    Examples
-    --------
-    >>> codes = float_codes(np.array([-np.inf, -1.5, -0.0, 0.0, 2.0, np.nan]))
-    >>> [bool(a <= b) for a, b in zip(codes, codes[1:])], bool(codes[2] == codes[3])
-    ([True, True, True, True, True], True)
-    """
+    """Return integers in the order of floats; 0.0 and -0.0 are equal, and NaN is the greatest."""
     bits = (values + 0.0).view(np.int64)
     codes = bits >> 63
     codes &= _INT64_MAX
@@ -333,13 +287,7 @@ def floats(array: pa.Array) -> Floats:
 
 
 def shown(array: pa.Array, row: int = 0) -> str:
-    """Return a value of an array as text, including times that Python cannot represent.
-
-    Examples
-    --------
-    >>> shown(pa.array(["a"])), shown(pa.array([10**16], pa.timestamp("ms")))
-    ('"a"', '<value out of range: 10000000000000000>')
-    """
+    """Return a value of an array as text, including times that Python cannot represent."""
     value = plain(array.slice(row, 1))
     if value.null_count:
         return "null"

@@ -22,12 +22,6 @@ def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
     """Return an array in another type of the same values, without nulls in a dictionary.
 
     Raises `pyarrow.ArrowException` if the type's offsets, indices or run ends are too narrow.
-
-    Examples
-    --------
-    >>> runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", "b"], pa.string_view()))
-    >>> converted(runs, pa.large_string()).to_pylist()
-    ['a', 'a', 'b']
     """
     if array.type == data_type:
         return _without_null_values(array) if pat.is_dictionary(data_type) else array

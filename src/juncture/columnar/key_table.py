@@ -116,13 +116,6 @@ class RowCodes:
     Columns are concatenated as bytes and looked up once, which takes less time and memory for several columns with text
     than `KeyCodes`. Costs 40 to 80 bytes for each distinct row, the bytes of its values, 1 for each column, and 4 for
     each text.
-
-    Examples
-    --------
-    >>> known, codes = RowCodes([pa.string(), pa.int64()]), np.empty(3, np.int32)
-    >>> known.add([pa.array(["a", None, "a"]), pa.array([1, 1, 1])], codes)
-    >>> codes.tolist()
-    [0, 1, 0]
     """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
@@ -432,22 +425,13 @@ def counts_steps(data_type: pa.DataType) -> bool:
 
 
 def is_narrow(least: int, greatest: int, rows: int) -> bool:
-    """Return whether a range of keys is so narrow, for the number of rows, that a place for each key pays.
-
-    Examples
-    --------
-    >>> is_narrow(1_000_000, 1_999_999, rows=500_000), is_narrow(0, 2**40, rows=500_000)
-    (True, False)
-    """
+    """Return whether a range of keys is so narrow, for the number of rows, that a place for each key pays."""
     return greatest - least < max(_CODES_LEAST, _CODES_PER_ROW * rows)
 
 
 @dataclass(frozen=True)
 class DenseKeys:
-    """Codes of keys in one column of integers, dates or times; codes of values that no row has are unused.
-
-    Null has no code.
-    """
+    """Codes of keys in one column of integers, dates or times; no row has some of them, and null has none."""
 
     form: Form
     least: int
@@ -455,10 +439,7 @@ class DenseKeys:
 
     @classmethod
     def of(cls, first: pa.DataType, second: pa.DataType, ends: pa.Array | None, rows: int) -> Self | None:
-        """Return codes for keys of the first type, or None if their range is too wide for the number of rows.
-
-        `ends` are the least and the greatest key, or None if these are not known.
-        """
+        """Return codes for keys between `ends` (None if not known), or None if that is too wide for the rows."""
         if ends is None or ends.null_count:
             return None
         form = form_of(first, second)

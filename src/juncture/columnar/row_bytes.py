@@ -272,14 +272,7 @@ class RowMemory:
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> RowMemory:
-        """Return the memory of the rows of a batch.
-
-        Examples
-        --------
-        >>> rows = RowMemory.of(pa.record_batch({"a": [1, 2, None], "b": ["x", "y", "z"]}))
-        >>> rows.surely_equal(np.array([0, 2, 2]), rows, np.array([0, 2, 1])).tolist()
-        [True, True, False]
-        """
+        """Return the memory of the rows of a batch."""
         columns = []
         for column in batch.columns:
             if pat.is_null(column.type):

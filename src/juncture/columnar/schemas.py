@@ -37,13 +37,7 @@ def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, sid
 
 
 def hint(name: str, *schemas: pa.Schema) -> str:
-    """Return advice for a column that schemas do not have.
-
-    Examples
-    --------
-    >>> hint("robot", pa.schema({"ts": pa.int64(), "robot_id": pa.string()}))
-    "Did you mean 'robot_id'?"
-    """
+    """Return advice for a column that schemas do not have."""
     if any(name in json.loads((schema.metadata or {}).get(LEFT_OUT, b"[]")) for schema in schemas):
         return "It is an index level. Make it a column with .reset_index() first."
     return did_you_mean(name, dict.fromkeys(column for schema in schemas for column in schema.names))

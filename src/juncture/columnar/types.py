@@ -31,13 +31,7 @@ _FIXED = frozenset(
 
 
 def plain_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of the values, without dictionary or run-end encoding.
-
-    Examples
-    --------
-    >>> plain_type(pa.dictionary(pa.int32(), pa.string()))
-    DataType(string)
-    """
+    """Return the type of the values, without dictionary or run-end encoding."""
     while data_type.id in _ENCODED:
         data_type = data_type.value_type
     return data_type
@@ -49,13 +43,7 @@ def is_fixed(data_type: pa.DataType) -> bool:
 
 
 def is_null_type(data_type: pa.DataType) -> bool:
-    """Return whether a type has no value except null, in any encoding.
-
-    Examples
-    --------
-    >>> is_null_type(pa.dictionary(pa.int8(), pa.null()))
-    True
-    """
+    """Return whether a type has no value except null, in any encoding."""
     return bool(data_type.id == _NULL or (data_type.id in _ENCODED and plain_type(data_type).id == _NULL))
 
 

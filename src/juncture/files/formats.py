@@ -61,25 +61,13 @@ def format_of(path: str, *, named: str | None, argument: str, inside: Sequence[P
 
 
 def format_by_name(path: Path) -> Format | None:
-    """Return the format of a file extension, ignoring compression extensions, or None.
-
-    Examples
-    --------
-    >>> format_by_name(Path("trades.csv.gz")), format_by_name(Path("trades"))
-    ('csv', None)
-    """
+    """Return the format of a file extension, ignoring compression extensions, or None."""
     ending = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
     return _ENDINGS.get(ending.lower())
 
 
 def format_of_start(start: bytes) -> Format:
-    r"""Return the format of content by its first bytes; CSV by default.
-
-    Examples
-    --------
-    >>> format_of_start(b"PAR1\x15"), format_of_start(b' [{"a": 1}]'), format_of_start(b"a,b\n1,2\n")
-    ('parquet', 'json', 'csv')
-    """
+    """Return the format of content by its first bytes; CSV by default."""
     if start.startswith(b"PAR1"):
         return "parquet"
     # An Arrow stream starts with a length that no text has, an Arrow file with a magic string.

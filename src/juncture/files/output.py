@@ -57,10 +57,7 @@ def check_target(target: Path, *, overwrite: bool, inputs: Sequence[Path] = ()) 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary path beside a file or folder, and move it to that path if the block succeeds.
-
-    Both are in the same folder, so the move is an atomic rename.
-    """
+    """Yield a temporary path beside a file or folder, and move it there atomically if the block succeeds."""
     token = secrets.token_hex(4)
     fresh = target.with_name(f".{target.name}.{token}.new")
     stale = target.with_name(f".{target.name}.{token}.old")

@@ -26,15 +26,12 @@ ROW_NUMBER = "row number"
 
 @dataclass(frozen=True, kw_only=True)
 class Joined:
-    """The rows of a join.
-
-    `columns` are those without row numbers, by output name: aggregates, left columns filled from unmatched right rows,
-    and right columns if ``right`` is None.
-    """
+    """The rows of a join."""
 
     join: Resolved
     left: Ints  # left row numbers; -1 without a left row
     right: Ints | None  # right row numbers; None if the right table is not a frame of the same library
+    # By output name: aggregates, left ones filled from unmatched right rows, right ones if ``right`` is None.
     columns: pa.Table
 
 
@@ -53,14 +50,7 @@ class Frame(Protocol):
 
 
 def without_runs(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column decoded from run-end encoding, which other libraries cannot read.
-
-    Examples
-    --------
-    >>> runs = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["a", "b"], pa.string_view()))
-    >>> without_runs(pa.chunked_array([runs.slice(1)])).to_pylist()
-    ['a', 'b']
-    """
+    """Return a column decoded from run-end encoding, which other libraries cannot read."""
     if not pat.is_run_end_encoded(column.type):
         return column
     data_type = column.type.value_type
@@ -114,18 +104,14 @@ class ArrowAnswer:
 
 @dataclass(frozen=True)
 class FrameAnswer:
-    """The result as a table of the left input's library.
+    """The result as a table of the left input's library."""
 
-    `join` is the requested join; `run` returns row numbers after the columns that frames do not select. `right` is None
-    if it is of another library. `schema` is that of `run`; `fields` are the columns without row numbers.
-    """
-
-    join: Resolved
-    run: Resolved
+    join: Resolved  # the requested join
+    run: Resolved  # returns row numbers after the columns that frames do not select
     left: Frame
-    right: Frame | None
-    schema: pa.Schema
-    fields: pa.Schema
+    right: Frame | None  # None if it is of another library
+    schema: pa.Schema  # of `run`
+    fields: pa.Schema  # the columns without row numbers
 
     @classmethod
     def of(cls, join: Resolved, given: Schemas, left: Frame, right: Frame | None) -> Self:

@@ -44,10 +44,9 @@ _OWN_TYPE = ("count", "count_distinct", "list")
 
 
 class PandasFrame:
-    """A pandas DataFrame.
+    """A pandas DataFrame, with the named index levels of the left table as columns.
 
-    NaN in NumPy and object columns is null in Arrow. Nullable and Arrow types distinguish NaN from null. Named index
-    levels of the left table are columns, too.
+    NaN in NumPy and object columns is null in Arrow. Nullable and Arrow types distinguish NaN from null.
     """
 
     def __init__(self, frame: pd.DataFrame, side: Side) -> None:
@@ -235,10 +234,9 @@ def _has_own_null(values: Values | None) -> bool:
 
 
 def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Values:
-    """Return an Arrow column as pandas values.
+    """Return an Arrow column as pandas values of the type of `like`.
 
-    `like` has the wanted type. With None, the type is NumPy's, or a nullable pandas type for integers and booleans with
-    nulls.
+    With None, the type is NumPy's, or a nullable pandas type for integers and booleans with nulls.
     """
     dtype: Any = None if like is None else like.dtype
     if isinstance(dtype, pd.ArrowDtype):

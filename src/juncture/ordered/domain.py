@@ -49,27 +49,19 @@ _UINT64_MAX = 2**64 - 1
 
 @dataclass(frozen=True)
 class Tolerance:
-    """The greatest distance of a match, in steps of the domain. Exactly one field is set.
+    """The greatest distance of a match, in steps of the domain. Exactly one field is set."""
 
-    ``constant`` is a float for floats. ``column`` is a left column with one distance per row, where a null or negative
-    one matches nothing.
-    """
-
-    constant: int | float | None = None
-    column: str | None = None
+    constant: int | float | None = None  # a float for floats
+    column: str | None = None  # a left column with one distance per row, where a null or negative one matches nothing
 
 
 @dataclass(frozen=True)
 class Rough:
-    """A coding that neighbouring values may share.
+    """A coding that neighbouring values may share."""
 
-    ``codes`` returns the codes of plain values, and which rows have one. ``bits`` is the number of bits of codes,
-    including their sign, and ``steps`` the number of steps per code.
-    """
-
-    codes: Callable[[pa.Array], tuple[Ints, Mask | None]]
-    bits: int = 64
-    steps: int = 1
+    codes: Callable[[pa.Array], tuple[Ints, Mask | None]]  # returns the codes of plain values, and which rows have one
+    bits: int = 64  # of codes, including their sign
+    steps: int = 1  # per code
 
 
 class Domain(ABC):
@@ -134,10 +126,7 @@ class Domain(ABC):
         )
 
     def refusal(self, _on: str, what: str, /) -> str | None:
-        """Return why joins of other inputs than tables do not compare such values; None if they do.
-
-        ``on`` names the columns, and ``what`` the kind of input.
-        """
+        """Return why joins of another kind of input than tables (`what`) do not compare such values, or None."""
         if not self.is_asof_only:
             return None
         return (
@@ -365,10 +354,7 @@ class Domain(ABC):
 
 @dataclass(frozen=True)
 class RankCoder:
-    """Codes that are ranks among all distinct values of both sides; `values` are their steps, ascending.
-
-    Distances between ranks are computed with Python's integers.
-    """
+    """Ranks among all distinct values of both sides, whose ascending steps are `values`, as Python's integers."""
 
     floating: ClassVar[bool] = False
 

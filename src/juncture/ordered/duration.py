@@ -52,13 +52,7 @@ _WHOLE = re.compile(r"\s*([+-]?)\s*((?:\d{1,400}\s*[a-zA-Zµμ]+\s*)+)")
 
 
 def is_duration(text: str) -> bool:
-    """Return whether a text is a duration.
-
-    Examples
-    --------
-    >>> is_duration("5m"), is_duration("max_age")
-    (True, False)
-    """
+    """Return whether a text is a duration."""
     return _nanoseconds(text) is not None
 
 
@@ -66,13 +60,6 @@ def duration_ns(value: str | TimeLength, *, argument: str) -> int:
     """Return a duration in nanoseconds; raise SpecError if it is none.
 
     A text has numbers with units (``ns`` to ``w``, or English names), which are added, and an optional sign in front.
-
-    Examples
-    --------
-    >>> duration_ns("1h30m", argument="tolerance")
-    5400000000000
-    >>> duration_ns("-2 hours", argument="lower")
-    -7200000000000
     """
     if isinstance(value, TimeLength):
         return length_ns(value, argument=argument)
@@ -98,13 +85,7 @@ def _nanoseconds(text: str) -> int | None:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Return nanoseconds as text that `duration_ns` parses.
-
-    Examples
-    --------
-    >>> format_duration(5_400_000_000_000)
-    '1h30m'
-    """
+    """Return nanoseconds as text that `duration_ns` parses."""
     if nanoseconds == 0:
         return "0s"
     rest, parts = abs(nanoseconds), []
@@ -116,13 +97,7 @@ def format_duration(nanoseconds: int) -> str:
 
 
 def length_ns(value: TimeLength, *, argument: str) -> int:
-    """Return a length of time in nanoseconds, exactly; raise SpecError if that is impossible.
-
-    Examples
-    --------
-    >>> length_ns(np.timedelta64(1_500, "ns"), argument="tolerance")
-    1500
-    """
+    """Return a length of time in nanoseconds, exactly; raise SpecError if that is impossible."""
     if isinstance(value, timedelta):
         microseconds = (value.days * DAY_S + value.seconds) * 1_000_000 + value.microseconds
         return microseconds * 1_000 + int(getattr(value, "nanoseconds", 0))

@@ -54,15 +54,7 @@ class Binaries(Texts):
 
 @lru_cache(maxsize=_TYPES)
 def domain_of(*types: pa.DataType) -> Domain | None:
-    """Return the domain in which columns of some types, in any encoding, are compared exactly; None if there is none.
-
-    Examples
-    --------
-    >>> domain_of(pa.dictionary(pa.int8(), pa.timestamp("us")))
-    Timestamps(unit='us')
-    >>> domain_of(pa.decimal128(5, 2), pa.decimal128(9, 0))
-    Decimals(scale=2)
-    """
+    """Return the domain in which columns of types, in any encoding, are compared exactly; None if there is none."""
     first, *others = (_domain(plain_type(data_type)) for data_type in types)
     for other in others:
         first = None if first is None or other is None else first.common(other)

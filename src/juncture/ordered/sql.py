@@ -77,9 +77,9 @@ class SqlDomain:
         return value
 
     def literal(self, _step: int | float, _data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
-        """Return a step as a literal of a column's type, rounded up or down.
+        """Return a step as a literal of a column's type, rounded up or down; None if the type has none.
 
-        Returns 1 or -1 if it is above or below all values of the type, and None if the type has no such literal.
+        It is 1 or -1 if the step is above or below all values of the type.
         """
         return None
 
@@ -133,10 +133,7 @@ class SqlDomain:
         return F.lit(steps).cast("long")
 
     def _steps(self, distance: Column, _data_type: pa.DataType, /, *, upper: bool) -> tuple[Column, Column, Column]:  # noqa: ARG002
-        """Return a distance in steps, whether it is exact and not rounded inward, and whether it is positive.
-
-        Steps are null if the distance exceeds the range of words.
-        """
+        """Return a distance in steps (null beyond words), whether it is exact and not rounded inward, and positive."""
         return distance.cast("long"), F.lit(True), distance > 0
 
     # Distances

@@ -84,13 +84,11 @@ class Tuples(Domain):
 
 @dataclass(frozen=True)
 class _Ranks:
-    """A mapping of codes to the ranks 0 to `count` - 1, in the same order.
-
-    `distinct` has the code of each rank, ascending. If it is None, the codes are consecutive and start at `least`.
-    """
+    """A mapping of codes to the ranks 0 to `count` - 1, in the same order."""
 
     least: int
     count: int
+    # The code of each rank, ascending; None if the codes are consecutive and start at `least`.
     distinct: Ints | None = None
 
     @classmethod
@@ -112,14 +110,11 @@ class _Ranks:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the tuples: the coder of its values and their ranks.
-
-    `before` ranks the packed codes of all earlier parts. If it is None, these codes are packed without ranking.
-    """
+    """A part of the tuples: the coder of its values and their ranks."""
 
     coder: Coder
     ranks: _Ranks
-    before: _Ranks | None
+    before: _Ranks | None  # ranks the packed codes of all earlier parts; None if they are packed without ranking
 
 
 @dataclass(frozen=True)

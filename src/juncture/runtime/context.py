@@ -51,12 +51,6 @@ def join_context(
     """Yield the resources of a join. At the end, its threads are stopped and its spill folder is removed.
 
     `threads` defaults to the available cores. `report` is called from the calling thread.
-
-    Examples
-    --------
-    >>> with join_context(threads=1, memory_bytes=10**9) as context:
-    ...     context.memory.reserve("left rows", 1 / 4).total_bytes
-    250000000
     """
     memory = MemoryBudget(memory_bytes)
     with Threads(threads) as pool, SpillFolder(memory=memory) as spill:

@@ -113,13 +113,7 @@ def path_of(metadata: pq.FileMetaData, number: int) -> str:
 
 
 def column_of(path: str, names: Container[str]) -> str:
-    """Return the column of a path within a file. Column names may contain dots.
-
-    Examples
-    --------
-    >>> column_of("a.b.list.element", {"a.b", "c"})
-    'a.b'
-    """
+    """Return the column of a path within a file, whose names may have dots: ``a.b`` of ``a.b.list.element``."""
     while path and path not in names:
         path = path.rpartition(".")[0]
     return path
@@ -218,12 +212,6 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return a type for the values of two types that are equal in Parquet, or None.
 
     Such types differ only in Arrow's metadata in a file, which other libraries omit or write differently.
-
-    Examples
-    --------
-    >>> common_type(pa.string(), pa.large_string())
-    DataType(large_string)
-    >>> common_type(pa.int32(), pa.int64())
     """
     if one == other:
         return one

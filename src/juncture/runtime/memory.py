@@ -35,16 +35,6 @@ class MemoryBudget:
     """The memory of a join or a part of it, and the shares that its parts have reserved.
 
     Reservations are a plan: each part limits what it buffers at once. Allocations are not counted.
-
-    Examples
-    --------
-    >>> budget = MemoryBudget(1_000)
-    >>> part = budget.reserve("left rows", 1 / 2)
-    >>> part.total_bytes, budget.reserved
-    (500, {'left rows': 500})
-    >>> budget.release()
-    >>> budget.reserved
-    {}
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -59,10 +49,7 @@ class MemoryBudget:
         return {name: part.total_bytes for name, part in self._parts.items()}
 
     def reserve(self, name: str, share: float) -> MemoryBudget:
-        """Reserve a share of the whole for a part of the work, which may divide it further.
-
-        A repeated reservation of the same name replaces the previous one.
-        """
+        """Reserve a share of the whole under a name, in place of the last one, for work that may divide it further."""
         taken = sum(other for part_name, other in self._shares.items() if part_name != name) + share
         assert taken <= 1 + _ROUNDING, f"{name} requests more than is left: {self._shares}"
         self._shares[name] = share

@@ -37,13 +37,7 @@ _CAUSES = {
 
 
 def shown(path: str) -> str:
-    """Return a path for messages, without credentials of a URI.
-
-    Examples
-    --------
-    >>> shown("s3://key:secret@bucket/a.parquet?secret_key=x")
-    's3://bucket/a.parquet'
-    """
+    """Return a path for messages, without credentials of a URI."""
     return re.sub(r"(?<=://)[^/@]*@", "", path.partition("?")[0]) if "://" in path else path
 
 
@@ -152,16 +146,13 @@ IsData = Callable[[str], bool]
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A file with its size and modification time at listing, by which changes are detected.
-
-    `base` is the folder below which folder names are partition columns: the parent of a single file, a folder itself,
-    or the part of a glob before its first wildcard.
-    """
+    """A file with its size and modification time at listing, by which changes are detected."""
 
     path: str
     filesystem: pa.fs.FileSystem
     size_bytes: int
     mtime_ns: int
+    # Below it, folder names are partition columns: a file's parent, a folder, or what a glob has before a wildcard.
     base: str
 
     @property

@@ -21,33 +21,18 @@ Advance = Callable[[int, int], None]
 class Phase:
     """A time span in which a join did one thing.
 
-    Attributes
-    ----------
-    name
-        ``"inputs"`` (open them, and spool streams), ``"left"`` and ``"right"`` (process the rows of a side),
-        ``"payload"`` (fetch columns of matched rows), ``"output"`` (return the last rows). On Spark, ``"stage 7"`` and
-        so on, which may overlap, or ``"query"`` (all of them).
-    start_s
-        Seconds from the start of the join.
+    In-process: ``"inputs"`` (open them, and spool streams), ``"left"`` and ``"right"`` (process the rows of a side),
+    ``"payload"`` (fetch columns of matched rows), ``"output"`` (return the last rows). On Spark: ``"stage 7"`` and so
+    on, which may overlap, or ``"query"`` (all of them).
     """
 
     name: str
-    start_s: float
+    start_s: float  # from the start of the join
     duration_s: float
 
 
 class Progress:
-    """Records phases from progress reports. Each report names the phase of the time since the previous one.
-
-    Examples
-    --------
-    >>> reports = []
-    >>> progress = Progress(lambda *report: reports.append(report))
-    >>> advance = progress.of("left")
-    >>> advance(5, 10)
-    >>> reports, [phase.name for phase in progress.phases]
-    ([('left', 5, 10)], ['left'])
-    """
+    """Records phases from progress reports. Each report names the phase of the time since the previous one."""
 
     def __init__(self, report: Report | None = None) -> None:
         self._report = report

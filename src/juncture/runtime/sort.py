@@ -99,10 +99,7 @@ def _extent(values: Ints, rows: Rows, context: JoinContext) -> _Extent:
 
 
 def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Extent, context: JoinContext) -> Slots:
-    """Sort rows by key and ``on`` as one code, whose last bits are the difference of ``on`` from the minimum.
-
-    Rows are looked up only once, in their own order.
-    """
+    """Sort rows, read once in order, by one code that ends in the difference of ``on`` from the minimum."""
     least, bits = extent.least, extent.bits
     codes = np.empty(len(rows), np.uint64)
     parts = slices(len(rows), 4 * context.threads.count, least=_SLICE_LEAST)
@@ -383,10 +380,7 @@ class _Range:
         return cls(ranges[0].first, ranges[-1].last, pieces, sum(each.size_bytes for each in ranges))
 
     def edges(self, count: int) -> Ints:
-        """Return the values that split this range into parts with about equally many rows.
-
-        A value with more rows than that gets its own range.
-        """
+        """Return the values that split this range into about equal parts; a value with more rows gets its own."""
         ordered = np.sort(np.concatenate(self.sample))
         # With at least three ranges, two edges differ or a value repeats, so every recursion narrows the range.
         count = max(count, 3)

@@ -40,12 +40,6 @@ class SpillFolder:
     """A temporary folder for one join, created at the first write and always removed.
 
     `parent` defaults to the system's temporary folder (``TMPDIR``), and `memory` to 256 MiB.
-
-    Examples
-    --------
-    >>> with SpillFolder() as folder:
-    ...     folder.spilled_bytes
-    0
     """
 
     def __init__(self, parent: str | os.PathLike[str] | None = None, memory: MemoryBudget | None = None) -> None:

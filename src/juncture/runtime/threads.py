@@ -33,15 +33,7 @@ def available_cores() -> int:
 
 
 def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
-    """Split a length into nearly equal slices, with a maximum number of slices and a minimum length each.
-
-    Examples
-    --------
-    >>> slices(10, 3)
-    [(0, 3), (3, 6), (6, 10)]
-    >>> slices(10, 4, least=5)
-    [(0, 5), (5, 10)]
-    """
+    """Split a length into at most `most` nearly equal slices of at least `least`: 10 by 3 into 0-3, 3-6 and 6-10."""
     count = max(1, min(most, length // max(least, 1)))
     if count == 1:
         return [(0, length)]
@@ -50,13 +42,7 @@ def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
 
 
 def grouped(items: Iterable[Item], most: int, size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Group consecutive items that have a maximum size together; an item that is larger is alone.
-
-    Examples
-    --------
-    >>> list(grouped([2, 2, 3, 9, 1], 5, int))
-    [[2, 2], [3], [9], [1]]
-    """
+    """Group consecutive items that have a maximum size together; an item that is larger is alone."""
     group, size = list[Item](), 0
     for item in items:
         own = size_of(item)
@@ -155,10 +141,9 @@ class Threads:
                 running.exception()
 
     def mix(self, function: Callable[[Item], Result], sources: Iterable[Iterator[Item]]) -> Iterator[Result]:
-        """Yield the results in any order, from as many item sources at once as threads.
+        """Yield the results in any order, from as many item sources at once as threads. Errors are as those of `map`.
 
-        Items of one source are produced one after the other, each by the thread that processes it. Errors, also of a
-        source, are raised as by `map`.
+        Items of one source are produced one after the other, each by the thread that processes it.
         """
         opening, waiting = iter(sources), deque[Iterator[Item]]()
         lock, in_use, has_ended = Lock(), 0, Event()

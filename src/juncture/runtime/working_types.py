@@ -38,13 +38,7 @@ _WORKING = {
 
 
 def working_type(data_type: pa.DataType, *, nested: bool = False) -> pa.DataType:
-    """Return the working type of a type. Within other types, set `nested`: dictionaries are decoded there.
-
-    Examples
-    --------
-    >>> working_type(pa.list_(pa.dictionary(pa.int8(), pa.string_view())))
-    ListType(list<item: large_string>)
-    """
+    """Return the working type of a type. Within other types, set `nested`: dictionaries are decoded there."""
     if data_type.id in _WORKING:
         return data_type
     if is_null_type(data_type):

@@ -45,15 +45,12 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True)
 class BuiltJoin:
-    """A result, the jobs that ran while it was built, and what `explain` adds (pairs of heading and text).
-
-    `tasks` return its rows, in the order of its partitions; empty if Spark's SQL does.
-    """
+    """A result, the jobs that ran while it was built, and what `explain` adds (pairs of heading and text)."""
 
     frame: DataFrame
     jobs: tuple[str, ...] = ()
     details: tuple[tuple[str, str], ...] = ()
-    tasks: tuple[LastTasks, ...] = ()
+    tasks: tuple[LastTasks, ...] = ()  # return its rows, in the order of its partitions; empty if Spark's SQL does
 
     @classmethod
     def of(
@@ -81,13 +78,6 @@ def partition_count(stats: Stats, resources: Resources, shuffle_partitions: int)
     """Return the number of shuffle partitions: each takes at most a quarter of a task's memory.
 
     Without row counts it is `shuffle_partitions`, the session's setting.
-
-    Examples
-    --------
-    >>> from juncture.planner.statistics import SideStats
-    >>> side = SideStats(rows=10_000_000, row_bytes=100)
-    >>> partition_count(Stats(left=side, right=side), Resources(cores=2, memory_bytes=512 << 20), 200)
-    15
     """
     least = _PARTITIONS_PER_CORE * resources.cores
     sizes = [side.bytes for side in (stats.left, stats.right)]
@@ -121,14 +111,11 @@ def placeholders(session: SparkSession, partitions: int) -> DataFrame:
 
 @dataclass(frozen=True)
 class LastTasks:
-    """The tasks that return rows of a result: the rows that they receive, and the stage that runs in each.
-
-    `partitions` is the number of tasks; None if Spark decides.
-    """
+    """The tasks that return rows of a result: the rows that they receive, and the stage that runs in each."""
 
     frame: DataFrame
     stage: OutputStage
-    partitions: int | None = None
+    partitions: int | None = None  # the number of tasks; None if Spark decides
 
     def replayed(self, partition: int) -> Iterator[pa.Table]:
         """Run one task in this process, and yield its rows; its errors are raised."""
@@ -149,10 +136,7 @@ def _of_partition(partition: int, batches: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def finish(frame: DataFrame, stage: OutputStage, schema: st.StructType) -> DataFrame:
-    """Return the rows of the last tasks under the names of the result.
-
-    An error row from a task becomes Spark's error of the query.
-    """
+    """Return the rows of the last tasks under the names of the result; an error row becomes the query's error."""
     fields = [st.StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)]
     rows = frame.mapInArrow(stage, st.StructType([*fields, st.StructField("error", st.StringType())]))
     rows = rows.where(F.col("error").isNull() | F.raise_error(F.col("error")).cast("boolean"))
@@ -160,9 +144,9 @@ def finish(frame: DataFrame, stage: OutputStage, schema: st.StructType) -> DataF
 
 
 def collected(frame: DataFrame) -> pa.Table:
-    """Return a DataFrame's rows; its names contain neither dots nor backticks.
+    """Return a DataFrame's rows, all types nullable, since PySpark cannot convert null structs with required fields.
 
-    PySpark cannot convert null structs with non-nullable fields, so all types are made nullable.
+    Its names contain neither dots nor backticks.
     """
     types = [(field.name, field.dataType, nullable(field.dataType)) for field in frame.schema.fields]
     if any(promised != loose for _, promised, loose in types):
@@ -198,10 +182,7 @@ def task_output(schema: st.StructType) -> pa.Schema:
 def restore_types(
     frame: DataFrame, join: Resolved, left: SparkSide, right: SparkSide, more: Sequence[str] = ()
 ) -> DataFrame:
-    """Return a result with the metadata and null types of the inputs, as Spark's own joins do.
-
-    `more` names columns that follow those of the join.
-    """
+    """Return a result, and `more` columns, with the metadata and null types of the inputs, as Spark's own joins do."""
     inputs = {"left": left.spark_schema, "right": right.spark_schema}
     metadata = [inputs[column.side][column.source].metadata for column in join.output] + [{}] * len(join.aggregates)
     made, given = join.output_schema, join.user_schema(left.schema, right.schema)
@@ -238,21 +219,16 @@ def broadcast_side(side: SparkSide, columns: list[str], name: str) -> tuple[Broa
 
 @dataclass(frozen=True, kw_only=True)
 class ShuffledJoin:
-    """The stages of the tasks.
-
-    `joined` returns final rows after the first shuffle, None if all must wait. `marked` sends on the rows that wait,
-    and `resolved` returns them after the second shuffle; both are None if no rows wait. `scatter_right` sends right
-    rows.
-    """
+    """The stages of the tasks."""
 
     join: Resolved
     placements: tuple[Placement, Placement]
     cuts: Cuts
     memory_bytes: int
-    joined: OutputStage | None = None
-    marked: PacketStage | None = None
-    resolved: OutputStage | None = None
-    scatter_right: Callable[..., Scatter] = Scatter
+    joined: OutputStage | None = None  # returns final rows after the first shuffle; None if all must wait
+    marked: PacketStage | None = None  # sends on the rows that wait; None if no rows wait
+    resolved: OutputStage | None = None  # returns them after the second shuffle; None if no rows wait
+    scatter_right: Callable[..., Scatter] = Scatter  # sends right rows
 
     def scatter(self, side: Side, feed: Feed) -> Scatter:
         """Return the stage that sends the rows of a side to their partitions."""

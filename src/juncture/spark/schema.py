@@ -29,14 +29,7 @@ _SPARK_PRECISION_MAX = 38
 
 
 def arrow_schema(schema: StructType, side: Side) -> pa.Schema:
-    """Return the Arrow schema in which a DataFrame's rows reach Python; errors name `side`.
-
-    Examples
-    --------
-    >>> from pyspark.sql.types import StringType, StructType, TimestampType
-    >>> arrow_schema(StructType().add("ts", TimestampType()).add("robot", StringType()), "left").types
-    [TimestampType(timestamp[us, tz=UTC]), DataType(string)]
-    """
+    """Return the Arrow schema in which a DataFrame's rows reach Python; errors name `side`."""
     fields = []
     for field in schema.fields:
         data_type = _arrow_type(field.dataType)
@@ -95,11 +88,6 @@ def spark_schema(schema: pa.Schema) -> StructType:
     """Return the DataFrame schema for rows of an Arrow schema.
 
     Raises `SchemaError` for unsigned 64-bit integers, nanoseconds and decimals beyond 38 digits.
-
-    Examples
-    --------
-    >>> spark_schema(pa.schema([("ts", pa.timestamp("ms")), ("n", pa.uint16())])).simpleString()
-    'struct<ts:timestamp_ntz,n:int>'
     """
     return StructType([st.StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
 
@@ -133,25 +121,12 @@ def _spark_type(data_type: pa.DataType, name: str) -> DataType:
 
 
 def wire_schema(schema: pa.Schema) -> pa.Schema:
-    """Return the Arrow schema that Spark expects for rows of an Arrow schema.
-
-    Examples
-    --------
-    >>> wire_schema(pa.schema([("ts", pa.timestamp("ms")), ("k", pa.dictionary(pa.int32(), pa.string()))])).types
-    [TimestampType(timestamp[us]), DataType(string)]
-    """
+    """Return the Arrow schema that Spark expects for rows of one: without encodings, times in microseconds."""
     return arrow_schema(spark_schema(schema), "left")
 
 
 def nullable(data_type: DataType) -> DataType:
-    """Return a type with all parts nullable.
-
-    Examples
-    --------
-    >>> from pyspark.sql.types import ArrayType, LongType
-    >>> nullable(ArrayType(LongType(), containsNull=False))
-    ArrayType(LongType(), True)
-    """
+    """Return a type with all parts nullable."""
     if isinstance(data_type, st.ArrayType):
         return st.ArrayType(nullable(data_type.elementType))
     if isinstance(data_type, st.MapType):
@@ -233,14 +208,7 @@ def _makes_intervals(join: Resolved) -> bool:
 
 
 def is_collated(data_type: DataType) -> bool:
-    """Return whether a type contains text that is not compared by bytes.
-
-    Examples
-    --------
-    >>> from pyspark.sql.types import ArrayType, StringType
-    >>> is_collated(StringType()), is_collated(ArrayType(StringType("UTF8_LCASE")))
-    (False, True)
-    """
+    """Return whether a type contains text that is not compared by bytes."""
     return any(isinstance(part, st.StringType) and part != st.StringType() for part in parts(data_type))
 
 

@@ -96,9 +96,9 @@ def _renamed(node: Node, names: Names) -> Node:
 
 
 def salt_of(content: Column, hot: Iterable[tuple[Column, int]]) -> Column:
-    """Return the part of each row by a hash of its content: of a hot group, as condition and number of parts, or 0.
+    """Return the part of each row of a hot group, as condition and number of parts, or 0.
 
-    A random number could differ when a task is retried.
+    It depends on a hash of the row's content: a random number could differ when a task is retried.
     """
     salt = F.lit(0)
     for is_hot, parts in hot:
@@ -194,8 +194,7 @@ class SqlSides:
 class RangeColumns:
     """The spans of both sides: ranges of ordered values, which matching rows share a point of.
 
-    Their ends are ``lfirst``, ``llast``, ``rfirst`` and ``rlast``: null for rows that can match nothing, and never
-    reversed.
+    Their ends ``lfirst``, ``llast``, ``rfirst``, ``rlast`` are never reversed; null for rows that can match nothing.
     """
 
     is_real: bool = False  # whether values have fractions, rather than being 64-bit integers

@@ -17,10 +17,7 @@ from juncture.ordered.domain import Domain
 
 
 def values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values as Python's, but dates as days and times as nanoseconds.
-
-    Python's own types round nanoseconds, and end in 9999.
-    """
+    """Return the values as Python's, but dates as days and times as nanoseconds, which Python's types would round."""
     return [value for chunk in column.chunks for value in _values(chunk)]
 
 
@@ -77,10 +74,7 @@ def cell(column: pa.ChunkedArray, row: int) -> pa.Array:
 
 
 def on_values(column: pa.ChunkedArray) -> list[Any]:
-    """Return the values as numbers or texts that Python compares exactly, times in nanoseconds; None for null and NaN.
-
-    Tuples are the tuples of their parts.
-    """
+    """Return the values as exact numbers, texts or tuples, times in nanoseconds; None for null and NaN."""
     if pat.is_struct(column.type):
         parts = map(on_values, column.flatten())
         return [None if None in row else row for row in zip(*parts, strict=True)]

@@ -32,30 +32,18 @@ _TYPES = {
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """Options for reading text files.
-
-    Without `has_header`, columns of CSV are named ``f0``, ``f1`` and so on. `is_all_text` is whether CSV columns
-    without a type in `types` are text, except those in `found`, which are inferred.
-    """
+    """Options for reading text files."""
 
     nulls: Sequence[str] = ()  # texts that mean null in CSV, besides an empty unquoted field
     delimiter: str = ","  # the CSV delimiter, one character
-    has_header: bool = True
+    has_header: bool = True  # otherwise, columns of CSV are named ``f0``, ``f1`` and so on
     types: Mapping[str, pa.DataType] = field(default_factory=dict)  # types of columns that are not inferred
-    is_all_text: bool = False
+    is_all_text: bool = False  # whether CSV columns without a type are text, except those below, which are inferred
     found: frozenset[str] = frozenset()
 
 
 def column_type(text: str, *, argument: str) -> pa.DataType:
-    """Return the Arrow type of a Spark SQL type name.
-
-    Examples
-    --------
-    >>> column_type("decimal(30, 0)", argument="--type")
-    Decimal128Type(decimal128(30, 0))
-    >>> column_type("bigint", argument="--type")
-    DataType(int64)
-    """
+    """Return the Arrow type of a Spark SQL type name."""
     name = text.strip().lower()
     decimal = re.fullmatch(r"(?:decimal|numeric)\s*(?:\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\))?", name)
     if decimal:
@@ -76,13 +64,7 @@ def column_type(text: str, *, argument: str) -> pa.DataType:
 
 
 def column_types(texts: Sequence[str] | None, *, argument: str) -> dict[str, pa.DataType]:
-    """Parse column types in the form ``COLUMN=TYPE``.
-
-    Examples
-    --------
-    >>> column_types(["id=string", "a=b=double"], argument="--type")
-    {'id': DataType(string), 'a=b': DataType(double)}
-    """
+    """Parse column types in the form ``COLUMN=TYPE``; the last ``=`` separates them."""
     types: dict[str, pa.DataType] = {}
     for text in texts or ():
         # Column names may contain an equals sign, types do not.

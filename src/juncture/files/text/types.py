@@ -49,13 +49,7 @@ class Numbers:
 
     @property
     def type(self) -> pa.DataType:
-        """The type that represents all of them exactly, or text.
-
-        Examples
-        --------
-        >>> numbers_of(pa.chunked_array([["1", "2.5"]])).type, numbers_of(pa.chunked_array([["007"]])).type
-        (DataType(double), DataType(string))
-        """
+        """The type that represents all of them exactly, or text."""
         if self.starts_with_zero:
             return pa.string()
         if self.fits_integers:

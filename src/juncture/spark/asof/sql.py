@@ -143,9 +143,9 @@ _SALTS = 1_024
 
 
 def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:
-    """Return the result of a join by a window over both sides; raise `PlanError` without common types.
+    """Return a join by a window over both sides, with one shuffle and sort of all rows, or two for ``nearest``.
 
-    Costs one shuffle of all rows and a sort, or two for ``nearest``. A key is never split.
+    A key is never split. Raises `PlanError` without common types.
     """
     sql = SqlJoin(join, left, right)
     spread = F.pmod(F.monotonically_increasing_id(), F.lit(_SALTS)).cast("int") + 1

@@ -74,13 +74,7 @@ class SampledKeys:
 
 
 def keeps_unmatched(how: How, side: Side) -> bool:
-    """Return whether the join keeps or drops a side's rows by whether they match.
-
-    Examples
-    --------
-    >>> keeps_unmatched("semi", "left"), keeps_unmatched("left", "right")
-    (True, False)
-    """
+    """Return whether the join keeps or drops a side's rows by whether they match."""
     return how in (("left", "full", "semi", "anti") if side == "left" else ("right", "full"))
 
 
@@ -90,29 +84,13 @@ def _cost_s(left: Floats, right: Floats, c: Constants) -> Floats:
 
 
 def may_be_uneven(left_rows: int, right_rows: int, constants: Constants) -> bool:
-    """Return whether it would matter if all rows had one key: small inputs take less than starting a stage.
-
-    Examples
-    --------
-    >>> may_be_uneven(100, 1_000, Constants()), may_be_uneven(100, 1_000_000, Constants())
-    (False, True)
-    """
+    """Return whether it would matter if all rows had one key: small inputs take less than starting a stage."""
     cost = _cost_s(np.array(float(left_rows)), np.array(float(right_rows)), constants)
     return bool(cost > constants.stage_s)
 
 
 def choose_hot_keys(left: SampledKeys, right: SampledKeys, resources: Resources) -> tuple[HotKey, ...]:
-    """Return the keys that would keep one task running after all others have ended.
-
-    Examples
-    --------
-    A key with half of the left rows:
-
-    >>> left = SampledKeys(np.repeat(np.arange(1001), [1000] + [1] * 1000), rows=2e6)
-    >>> right = SampledKeys(np.arange(1000), rows=1000)
-    >>> choose_hot_keys(left, right, Resources(cores=2, memory_bytes=1 << 30))
-    (HotKey(key=0, divided='left', parts=4),)
-    """
+    """Return the keys that would keep one task running after all others have ended."""
     keys, counts = np.unique(np.concatenate([left.hashes, right.hashes]), return_counts=True)
     left_counts, right_counts = left.rows_of(keys), right.rows_of(keys)
     cost = _cost_s(left_counts, right_counts, resources.constants)
@@ -151,10 +129,7 @@ def _joined(pairs: Pairs, left: DataFrame, right: DataFrame, how: str, hint: Hin
 
 
 class _Salted:
-    """Both sides with their salts.
-
-    Each side has three more columns: ``lhash``, ``lcopied`` (whether a row is replicated) and ``lsalt``; ``rhash`` etc.
-    """
+    """Both sides with their salts: ``lhash``, ``lcopied`` (whether a row is replicated), ``lsalt``, ``rhash`` etc."""
 
     def __init__(self, pairs: Pairs, hot: tuple[HotKey, ...], hint: Hint) -> None:
         self._pairs, self._hot, self._hint = pairs, hot, hint

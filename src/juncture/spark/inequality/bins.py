@@ -81,12 +81,7 @@ class HotBin:
 
 @dataclass(frozen=True)
 class Bins:
-    """The assignment of rows to bins.
-
-    A right level of None has points, below all levels. With `is_spread`, both sides are shuffled even if small, since
-    comparing their rows costs more than moving them; Spark would otherwise use a task or two and broadcast the other
-    side.
-    """
+    """The assignment of rows to bins. A right level of None has points, below all levels."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -96,7 +91,7 @@ class Bins:
     left_copies: float = 1.0  # average number of bins of a left row
     right_copies: float = 1.0
     candidates: float = 0.0  # average number of pairs compared for each left row
-    is_spread: bool = False
+    is_spread: bool = False  # both sides are shuffled even if small, where comparing rows costs more than moving them
 
     @property
     def above(self) -> tuple[int, ...]:

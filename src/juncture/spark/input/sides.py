@@ -70,10 +70,7 @@ class SparkSide(Protocol):
 
 @dataclass(frozen=True)
 class FrameSide:
-    """A DataFrame as a side of a join.
-
-    Columns are found by position, since names may contain dots and backticks or differ only in case.
-    """
+    """A DataFrame as a side of a join: columns by position, as names may have dots or differ only in case."""
 
     frame: DataFrame
     schema: pa.Schema
@@ -128,15 +125,11 @@ _READ_ALIKE = re.compile(r"[^=]+=(?:[^%]|%[0-7][0-9A-Fa-f])+")
 
 @dataclass(frozen=True)
 class _Scan:
-    """The parameters of one scan.
+    """The parameters of one scan."""
 
-    `turn` counts earlier scans of the same files, since one scan reads a file only once. `base` is the folder below
-    which Spark finds partition columns, if it finds them itself; otherwise `values` has them.
-    """
-
-    turn: int
-    base: str | None
-    values: tuple[tuple[str, Value], ...]
+    turn: int  # counts earlier scans of the same files, since one scan reads a file only once
+    base: str | None  # the folder below which Spark finds partition columns, if it finds them itself
+    values: tuple[tuple[str, Value], ...]  # of partition columns, where Spark does not find them
 
 
 def frame_of(
@@ -233,10 +226,7 @@ class FileSide:
 
     @classmethod
     def of(cls, session: SparkSession, files: Files, cores: int) -> FileSide:
-        """Read the footers of files.
-
-        Raises `PlanError` for other formats, and `DataError` for missing, unreadable or differing files.
-        """
+        """Read the footers of files; raise `PlanError` for other formats, `DataError` for bad or differing files."""
         check_tasks_read(files)
         _check_no_name(files)
         footers = _Footers(files.paths, union_by_name=files.union_by_name)

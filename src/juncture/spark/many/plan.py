@@ -38,15 +38,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The spine and the tables: as passed (`rights`) and as tasks read them (`spine_side`, `placed`).
+    """The spine and the tables."""
 
-    Values that tables compare in place of columns follow the `spine_columns`.
-    """
-
-    spine_columns: list[str]
-    spine_side: SparkSide
+    spine_columns: list[str]  # values that tables compare in place of columns follow them
+    spine_side: SparkSide  # as tasks read it, like the `placed` tables
     spine_stats: SideStats
-    rights: Mapping[str, Right]
+    rights: Mapping[str, Right]  # as passed
     placed: tuple[Placed, ...]
 
 

@@ -64,7 +64,7 @@ class Driver:
         return cls(f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}")
 
     def stages(self, query: Measured, tag: str, began_s: float) -> Measured:
-        """Return a query's measurements with those of the stages of tagged jobs; `began_s` is in seconds since 1970.
+        """Return measurements with those of the stages of tagged jobs, which began at `began_s` since 1970.
 
         Raises `StateError` if the driver does not answer as expected.
         """

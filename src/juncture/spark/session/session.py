@@ -74,10 +74,7 @@ def session_at(
 
 
 def setting(session: SparkSession, name: str) -> str | None:
-    """Return the value of a setting, or None.
-
-    Missing settings raise errors of different classes in classic Spark and Spark Connect.
-    """
+    """Return the value of a setting, or None: missing ones raise errors of different classes in classic and Connect."""
     return session.conf.get(name, None)
 
 
@@ -156,13 +153,7 @@ class Worker:
 
     @property
     def problem(self) -> str | None:
-        """Return why it cannot run tasks, or None.
-
-        Examples
-        --------
-        >>> Worker("/usr/bin/python3", "", ("juncture", "numba")).problem
-        "Spark's workers run /usr/bin/python3, which cannot import juncture and numba."
-        """
+        """Return why it cannot run tasks, or None."""
         if self.missing:
             return f"Spark's workers run {self.executable}, which cannot import {' and '.join(self.missing)}."
         if self.version != _version():
@@ -230,13 +221,7 @@ def _version() -> str:
 
 
 def no_answer(message: str) -> str:
-    """Return one sentence from Spark's message for a worker that did not answer.
-
-    Examples
-    --------
-    >>> no_answer('java.io.IOException: Cannot run program "python3": error=2, No such file or directory')
-    "Spark's workers run python3, which does not exist."
-    """
+    """Return one sentence from Spark's message for a worker that did not answer."""
     versions = re.search(r"Python in worker has different version: (\S+) than that in driver: ([\d.]+)", message)
     if versions:
         return f"Spark's workers run Python {versions[1]}, but this process runs Python {versions[2].rstrip('.')}."

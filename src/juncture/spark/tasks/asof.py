@@ -74,14 +74,11 @@ class BoundaryRows:
 
 @dataclass(frozen=True)
 class Ranked:
-    """Boundary rows sorted by key, partition and rank, the best first within each segment.
+    """Boundary rows sorted by key, partition and rank, the best first within each segment."""
 
-    `rows` are positions, `keys` number the keys, and `ranks` count from 0 in each segment.
-    """
-
-    rows: Ints
-    keys: Ints
-    ranks: Ints
+    rows: Ints  # positions
+    keys: Ints  # numbers of the keys
+    ranks: Ints  # count from 0 in each segment
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,11 @@ _SLACK = 0.1
 class Cuts:
     """The lower bounds (hash, code) of all partitions but the first, in order.
 
-    A row belongs to the partition after the last cut that is not above it. The code `BEFORE_ALL` cuts before the hash.
+    A row belongs to the partition after the last cut that is not above it.
     """
 
     hashes: Words
-    codes: Ints
+    codes: Ints  # `BEFORE_ALL` cuts before the hash
 
     @property
     def partitions(self) -> int:
@@ -94,13 +94,7 @@ class Sample:
 
 
 def even_cuts(partitions: int) -> Cuts:
-    """Return cuts that divide the hashes evenly, all between keys.
-
-    Examples
-    --------
-    >>> even_cuts(4).partition_of(np.array([0, 2**63, 2**64 - 1], np.uint64), np.zeros(3, np.int64)).tolist()
-    [0, 2, 3]
-    """
+    """Return cuts that divide the hashes evenly, all between keys."""
     hashes = [number * 2**64 // partitions for number in range(1, partitions)]
     return Cuts(np.array(hashes, np.uint64), np.full(len(hashes), BEFORE_ALL, np.int64))
 
@@ -143,15 +137,12 @@ LOWEST, HIGHEST = -(2**63) + 1, 2**63 - 1
 
 @dataclass(frozen=True)
 class KeyRanges:
-    """The key ranges of some rows: hashes, and inclusive codes `first` to `last` (one array for points).
-
-    Only rows in `valid` can match; the ranges of others are undefined.
-    """
+    """The key ranges of some rows: hashes, and inclusive codes `first` to `last` (one array for points)."""
 
     hashes: Words
     first: Ints
     last: Ints
-    valid: Mask
+    valid: Mask  # the rows that can match; the ranges of others are undefined
 
     @classmethod
     def concat(cls, parts: Sequence[KeyRanges]) -> KeyRanges:

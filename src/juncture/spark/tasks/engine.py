@@ -22,10 +22,7 @@ JOIN_SHARE = 1 / 2
 
 
 def execute(join: Resolved, left: Source, right: Source, context: JoinContext) -> Iterator[pa.Table]:
-    """Yield the rows of a join batch by batch, from sources with the join's schemas.
-
-    Memory that the join reserves is released at its end, so a task may join several chunks in turn.
-    """
+    """Yield the rows of a join batch by batch, from sources with the join's schemas, and release its memory."""
     context = context.within(MemoryBudget(context.memory.total_bytes))
     algorithm = kinds.fitting(join, left, right, context)
     for batch in kinds.execute(join, left, right, algorithm, context):

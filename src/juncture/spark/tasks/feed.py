@@ -23,13 +23,10 @@ from juncture.spark.tasks.engine import RECEIVED_SHARE
 
 @dataclass(frozen=True)
 class BatchFeed:
-    """Rows from Spark, with columns in the order of `schema` under Spark's own names.
-
-    A chunk ends at `chunk_rows` or `chunk_bytes`.
-    """
+    """Rows from Spark, with columns in the order of `schema` under Spark's own names."""
 
     schema: pa.Schema
-    chunk_rows: int = 1 << 20
+    chunk_rows: int = 1 << 20  # a chunk ends at this number of rows, or of bytes
     chunk_bytes: int = 64 << 20
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -60,26 +57,18 @@ class BatchFeed:
 
 @dataclass(frozen=True)
 class Unit:
-    """A part of a Parquet file that one task reads: some row groups, or all.
-
-    `digest` identifies the footer at planning time, and `partition` has the values of its folders.
-    """
+    """A part of a Parquet file that one task reads: some row groups, or all."""
 
     file: str
     row_groups: tuple[int, ...]
-    digest: bytes
-    partition: tuple[tuple[str, Value], ...] = ()
+    digest: bytes  # identifies the footer at planning time
+    partition: tuple[tuple[str, Value], ...] = ()  # the values of its folders
 
 
 def plain_types(schema: pa.Schema) -> dict[str, pa.DataType]:
     """Return the schema of files in tasks: without encodings and views, as Spark has it.
 
     The dictionary of one row group may lack the values of another, and Arrow cannot take rows of views.
-
-    Examples
-    --------
-    >>> plain_types(pa.schema({"k": pa.dictionary(pa.int8(), pa.string()), "n": pa.int8()}))
-    {'k': DataType(string)}
     """
     types = {field.name: _plain(field.type) for field in schema}
     return {name: plain for name, plain in types.items() if plain != schema.field(name).type}
@@ -120,14 +109,11 @@ class _UnitSource(ParquetSource):
 
 @dataclass(frozen=True)
 class FileFeed:
-    """Rows that the task reads itself; Spark sends only the numbers of its `shares`.
+    """Rows that the task reads itself; Spark sends only the numbers of its `shares`."""
 
-    A dictionary type in `schema` keeps values encoded. Each share has at least one unit.
-    """
-
-    schema: pa.Schema
+    schema: pa.Schema  # a dictionary type keeps values encoded
     file_schema: pa.Schema
-    shares: tuple[tuple[Unit, ...], ...]
+    shares: tuple[tuple[Unit, ...], ...]  # at least one unit each
 
     def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """Yield the rows, a row group or a million rows at a time."""
@@ -193,15 +179,12 @@ def _decompressed(sent: SentTable) -> pa.Table:
 
 @dataclass(frozen=True)
 class FileTable:
-    """A table that every task reads from files.
+    """A table that every task reads from files."""
 
-    `units` are the row groups in the order of the rows. `plan` identifies the join, so that a process does not reuse a
-    table that was read for another join before the files changed.
-    """
-
-    units: tuple[Unit, ...]
+    units: tuple[Unit, ...]  # the row groups in the order of the rows
     schema: pa.Schema
     num_rows: int
+    # Identifies the join, so that a process does not reuse a table of another join, read before the files changed.
     plan: str
 
     def table(self, columns: Sequence[str]) -> pa.Table:

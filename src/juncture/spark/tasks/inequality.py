@@ -79,14 +79,12 @@ def _inputs(partition: PartitionRows) -> Iterator[tuple[ChainedRows, ChainedRows
 
 @dataclass(frozen=True)
 class MarkMatches(PacketStage):
-    """Finds which rows of some sides match in one partition.
-
-    For ``semi`` and ``anti`` these are all left rows; for other joins only copied rows, as the pairs show the rest.
-    """
+    """Finds which rows of some sides match in one partition."""
 
     join: Resolved
     placements: tuple[Placement, Placement]
     cuts: Cuts
+    # For ``semi`` and ``anti`` all left rows are marked; for others only copied rows, as the pairs show the rest.
     sides: tuple[Side, ...]
 
     def packets(self, batches: Iterable[pa.RecordBatch], context: JoinContext, /) -> Iterator[Packet]:

@@ -57,13 +57,11 @@ class TaskTable:
 
 @dataclass(frozen=True)
 class KeyStep:
-    """The join of one task by one key: the schema of spine rows, and the tables.
-
-    Spine rows arrive in packets with those of the tables; from a `feed` if all tables are broadcast.
-    """
+    """The join of one task by one key: the schema of spine rows, and the tables."""
 
     spine: pa.Schema
     tables: tuple[TaskTable, ...]
+    # Of spine rows, if all tables are broadcast; otherwise they arrive in packets with those of the tables.
     feed: Feed | None = None
 
     def arrived(

@@ -43,15 +43,11 @@ from juncture.spec.schema import Side
 
 @dataclass(frozen=True)
 class Coding:
-    """How the rows of both sides are converted to numbers.
+    """How the rows of both sides are converted to numbers."""
 
-    `by` has the types of each pair of key columns, and `on` those of the ``on`` columns. Tests reduce `hash_bits` to
-    make keys collide.
-    """
-
-    by: tuple[tuple[pa.DataType, pa.DataType], ...]
-    on: tuple[pa.DataType, ...]
-    hash_bits: int = 64
+    by: tuple[tuple[pa.DataType, pa.DataType], ...]  # the types of each pair of key columns
+    on: tuple[pa.DataType, ...]  # the types of the ``on`` columns
+    hash_bits: int = 64  # tests reduce it to make keys collide
     nulls_equal: bool = False
 
     @classmethod
@@ -62,10 +58,7 @@ class Coding:
         return cls(key_types(join), on, nulls_equal=join.nulls_equal)
 
     def hashes(self, columns: Sequence[pa.Array], rows: int) -> tuple[Words, Mask]:
-        """Return the key hashes, and which rows have a hash that the other side may have too.
-
-        Without key columns all hashes are zero.
-        """
+        """Return the key hashes (zero without keys), and which rows have one that the other side may have too."""
         if not self.by:
             return np.zeros(rows, np.uint64), np.ones(rows, np.bool_)
         hashes, usable = KeyHashes(*zip(*self.by, strict=True), nulls_equal=self.nulls_equal).of(columns)
@@ -117,16 +110,13 @@ _ROUNDING = 2.0**-50
 
 @dataclass(frozen=True)
 class Placement:
-    """Places the rows of one side.
-
-    Rows that agree in the `decisive` columns match alike.
-    """
+    """Places the rows of one side."""
 
     side: Side
     by: tuple[str, ...]
     coding: Coding  # of keys, equal expressions, and the values of both sides
     interval: MatchInterval | None  # has a value that both rows of a match share
-    decisive: tuple[str, ...]
+    decisive: tuple[str, ...]  # rows that agree in these columns match alike
     equalities: tuple[EqualValues, ...] = ()  # expressions that are equal in every match
     own: OwnInterval | None = None  # the interval that the row itself is, or None
 

@@ -52,18 +52,14 @@ _WORTH_NARROWING = 256
 
 @dataclass(frozen=True)
 class Scatter(PacketStage):
-    """Sends the rows of one side to their partitions.
-
-    Text in the key columns `by` is encoded. With `keep_unmatchable`, rows that cannot match are spread over all
-    partitions.
-    """
+    """Sends the rows of one side to their partitions."""
 
     feed: Feed
     side: str
-    by: tuple[str, ...]
+    by: tuple[str, ...]  # key columns, whose text is encoded
     placement: Placement
     cuts: Cuts
-    keep_unmatchable: bool
+    keep_unmatchable: bool  # whether rows that cannot match are spread over all partitions
 
     def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
         """Yield one task's packets."""

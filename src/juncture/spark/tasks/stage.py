@@ -22,10 +22,10 @@ _frozen_modules = 0
 
 
 def freeze_imports() -> None:
-    """Exclude imported objects from garbage collection.
+    """Exclude imported objects from garbage collection, which Spark's workers run after each task.
 
-    Spark's workers collect garbage after each task. The imports of this library create more than a hundred thousand
-    permanent objects, whose traversal took as long as a small task.
+    The imports of this library create more than a hundred thousand permanent objects, whose traversal took as long as
+    a small task.
     """
     global _frozen_modules
     if len(sys.modules) != _frozen_modules:

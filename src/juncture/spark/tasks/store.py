@@ -27,13 +27,12 @@ _SPILLED = pa.schema([("rows", pa.binary())])
 class PacketStore:
     """The rows of many packets of one side, in memory up to the context's limit and then in the spill folder.
 
-    Each packet has its own dictionaries, so packets are stored as bytes and not as batches of one schema. `part_rows`
-    are the row counts of the parts.
+    Each packet has its own dictionaries, so packets are stored as bytes and not as batches of one schema.
     """
 
     def __init__(self, schema: pa.Schema, context: JoinContext) -> None:
         self.schema = schema
-        self.part_rows: list[int] = []
+        self.part_rows: list[int] = []  # row counts of the parts
         self._parts: list[list[pa.Table | int]] = []
         self._spill = context.spill
         self._memory = context.memory
@@ -129,10 +128,7 @@ class ChainedRows(Source):
 
 
 class PartitionRows:
-    """The rows of partition `target` by side and content, spilled beyond their share of the memory.
-
-    `joining` is the context for joins of the rows.
-    """
+    """The rows of a partition by side and content, spilled beyond their share; `joining` is the context for joins."""
 
     def __init__(self, join: Resolved, context: JoinContext) -> None:
         self.target = 0
