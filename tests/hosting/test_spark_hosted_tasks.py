@@ -14,7 +14,7 @@ from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
 from juncture.hosting.stored_rows import ValueSizes
 from juncture.streams.order import SideOrder
-from juncture.streams.setup import Setup
+from juncture.streams.plan import Setup
 from strategies import examples
 from support.hosting import Host
 from support.kinds import defined_rows

@@ -12,10 +12,9 @@ import pytest
 
 import juncture as jn
 from juncture.errors import DataError, PlanError, SchemaError
+from juncture.streams.checkpoint import Snapshot, from_ipc, to_ipc
 from juncture.streams.join import StreamJoin
-from juncture.streams.plan import StreamPlan
-from juncture.streams.setup import Setup
-from juncture.streams.snapshot import Snapshot, from_ipc, to_ipc
+from juncture.streams.plan import Setup, StreamPlan
 from support.kinds import defined_rows
 from support.tables import difference, read_table
 

@@ -16,7 +16,7 @@ from juncture.hosting.stored_rows import ValueSizes
 from juncture.hosting.streams import HostedStreams
 from juncture.spark.tasks.feed import BatchFeed
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, Packet, read_packets, write_packets
-from juncture.streams.setup import Setup
+from juncture.streams.plan import Setup
 
 __all__ = ["Host"]
 

@@ -37,8 +37,7 @@ from juncture.spec.resolved import Resolved, refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import emission_text, kept_while, order_text, unbounded
 from juncture.streams.order import Order
-from juncture.streams.plan import StreamPlan
-from juncture.streams.setup import Setup
+from juncture.streams.plan import Setup, StreamPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

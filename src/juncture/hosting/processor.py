@@ -15,7 +15,7 @@ from juncture.hosting.hosted_join import Bucket, HostedJoin
 from juncture.hosting.stored_rows import StoredRows, ValueSizes
 from juncture.spark.tasks.packets import PACKET_SCHEMA, Content, error_packet, read_packets
 from juncture.spark.tasks.stage import freeze_imports
-from juncture.streams.snapshot import to_ipc
+from juncture.streams.checkpoint import to_ipc
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues

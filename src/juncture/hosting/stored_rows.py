@@ -19,7 +19,7 @@ from juncture.columnar.arrays import array_of, rows_of
 from juncture.errors import StateError
 from juncture.hosting.hosted_join import Bucket, State, StoredBatch
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.snapshot import from_ipc, to_ipc
+from juncture.streams.checkpoint import from_ipc, to_ipc
 
 
 class ValueMap(Protocol):

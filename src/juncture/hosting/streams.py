@@ -23,13 +23,12 @@ from juncture.matching.output import project
 from juncture.spark.tasks.packets import Content, Packet
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
-from juncture.streams.batches import combined
+from juncture.streams.checkpoint import Snapshot
 from juncture.streams.frontier import Frontier
 from juncture.streams.join import StreamJoin
-from juncture.streams.plan import StreamPlan
+from juncture.streams.plan import Setup, StreamPlan
 from juncture.streams.progress import OBSERVED, Scale
-from juncture.streams.setup import Setup
-from juncture.streams.snapshot import Snapshot
+from juncture.streams.reading import combined
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

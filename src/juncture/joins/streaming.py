@@ -111,8 +111,7 @@ def stream(
         return frame
     from juncture.streams.join import StreamJoin
     from juncture.streams.order import orders_of
-    from juncture.streams.plan import StreamPlan
-    from juncture.streams.setup import Setup
+    from juncture.streams.plan import Setup, StreamPlan
 
     check_spec(spec)
     orders = orders_of(left_order, "left_order"), orders_of(right_order, "right_order")

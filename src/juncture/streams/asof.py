@@ -26,8 +26,8 @@ from juncture.spec.asof import ResolvedAsof
 from juncture.spec.schema import Side
 from juncture.streams.asof_search import AsofSearch, Waiting
 from juncture.streams.frontier import Frontier
-from juncture.streams.future_values import FutureValues
 from juncture.streams.order import SideOrder
+from juncture.streams.order_graph import FutureValues
 from juncture.streams.state.keyed import arrange
 from juncture.streams.state.sorted_rows import SortedRows
 

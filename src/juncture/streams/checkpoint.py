@@ -1,4 +1,4 @@
-"""Saves a stream join to a folder, atomically, and restores it."""
+"""Snapshots of stream joins, and folders that they are saved to, atomically."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,48 @@ import pyarrow as pa
 
 from juncture.errors import StateError
 from juncture.runtime.paths import sync_path
-from juncture.streams.setup import Setup, schema_of
-from juncture.streams.snapshot import Snapshot, from_ipc, write_ipc
+from juncture.streams.plan import Setup, schema_of
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a stream join at one moment.
+
+    Attributes
+    ----------
+    setup
+        Definition of the join, as plain data: `Setup.to_dict`.
+    progress
+        Progress of the join, as plain data.
+    tables
+        Rows by kind: ``left_state`` and ``right_state`` (stored, with marks), ``left_late`` and ``right_late``
+        (collected), ``not_given`` (results not returned yet). Tables without rows are left out.
+    """
+
+    setup: Mapping[str, Any]
+    progress: Mapping[str, Any]
+    tables: Mapping[str, pa.Table]
+
+
+def write_ipc(table: pa.Table, sink: Any) -> None:
+    """Write a table to a file or buffer in Arrow's stream format."""
+    # The file format allows only one dictionary for each column; the stream format one for each batch.
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+def to_ipc(table: pa.Table) -> pa.Buffer:
+    """Return a table as bytes in Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    write_ipc(table, sink)
+    return sink.getvalue()
+
+
+def from_ipc(source: Any) -> pa.Table:
+    """Return the table of a file or buffer in Arrow's stream format."""
+    with pa.ipc.open_stream(source) as reader:
+        return reader.read_all()
+
 
 _VERSION = 2
 _MANIFEST = "join.json"

@@ -10,10 +10,10 @@ from juncture.ordered.duration import format_duration
 from juncture.predicate.language.nodes import Node
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side, other_side
+from juncture.streams.alternatives import Filter
 from juncture.streams.asof import AsofSide
 from juncture.streams.bounds import Bounds
 from juncture.streams.order import ORDERED_KINDS, SideOrder
-from juncture.streams.watches import Filter
 
 _TIMES = ("date", "timestamp", "duration")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Self
 
@@ -16,13 +17,58 @@ from juncture.matching.output import project
 from juncture.predicate.evaluate.evaluate import matches
 from juncture.spec.schema import SIDES, Side, other_side
 from juncture.streams import checkpoint
-from juncture.streams.batches import batches_of
+from juncture.streams.checkpoint import Snapshot
 from juncture.streams.frontier import Frontier
-from juncture.streams.plan import StreamPlan
-from juncture.streams.setup import Setup
-from juncture.streams.snapshot import Snapshot
-from juncture.streams.summary import LateRows, SideState, State
-from juncture.streams.turns import Turns
+from juncture.streams.plan import Setup, StreamPlan
+from juncture.streams.reading import Turns, batches_of
+
+
+@dataclass(frozen=True)
+class SideState:
+    """State of one side of a stream join.
+
+    Attributes
+    ----------
+    rows, bytes
+        Number of stored rows, and their memory.
+    evicted_rows
+        Number of rows that were stored and evicted.
+    late_rows
+        Number of late rows.
+    """
+
+    rows: int
+    bytes: int
+    evicted_rows: int
+    late_rows: int
+
+
+@dataclass(frozen=True)
+class State:
+    """State of a stream join.
+
+    Attributes
+    ----------
+    left, right
+        State of each side.
+    """
+
+    left: SideState
+    right: SideState
+
+
+@dataclass(frozen=True)
+class LateRows:
+    """Late rows as they were pushed; empty unless ``late="collect"``.
+
+    Attributes
+    ----------
+    left, right
+        Late rows of each side.
+    """
+
+    left: pa.Table
+    right: pa.Table
 
 
 class StreamJoin:

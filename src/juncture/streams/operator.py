@@ -1,15 +1,15 @@
-"""The interface of the operators of stream joins."""
+"""The interface of the operators of stream joins, and of the rows that they store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from juncture.kernels.array_types import Mask
 from juncture.spec.schema import Side
-from juncture.streams.state.state_batch import StateBatch
 
 
 class StateView(Protocol):
@@ -52,3 +52,12 @@ class StreamOperator(Protocol):
 
     def load(self, side: Side, batch: pa.RecordBatch, matched: Mask) -> None:
         """Store rows from a checkpoint."""
+
+
+@dataclass(frozen=True)
+class StateBatch:
+    """Stored rows. ``batch`` is the same object while they stay together; ``alive`` and ``matched`` are masks of it."""
+
+    batch: pa.RecordBatch
+    alive: Mask
+    matched: Mask

@@ -16,7 +16,7 @@ from juncture.kernels import symmetric as kernels
 from juncture.kernels.array_types import Codes, Ints, Mask
 from juncture.matching.candidates import Keys, Table, lines_of
 from juncture.streams.limits import Limits
-from juncture.streams.state.state_batch import StateBatch
+from juncture.streams.operator import StateBatch
 
 
 @dataclass(frozen=True)

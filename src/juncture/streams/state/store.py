@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from juncture.kernels.array_types import Codes, Mask
 from juncture.streams.limits import Limits
+from juncture.streams.operator import StateBatch
 from juncture.streams.state.segment import Arranged, Arrangement, SomeSegment, merged
-from juncture.streams.state.state_batch import StateBatch
 
 _MERGED_MOST = 1 << 17
 """Larger segments are not merged, so that eviction frees memory soon."""
