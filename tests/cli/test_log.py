@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from juncture.cli.log import shown
+from juncture.cli.console import show_log
 from juncture.cli.main import app
 
 JOIN = ("join", "asof", "table.parquet", "table.parquet", "--on", "ts")
@@ -42,7 +42,7 @@ def test_lines_are_shown_as_far_as_they_are_asked_for():
 
 def test_what_somebody_shows_already_is_not_shown_twice(capsys):
     logger = logging.getLogger("juncture.kernels")
-    with shown("juncture", logging.INFO, "%(levelname)s: %(message)s"), shown("juncture.kernels", logging.INFO):
+    with show_log("juncture", logging.INFO, "%(levelname)s: %(message)s"), show_log("juncture.kernels", logging.INFO):
         logger.info("once")
         logger.debug("never")
     logger.info("never")

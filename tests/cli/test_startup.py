@@ -9,8 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from juncture.cli.lazy import LazyCommand, LazyGroup
-from juncture.cli.main import app
+from juncture.cli.main import LazyCommand, LazyGroup, app
 
 ENGINES = {"numba", "llvmlite", "pandas", "polars", "duckdb", "sqlglot", "pyspark", "pyarrow.compute", "psycopg"}
 ARROW = {"numpy", "pyarrow"}

@@ -1,11 +1,13 @@
-"""The consoles of the command line: results on standard output, everything else on standard error."""
+"""The consoles of the command line: results on standard output, messages and the log on standard error."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import typer
 from rich.console import Console
 
 _IS_QUIET: ContextVar[bool] = ContextVar("is_quiet", default=False)
@@ -25,13 +27,8 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False, quiet=is_quiet())
 
 
-def requested() -> Console:
-    """Return a console on the current standard error, for requested output other than rows."""
-    return Console(stderr=True, highlight=False)
-
-
-def failures() -> Console:
-    """Return a console on the current standard error, for errors."""
+def errors() -> Console:
+    """Return a console on the current standard error, for errors and requested output other than rows."""
     return Console(stderr=True, highlight=False)
 
 
@@ -48,3 +45,28 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         _IS_QUIET.reset(token)
+
+
+class _Lines(logging.Handler):
+    """Writes records to the current standard error, so that a progress bar makes room for them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(self.format(record), err=True)
+
+
+@contextmanager
+def show_log(name: str, level: int, form: str = "%(message)s") -> Iterator[None]:
+    """Print the records of a logger from a level on in the block, unless they are printed already."""
+    logger, handler = logging.getLogger(name), _Lines(level)
+    if logger.isEnabledFor(level):
+        yield
+        return
+    handler.setFormatter(logging.Formatter(form))
+    earlier = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(level)
+    try:
+        yield
+    finally:
+        logger.setLevel(earlier)
+        logger.removeHandler(handler)

@@ -13,11 +13,11 @@ from rich.text import Text
 from juncture.cli import join
 from juncture.cli import pipeline as pipelines
 from juncture.cli.console import messages, results
+from juncture.cli.inputs import Request
+from juncture.cli.options import with_parameters
 from juncture.cli.progress import step
-from juncture.cli.request import Request
 from juncture.cli.run import Planned, planned
 from juncture.cli.show import print_plan
-from juncture.cli.signatures import with_parameters
 from juncture.files.output import replacing
 from juncture.planner.plan import Analysis
 from juncture.spec.arguments import check_choice

@@ -24,7 +24,7 @@ from rich.padding import Padding
 from rich.text import Text
 from typer.core import TyperGroup
 
-from juncture.cli.console import failures
+from juncture.cli.console import errors
 from juncture.errors import error_from_spark
 
 _TITLES = {
@@ -45,7 +45,7 @@ class ReportingGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            failures().print("Interrupted; nothing was written.")
+            errors().print("Interrupted; nothing was written.")
             raise typer.Exit(130) from None
         except typer.Abort:
             raise
@@ -68,7 +68,7 @@ def _forget_output() -> None:
 def _show(error: Exception, *, debug: bool) -> int:
     """Print an error, and return its exit code."""
     if debug:
-        failures().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
+        errors().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
     known = _known(error)
     if known is not None:
         _block(*known)
@@ -106,7 +106,7 @@ def _known(error: Exception) -> tuple[str, str] | None:
 
 
 def _block(title: str, message: str) -> None:
-    console = failures()
+    console = errors()
     console.print(Text(title, style="bold red"))
     # Lines are wrapped on a terminal only: in a log, a message stays on one line and can be searched for.
     body = Text(message) if console.is_terminal else Text(f"  {message}")

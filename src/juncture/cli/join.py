@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import typer
 
 from juncture.cli import options
-from juncture.cli.places import check_there
-from juncture.cli.signatures import with_parameters
+from juncture.cli.options import check_there, with_parameters
 from juncture.errors import SpecError
 
 if TYPE_CHECKING:
-    from juncture.cli.request import Request
+    from juncture.cli.inputs import Request
     from juncture.spec.aggregate import Call
     from juncture.spec.kinds import Spec
 
@@ -60,7 +59,7 @@ def _request(
     as_json: options.Json = False,
 ) -> Request:
     """Return the request of a command, whatever its kind of join."""
-    from juncture.cli.request import Reading, Request
+    from juncture.cli.inputs import Reading, Request
     from juncture.files.text.options import TextOptions, column_types
 
     text = TextOptions(

@@ -1,18 +1,96 @@
-"""The command `juncture`."""
+"""The command `juncture`, whose commands are imported on first use, so that each loads only what it needs."""
 
 from __future__ import annotations
 
 import logging
 import signal
 import sys
-from typing import Annotated
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from juncture import __version__
-from juncture.cli.console import quiet
-from juncture.cli.lazy import LazyGroup
-from juncture.cli.log import shown
+from juncture.cli.console import quiet, show_log
+from juncture.cli.failures import ReportingGroup
+
+_COMMANDS = {
+    "join": ("juncture.cli.join:app", "Join two files."),
+    "explain": ("juncture.cli.explain:app", "Explain how Juncture would join two files."),
+    "init": ("juncture.cli.pipeline:init", "Create an example pipeline with its data."),
+    "check": (
+        "juncture.cli.pipeline:check",
+        "Validate a pipeline against its source schemas, without reading rows or starting Spark.",
+    ),
+    "run": (
+        "juncture.cli.pipeline:run",
+        "Run a pipeline: read, join, check and write. Skip sinks whose inputs are unchanged.",
+    ),
+    "calibrate": (
+        "juncture.cli.machine:calibrate",
+        "Measure the planner's cost constants on this machine.",
+    ),
+    "warmup": (
+        "juncture.cli.machine:warmup",
+        "Compile the kernels of all joins ahead of the first join.",
+    ),
+}
+"""The import path and the summary of each command."""
+
+_GROUP = "juncture.commands"
+"""The entry points of other packages that add commands, such as the benchmarks."""
+
+
+class LazyCommand(TyperCommand):
+    """A command that is imported when it runs or shows its help; `summary` is its line in the list of commands."""
+
+    def __init__(self, place: EntryPoint, summary: str) -> None:
+        super().__init__(place.name, help=summary)
+        self._place = place
+
+    def load(self) -> Any:
+        """Import the command."""
+        loaded = self._place.load()
+        if isinstance(loaded, typer.Typer):
+            command: Any = typer.main.get_group(loaded)
+        else:
+            app = typer.Typer(add_completion=False)
+            app.command(self._place.name)(loaded)
+            command = typer.main.get_command(app)
+        command.name = self._place.name
+        return command
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Return a context of the imported command."""
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+class LazyGroup(ReportingGroup):
+    """The root command, whose commands are loaded one by one."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        for name, (place, summary) in _COMMANDS.items():
+            self.add_command(LazyCommand(EntryPoint(name, place, _GROUP), summary))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        return [*super().list_commands(ctx), *_others()]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or None if there is none of that name."""
+        own = super().get_command(ctx, cmd_name)
+        return _others().get(cmd_name) if own is None else own
+
+
+def _others() -> dict[str, LazyCommand]:
+    """Return the commands that other packages declare."""
+    return {
+        each.name: LazyCommand(each, each.dist.metadata["Summary"] if each.dist is not None else "")
+        for each in entry_points(group=_GROUP)
+    }
+
 
 app = typer.Typer(
     name="juncture",
@@ -57,7 +135,7 @@ def root(
         context.with_resource(quiet())
     if verbose:
         level = logging.INFO if verbose == 1 else logging.DEBUG
-        context.with_resource(shown("juncture", level, "%(levelname)s %(name)s: %(message)s"))
+        context.with_resource(show_log("juncture", level, "%(levelname)s %(name)s: %(message)s"))
 
 
 def main() -> None:

@@ -1,12 +1,16 @@
-"""The options of join commands, with their help texts."""
+"""The arguments of join commands: options with their help texts, paths, and commands with computed options."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import partial
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+
+from juncture.files.formats import WILDCARDS, files_of
 
 _columns, _meaning, _files, _run = (
     partial(typer.Option, rich_help_panel=panel) for panel in ("Columns", "Meaning", "Files", "Run")
@@ -234,3 +238,30 @@ Report = Annotated[
         help="Print how many rows matched, why others did not, and the distances of matches. Runs the join twice.",
     ),
 ]
+
+
+STANDARD_INPUT = "-"
+STANDARD_OUTPUT = Path("-")
+
+
+def is_here(path: str) -> bool:
+    """Return whether a path is local and can be read repeatedly."""
+    return bool(path.strip()) and path != STANDARD_INPUT and "://" not in path and not Path(path).is_fifo()
+
+
+def check_there(path: str, side: str) -> None:
+    """Raise `DataError` for a missing local path, before slow imports."""
+    if is_here(path) and WILDCARDS.isdisjoint(path) and not Path(path).exists():
+        files_of(path, f"{side} input")
+
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+def with_parameters(function: Function, parameters: Iterable[Parameter], doc: str | None) -> Function:
+    """Return a function with a signature and a docstring that Typer turns into options and help."""
+    parameters = list(parameters)
+    vars(function)["__signature__"] = Signature(parameters)
+    function.__annotations__ = {each.name: each.annotation for each in parameters}
+    function.__doc__ = doc
+    return function

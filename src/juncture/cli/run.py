@@ -16,12 +16,10 @@ import pyarrow as pa
 import typer
 from rich.text import Text
 
-from juncture.cli.console import is_quiet, messages, requested, results
-from juncture.cli.inputs import as_parquet
-from juncture.cli.log import shown
-from juncture.cli.places import STANDARD_INPUT, STANDARD_OUTPUT, is_here
+from juncture.cli.console import errors, is_quiet, messages, results, show_log
+from juncture.cli.inputs import Request, as_parquet, order_columns
+from juncture.cli.options import STANDARD_INPUT, STANDARD_OUTPUT, is_here
 from juncture.cli.progress import step
-from juncture.cli.request import Request, order_columns
 from juncture.cli.show import count, heading, leading_columns, print_plan, report_view, rows_view
 from juncture.errors import SpecError
 from juncture.files.formats import FORMATS, Format, format_of, paths_of
@@ -65,7 +63,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
     with ExitStack() as stack:
         # Explains the time of compiling kernels.
         if not is_quiet():
-            stack.enter_context(shown("juncture.kernels", logging.INFO))
+            stack.enter_context(show_log("juncture.kernels", logging.INFO))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="juncture-")))
         ordered = order_columns(spec)
         left, right = (
@@ -105,7 +103,7 @@ def run(spec: Spec, request: Request) -> None:
             report = _report(plan, session)
             done["report"] = report.to_dict()
             if not request.as_json:
-                requested().print(heading("Match report"), report_view(report))
+                errors().print(heading("Match report"), report_view(report))
     if request.as_json:
         typer.echo(json.dumps(done, default=str, ensure_ascii=False))
 

@@ -1,11 +1,11 @@
-"""`juncture calibrate`: measures the constants of the planner's cost formulas on this machine."""
+"""`juncture calibrate` and `juncture warmup`: measure this machine, and compile its kernels ahead."""
 
 from __future__ import annotations
 
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
@@ -18,6 +18,9 @@ from juncture.files.output import check_target, replacing
 from juncture.planner.constants import CONSTANTS_VARIABLE, Constants, constants_text
 from juncture.runtime.threads import available_cores
 from juncture.spec.arguments import check_choice
+
+if TYPE_CHECKING:
+    from juncture.kernels.warmup import Warmup
 
 
 def calibrate(
@@ -83,3 +86,31 @@ def _comparison(measured: dict[str, float]) -> Table:
     for name, value in measured.items():
         table.add_row(name, f"{value:.3g}", f"{getattr(Constants, name):g}")
     return table
+
+
+def warmup() -> None:
+    """Compile the kernels of all joins ahead of the first join.
+
+    All processes on this machine use the compiled kernels, including Spark workers. On a cluster, run this command on
+    each node or while building its image.
+    """
+    from juncture.kernels.warmup import warm_up
+    from juncture.runtime.threads import available_cores
+
+    with step("Compiling kernels") as compiling:
+        done = warm_up(compiling.update, processes=available_cores())
+    results().print(_summary(done), markup=False, soft_wrap=True)
+
+
+def _summary(done: Warmup) -> str:
+    """Return the outcome in words."""
+    there = done.kernels - done.compiled
+    text = f"Compiled {done.compiled} of {done.kernels} kernels in {done.seconds:.1f} s"
+    if there:
+        text = f"{text}, {there} were there" if done.compiled else f"All {there} kernels were there"
+    if done.folders:
+        return f"{text}, in {' and '.join(done.folders)}."
+    return (
+        f"{text}. No folder can be written to keep them, so each process compiles them anew: set NUMBA_CACHE_DIR to "
+        "one that can."
+    )
