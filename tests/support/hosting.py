@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from juncture.hosting.buckets import ToBuckets
 from juncture.hosting.hosted_join import HostedJoin
 from juncture.hosting.processor import JoinProcessor
-from juncture.hosting.scatter import ToBuckets
 from juncture.hosting.stored_rows import ValueSizes
 from juncture.hosting.streams import HostedStreams
 from juncture.spark.tasks.feed import BatchFeed

@@ -1,17 +1,24 @@
-"""Buckets: assigns rows of two streams to buckets, and buckets to Spark's tasks."""
+"""Assigns rows of two streams to buckets, and sends them to Spark's tasks, which have one bucket each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.key_encoding import KeyHashes
+from juncture.hosting.hosted_join import HostedJoin
 from juncture.kernels.array_types import Ints
 from juncture.matching.asof import AsofCondition
 from juncture.matching.condition import condition_of
+from juncture.runtime.context import JoinContext
+from juncture.spark.tasks.feed import Feed
+from juncture.spark.tasks.packets import Content, Packet
+from juncture.spark.tasks.scatter import apart
+from juncture.spark.tasks.stage import PacketStage
 from juncture.spec.asof import ResolvedAsof
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
@@ -76,3 +83,28 @@ def _spark_hash(value: int) -> int:
 
 def _turned(word: int, bits: int) -> int:
     return ((word << bits) | (word >> (32 - bits))) & _WORD
+
+
+@dataclass(frozen=True)
+class ToBuckets(PacketStage):
+    """Sends the rows of one side to their buckets."""
+
+    feed: Feed
+    hosted: HostedJoin
+    side: Side
+    buckets: int
+
+    def packets(self, batches: Iterable[pa.RecordBatch], _context: JoinContext, /) -> Iterator[Packet]:
+        """Yield the packets of one task."""
+        sender = self.hosted.sender(self.side)
+        keys, names = BucketKeys(self.hosted.join, self.buckets), labels(self.buckets)
+        for table in self.feed.chunks(batches):
+            for keyed, batch in sender.rows(table.combine_chunks()):
+                targets = keys.of(keyed, self.side, sender.unkeyed)
+                rows = pa.Table.from_batches([batch])
+                for packet in apart(rows, targets, self.buckets, Content.OWNED, self.side):
+                    yield replace(packet, target=names[packet.target])
+        frontier = sender.frontier()
+        if frontier is not None:
+            for name in names:
+                yield Packet(name, Content.FRONTIER, frontier, self.side)

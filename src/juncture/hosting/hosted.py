@@ -11,29 +11,25 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's u
 from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.errors import PlanError
-from juncture.hosting.buckets import BucketKeys
+from juncture.hosting.buckets import BucketKeys, ToBuckets
 from juncture.hosting.change_frames import ChangeSide, formatted
 from juncture.hosting.changes import HostedChanges
+from juncture.hosting.endless_plan import endless_plan, resolved_streams
 from juncture.hosting.hosted_join import HostedJoin
 from juncture.hosting.processor import JoinProcessor
-from juncture.hosting.refusals import UNENDING, refuse_to_count, refuse_to_measure
-from juncture.hosting.scatter import ToBuckets
 from juncture.hosting.streams import HostedStreams
 from juncture.hosting.watermarks import WATERMARK, watermarks
 from juncture.incremental.changes.change_batch import WEIGHT, written_schema
 from juncture.incremental.join import ChangeSetup
-from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.statistics import SideStats, Stats
 from juncture.runtime.context import JoinContext
 from juncture.spark.exchange import SHUFFLE_PARTITIONS, finish, packets, restore_types, result_schema, task_output
 from juncture.spark.input.sides import FrameSide, SparkSide
-from juncture.spark.plan import Query, typed_sides
-from juncture.spark.schema import check_times, check_types
+from juncture.spark.plan import typed_sides
 from juncture.spark.session.session import resources, setting
 from juncture.spark.tasks.packets import Content, read_packets
 from juncture.spark.tasks.stage import OutputStage
-from juncture.spec.resolved import Resolved, refuse_computed
+from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES, Side
 from juncture.streams.explain import emission_text, kept_while, order_text, unbounded
 from juncture.streams.order import Order
@@ -63,7 +59,7 @@ def plan_streams(
 ) -> Plan:
     """Plan a join of two streams. ``reason`` says why Spark's own operator is not used."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
-    join = _resolved(spec, sides, "a stream")
+    join = resolved_streams(spec, sides, "a stream")
     join, *typed = typed_sides(join, *sides)
     setup = Setup(
         spec, typed[0].schema, typed[1].schema, tuple(orders["left"]), tuple(orders["right"]), True, late="count"
@@ -83,15 +79,17 @@ def plan_streams(
         yield "watermarks", "one for each side: the greatest value of its order so far, minus the delay"
         yield "emitted", emission_text(join)
 
-    choice = _choice("Juncture's join of two streams in Spark's stateful operator", reason)
-    return _plan(HostedStreams(setup), join, typed, lambda frame: restore_types(frame, join, *sides), choice, words)
+    does = "Juncture's join of two streams in Spark's stateful operator"
+    return _plan(
+        HostedStreams(setup), join, typed, lambda frame: restore_types(frame, join, *sides), does, reason, words
+    )
 
 
 def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, unmatched_deletes: Any) -> Plan:
     """Plan a join of two streams of changes."""
     sides = ChangeSide.of(left, "left"), ChangeSide.of(right, "right")
     setup = ChangeSetup(spec, sides[0].schema, sides[1].schema, "weight", unmatched_deletes)
-    join = _resolved(spec, sides, "tables that change")
+    join = resolved_streams(spec, sides, "tables that change")
     written_schema(join.output_schema, output)
 
     def words(buckets: int) -> Iterator[tuple[str, str]]:
@@ -109,20 +107,11 @@ def plan_changes(spec: Any, left: DataFrame, right: DataFrame, *, output: Any, u
         join,
         sides,
         lambda frame: formatted(restore_types(frame, join, *sides, more=[WEIGHT]), output),
-        _choice(does, "both sides are streams of changes"),
+        does,
+        "both sides are streams of changes",
         words,
         more=[StructField(WEIGHT, LongType())],
     )
-
-
-def _resolved(spec: Any, sides: Sequence[SparkSide], what: str) -> Resolved:
-    """Return a join whose columns Spark and streams support."""
-    join: Resolved = spec.resolve(*(side.schema for side in sides))
-    refuse_computed(join, what)
-    left, right = sides
-    check_times(left.spark_schema, right.spark_schema, left.session)
-    check_types(join, left.spark_schema, right.spark_schema)
-    return join
 
 
 def _plan(
@@ -130,7 +119,8 @@ def _plan(
     join: Resolved,
     sides: Sequence[SparkSide],
     shown: Callable[[DataFrame], DataFrame],
-    choice: Choice,
+    summary: str,
+    reason: str,
     words: Callable[[int], Iterable[tuple[str, str]]],
     *,
     more: Sequence[StructField] = (),
@@ -151,16 +141,14 @@ def _plan(
     cells = results.select(F.lit(0).alias("target"), "content", F.lit(None).cast("string").alias("side"), "rows")
     schema = StructType([*result_schema(join, *sides).fields, *more])
     frame = finish(cells, FromBuckets(output=task_output(schema), memory_bytes=limits.memory_bytes), schema)
-    return Plan(
-        join=join,
-        engine="spark",
-        choice=choice,
-        stats=Stats(left=SideStats(), right=SideStats()),
-        resources=limits,
-        details=tuple(words(buckets)),
-        _run=Query(_without_watermarks(shown(frame))).execute,
-        _measure=refuse_to_measure,
-        _count_matches=refuse_to_count,
+    return endless_plan(
+        join,
+        _without_watermarks(shown(frame)),
+        session,
+        algorithm="hosted",
+        summary=summary,
+        reason=reason,
+        details=words(buckets),
     )
 
 
@@ -169,18 +157,6 @@ def _buckets_detail(buckets: int) -> tuple[str, str]:
     if buckets > 1:
         return "partitions", f"{buckets:,} by key, as long as the checkpoint lives"
     return "partitions", "one task joins all rows"
-
-
-def _choice(does: str, reason: str) -> Choice:
-    """Return the choice of Juncture's operator."""
-    return Choice(
-        algorithm="hosted",
-        reason=reason,
-        options=(Option(algorithm="hosted", summary=does, remark=UNENDING),),
-        output_rows=Estimate(value=None, source="streams have no end"),
-        shuffle_bytes=None,
-        task_bytes=None,
-    )
 
 
 def _without_watermarks(frame: DataFrame) -> DataFrame:

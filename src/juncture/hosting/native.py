@@ -9,25 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - the name that PySpark's users know
 
+from juncture.hosting.endless_plan import NoEquivalentError, endless_plan, resolved_streams
 from juncture.hosting.progress import observed
-from juncture.hosting.refusals import UNENDING, NoEquivalentError, refuse_to_count, refuse_to_measure
 from juncture.hosting.virtual_time import NAMES, VirtualTime, window_of
 from juncture.hosting.watermarks import watermarks
 from juncture.matching.condition import Condition, condition_of
 from juncture.matching.output import stored_join
-from juncture.planner.decision import Choice, Estimate, Option
 from juncture.planner.plan import Plan
-from juncture.planner.statistics import SideStats, Stats
 from juncture.predicate.language.nodes import columns
 from juncture.spark.exchange import restore_types
 from juncture.spark.inequality.condition import inequality_pairs
 from juncture.spark.input.sides import FrameSide, as_frames
-from juncture.spark.plan import Query, typed_sides
-from juncture.spark.schema import check_times, check_types
-from juncture.spark.session.session import resources, setting
+from juncture.spark.plan import typed_sides
+from juncture.spark.session.session import setting
 from juncture.spark.sql import SPARK_HOW, Names, Pairs, expression
 from juncture.spec.range import Range, ResolvedRange
-from juncture.spec.resolved import refuse_computed
 from juncture.spec.schema import SIDES, Side
 from juncture.spec.where import ResolvedWhere, Where
 from juncture.streams.bounds import Bounds
@@ -49,40 +45,19 @@ def plan_of_streams(
 ) -> Plan:
     """Plan a join of two streams; raises `NoEquivalentError` if Spark's own operator has no equivalent."""
     sides = FrameSide.of(left, "left"), FrameSide.of(right, "right")
-    join = spec.resolve(sides[0].schema, sides[1].schema)
-    refuse_computed(join, "a stream")
     _check(spec, sides)
-    check_times(sides[0].spark_schema, sides[1].spark_schema, sides[0].session)
-    check_types(join, sides[0].spark_schema, sides[1].spark_schema)
+    join: Any = resolved_streams(spec, sides, "a stream")
     join, left_rows, right_rows = as_frames(*typed_sides(join, *sides))
     bounded = _Bounded(join, orders)
-    frame = restore_types(_joined(join, left_rows, right_rows, bounded), join, *sides)
-    query = Query(frame)
-    return Plan(
-        join=join,
-        engine="spark",
-        choice=_CHOICE,
-        stats=Stats(left=SideStats(), right=SideStats()),
-        resources=resources(sides[0].session),
-        details=tuple(bounded.words()),
-        _run=query.execute,
-        _measure=refuse_to_measure,
-        _count_matches=refuse_to_count,
+    return endless_plan(
+        join,
+        restore_types(_joined(join, left_rows, right_rows, bounded), join, *sides),
+        sides[0].session,
+        algorithm="native",
+        summary="Spark's own join of two streams, by virtual times of both",
+        reason="the condition limits the distance between the orders of matching rows, so Spark can prune its state",
+        details=bounded.words(),
     )
-
-
-_CHOICE = Choice(
-    algorithm="native",
-    reason="the condition limits the distance between the orders of matching rows, so Spark can prune its state",
-    options=(
-        Option(
-            algorithm="native", summary="Spark's own join of two streams, by virtual times of both", remark=UNENDING
-        ),
-    ),
-    output_rows=Estimate(value=None, source="streams have no end"),
-    shuffle_bytes=None,
-    task_bytes=None,
-)
 
 
 def _check(spec: Any, sides: Sequence[FrameSide]) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from juncture.errors import PlanError
+from juncture.hosting.endless_plan import NoEquivalentError
 from juncture.hosting.hosted import plan_changes, plan_streams
 from juncture.hosting.native import plan_of_streams
-from juncture.hosting.refusals import NoEquivalentError
 from juncture.hosting.table import plan_changes_with_table, plan_table_with_changes, plan_with_table
 from juncture.hosting.watermarks import orders_given
 from juncture.incremental.changes.change_batch import ChangeFormat

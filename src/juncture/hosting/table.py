@@ -17,7 +17,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from juncture.errors import PlanError
 from juncture.hosting.change_frames import ChangeSide, formatted
-from juncture.hosting.refusals import UNENDING, refuse_to_count, refuse_to_measure
+from juncture.hosting.endless_plan import UNENDING, without_end
 from juncture.incremental.changes.change_batch import WEIGHT, ChangeFormat, read_changes, written_schema
 from juncture.incremental.state.records import weighted
 from juncture.inputs import is_stream, kind_of
@@ -60,13 +60,8 @@ def _unending(planned: Plan, side: Side, table: Any) -> Plan:
         for option in planned.choice.options
     )
     reason = f"the {side} side is a stream, which cannot be shuffled or buffered"
-    return replace(
-        planned,
-        choice=replace(planned.choice, reason=reason, options=options),
-        details=(*planned.details, *_words(side, table)),
-        _measure=refuse_to_measure,
-        _count_matches=refuse_to_count,
-    )
+    choice = replace(planned.choice, reason=reason, options=options)
+    return without_end(replace(planned, choice=choice, details=(*planned.details, *_words(side, table))))
 
 
 def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
