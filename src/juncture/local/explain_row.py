@@ -38,10 +38,7 @@ _PER_SIDE = 3
 def explain_row(
     join: Resolved, left: Source, right: Source, row: int, algorithm: str, context: JoinContext
 ) -> RowExplanation:
-    """Explain the matches of the left row of a number. The join has all columns that it compares.
-
-    Reads the right side a few times.
-    """
+    """Explain the matches of a left row of a join that has all compared columns; reads the right side a few times."""
     join, left, right = working(join, left, right)
     one = _rows(join, "left", left, np.array([row]), context)
     inner = _asof(join, matches=join.spec.matches) if isinstance(join, ResolvedAsof) else replace(join, how="inner")

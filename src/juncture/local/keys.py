@@ -72,10 +72,7 @@ def dense_keys_of(
 
 
 def partition_rows(hashes: Words, count: int) -> tuple[Ints, list[int]]:
-    """Return rows in the order of their partition, stably, and where each partition starts; the end at last.
-
-    The highest bits of the hash decide.
-    """
+    """Return rows in the order of their partition, the highest bits of the hash, and its starts, the end at last."""
     parts = ((hashes >> np.uint64(32)) * np.uint64(count) >> np.uint64(32)).astype(np.uint16)
     edges = np.concatenate([[0], np.cumsum(np.bincount(parts, minlength=count))])
     return np.argsort(parts, kind="stable"), edges.tolist()

@@ -106,10 +106,7 @@ def reasons_of(
     *,
     is_beyond: Mask | None = None,
 ) -> Reasons:
-    """Return why left rows have no match. Sides are in working types.
-
-    `is_beyond` marks rows that have a candidate beyond their tolerance, if the join has tolerances.
-    """
+    """Return why left rows in working types have no match; `is_beyond` marks those with one beyond their tolerance."""
     reasons = np.full(len(matched), _NO_CANDIDATE, np.int8)
     if is_beyond is not None:
         reasons[is_beyond] = _BEYOND_TOLERANCE

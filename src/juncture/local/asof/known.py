@@ -85,8 +85,7 @@ def _found(
 class _Buckets:
     """The buckets of each key, about one for each right row, and their partitions, which fit the second-level cache.
 
-    A bucket's partition is ``bucket >> shift``. `edges` are the first bucket of each partition, and the number of
-    buckets at the end.
+    A partition is ``bucket >> shift``; `edges` are the first bucket of each, and the number of buckets at the end.
     """
 
     def __init__(self, slots: Slots, rows: int) -> None:

@@ -211,9 +211,9 @@ def _positions_of(rows: Ascending) -> Ints:
 
 @dataclass(frozen=True)
 class _Linked:
-    """The right rows by position, linked if more than the nearest one matters.
+    """The right rows by position, linked if more than the nearest one matters; no rows if positions are row numbers.
 
-    The winner comes first among tied rows, as each direction reads them. Rows are empty if positions are row numbers.
+    The winner comes first among tied rows, as each direction reads them.
     """
 
     before: Codes  # the previous position of the same key; empty if it does not matter

@@ -258,10 +258,7 @@ class _Pass:
             context.threads.run(fill, self.slots.group_ranges(context))
 
     def _break_ties(self, which: int, ties: Ints, context: JoinContext, *, within: bool) -> None:
-        """Give tied places to the rows that win them, given what `_Ties.drain` returned.
-
-        With `within`, rows that tie with each other inside the places of a slot are ordered, too.
-        """
+        """Give tied places, from `_Ties.drain`, to the rows that win them; with `within`, order those of a slot too."""
         best, slots = self.best[which], ties[:, _SLOT]
         competes = np.zeros(best.shape[:2], np.bool_)
         if within:

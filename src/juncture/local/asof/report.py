@@ -111,7 +111,7 @@ def row_report(join: ResolvedAsof, left: Source, right: Source, context: JoinCon
 def distances_between(
     join: ResolvedAsof, left: Source, right: Source, left_rows: Ints, right_rows: Ints, context: JoinContext
 ) -> Floats | None:
-    """Return how far the ``on`` of pairs of rows are apart, none of them null: nanoseconds of times, else in its unit.
+    """Return how far the ``on`` of pairs of rows, none null, are apart: nanoseconds of times, else in its unit.
 
     None where values have an order and no distances.
     """

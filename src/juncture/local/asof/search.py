@@ -45,17 +45,12 @@ _WORD_BYTES = 8
 
 @dataclass(frozen=True)
 class Found:
-    """The matches of left rows.
+    """The matches of left rows."""
 
-    `pointers` are right row numbers for each left row, best first, -1 where there are no more; one for ``semi`` and
-    ``anti``. `counts` has the left rows with a tie between the last match and the next row (``"tied"``, if requested).
-    Except for `merge`, it also has the right rows that were read (``"right_rows_read"``), again for each piece, and the
-    row groups without matches by their statistics (``"parts_skipped"``).
-    """
-
-    pointers: Ints
+    pointers: Ints  # right row numbers for each left row, best first, -1 where there are no more; one for semi and anti
     codes: Ints | None  # the codes of the matches' ``on``, if they were computed and determine the values
     nearest: Ints | None  # the best right rows at any distance, -1 without one; None unless requested
+    # By name: left rows ``"tied"`` after the last match; ``"right_rows_read"``, by all pieces; ``"parts_skipped"``.
     counts: Counter[str]
 
 

@@ -41,14 +41,11 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True)
 class RightRows(Side):
-    """The right side of a join, as the algorithms read it.
-
-    Ties are broken, or with ``"order"`` only tied rows are sorted if there is room for all of them, or they are
-    ignored.
-    """
+    """The right side of a join, as the algorithms read it."""
 
     parts: Sequence[int]  # the parts that may have matches
     tie_columns: tuple[str, ...] = ()  # the columns that break ties
+    # With "order", only tied rows are sorted if there is room for all of them.
     ties: Literal["break", "order", "ignore"] = "break"
     code_columns: tuple[str, ...] = ()  # the first of these, whose codes are stored with the candidates
     decided: bool = False  # whether these codes break all ties
@@ -65,10 +62,7 @@ class RightRows(Side):
         yield from self.source.read(part, list(dict.fromkeys((self.on, *self.by, *self.code_columns))), self.by)
 
     def encode(self, batch: pa.RecordBatch, keys: Codes, on: Ints) -> None:
-        """Write the codes of a batch's rows.
-
-        A row whose ``on`` is null or NaN, or whose key no left row has, gets the key `EMPTY`.
-        """
+        """Write the codes of a batch's rows: key `EMPTY` where ``on`` is null or NaN, or no left row has the key."""
         on[:], valid = self.coder.encode(batch.column(self.on))
         if self.by:
             self.keys.find([batch.column(name) for name in self.by], keys)
@@ -165,14 +159,11 @@ def _whole_codes(side: Side) -> tuple[Ints, Mask | None] | None:
 
 @dataclass(frozen=True)
 class LeftCodes:
-    """Left rows as codes, in their order.
-
-    `limits` are the greatest distances as the kernels compare them: one, or one for each row. If codes are ranks, they
-    are a list of Python's numbers instead, in steps of the domain.
-    """
+    """Left rows as codes, in their order."""
 
     codes: SideCodes
     keys: Keys  # what assigns the key codes
+    # The greatest distances, one or one for each row; of ranks, Python's numbers in steps of the domain.
     limits: Words | list[Any]
     barred: Mask | None  # rows whose own tolerance is null or negative; None if there are none
 
@@ -215,10 +206,7 @@ def read_left(
 
 
 def sorted_left(left: LeftCodes, context: JoinContext) -> Left:
-    """Return left rows in the order of key, ``on``, and the time up to which they see right rows.
-
-    The peak is 48 bytes a row.
-    """
+    """Return left rows in the order of key, ``on``, and the time up to which they see right rows; 48 bytes a row."""
     codes = left.codes.with_keys()
     has_key = codes.keys != EMPTY
     # Mostly all rows have a key, and then none has to be looked for.

@@ -166,10 +166,9 @@ def _matching(
     whole: bool = False,
     is_present: Mask | None = None,
 ) -> Iterator[tuple[Codes, Codes]]:
-    """Yield for each part which of its rows have a key that is known, and the codes of these.
+    """Yield for each part which of its rows have a key that is known (all with `whole`), and the codes of these.
 
-    With `whole`, rows of other keys are yielded, too. Where `is_present` is passed, the codes are marked there, and no
-    row is yielded.
+    Where `is_present` is passed, the codes are marked there, and no row is yielded.
     """
     check_rows(source.num_rows)
     coded = worth_coding(source, names)

@@ -56,10 +56,7 @@ def stream_held(
     search: Search,
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join, batch by batch, in the order of the left rows.
-
-    `search` is how keys are looked up: in one table, in one for each partition of the keys, or by sorting.
-    """
+    """Yield the rows of a join, batch by batch, in the order of the left rows, whose keys are looked up by `search`."""
     prober, payload = search(join, left, right, context)
     context.threads.release_unused()
     yield from show(join, left, prober, payload, context)
@@ -171,10 +168,7 @@ def _held_columns(join: ResolvedEqui) -> tuple[str, ...]:
 
 
 class _SortCodes:
-    """Integers to sort keys by, the same for equal keys only.
-
-    A key that is a single whole number is its own; any other has the code that a table of right keys assigns.
-    """
+    """Integers to sort keys by, the same for equal keys only: a whole number itself, or a code of the right keys."""
 
     def __init__(self, right: Sequence[pa.DataType], left: Sequence[pa.DataType], *, nulls_equal: bool) -> None:
         self._form = form_of(right[0], left[0])
@@ -195,10 +189,7 @@ class _SortCodes:
 
 
 def _spans_by_order(values: Ints, codes: _SortCodes, context: JoinContext) -> KeySpans:
-    """Return what sorts left keys, and merges them with the ascending codes of the right rows (`values`).
-
-    The context is that of one thread.
-    """
+    """Return what sorts left keys, in one thread, and merges them with the ascending codes of right rows."""
 
     def spans(columns: list[pa.Array], first: Codes, end: Codes) -> None:
         key_codes, usable = codes.of(columns, new=False)
@@ -239,10 +230,7 @@ def _order(values: Ints, usable: Mask | None, context: JoinContext) -> Codes:
 
 
 def can_swap(join: ResolvedEqui) -> bool:
-    """Return whether the sides of a join can be swapped.
-
-    A predicate says which side is which, and semi-joins need it not.
-    """
+    """Return whether the sides of a join can be swapped: predicates name the sides, and semi-joins need it not."""
     return join.how in _TURNED and join.predicate is None
 
 
@@ -276,10 +264,7 @@ def stream_swapped(join: ResolvedEqui, left: Source, right: Source, context: Joi
 
 
 def _with_streaming_keys(join: ResolvedEqui) -> ResolvedEqui:
-    """Return a join that shows right keys, filled from left ones, in place of left keys that look the same.
-
-    The right rows go by in order, and the left ones would be looked up here and there.
-    """
+    """Return a join that shows right keys, which go by in order, in place of left keys that look the same."""
     pairs = dict(zip(join.left_by, join.right_by, strict=True))
 
     def turned(column: OutputColumn) -> OutputColumn:

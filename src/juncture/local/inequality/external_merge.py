@@ -45,18 +45,14 @@ _PARTS_OF_ROOM = 8
 
 @dataclass(frozen=True)
 class KeyRangeRules:
-    """How the key ranges of rows are computed.
+    """How the key ranges of rows are computed. The number of a batch is that of its first row."""
 
-    `code` returns what the join compares of a batch of right rows, given the number of its first row; the rows are
-    sorted by these codes. `rough` returns codes of right rows that do not fit 64 bits, in their order, though different
-    values may have equal codes; None if the order of the right rows suffices. `check` refuses wrong left rows of a
-    batch, given the number of its first row.
-    """
-
+    # Returns what the join compares of a right batch with a number; the rows are sorted by these codes.
     code: Callable[[pa.RecordBatch, int], BuildKeys]
     seek: Callable[[pa.RecordBatch], ProbeKeys]  # returns the limits of the rows of a left batch
+    # Returns ordered codes of right rows beyond 64 bits, which values may share; None if their order suffices.
     rough: Callable[[pa.RecordBatch], Ints] | None = None
-    check: Callable[[pa.RecordBatch, int], object] | None = None
+    check: Callable[[pa.RecordBatch, int], object] | None = None  # refuses wrong left rows of a batch with a number
     by_row: bool = False  # whether matches of a left row come in the order of the right rows, not of their codes
 
 

@@ -50,10 +50,7 @@ class ProbeKeys:
 
 
 class SortedIndex(BuildSide):
-    """Right rows in the order of (key, value), and the spans of them that left rows match.
-
-    The `tree` has the second values, in the order of the slots.
-    """
+    """Right rows in the order of (key, value), as the `tree` of second values, and the spans that left rows match."""
 
     def __init__(self, slots: Slots, keys: Keys, tree: MaxTree | None, total: int, context: JoinContext) -> None:
         super().__init__(slots.rows, total, tree)
@@ -68,10 +65,7 @@ class SortedIndex(BuildSide):
         )
 
     def find(self, sought: ProbeKeys, rows: int, check: Check | None, *, nested: bool = False) -> MatchSpans:
-        """Return the spans that some left rows match, of candidates if there is a further check.
-
-        With `nested`, each row is compared with all others.
-        """
+        """Return the spans that left rows match (with `nested`, all), of candidates if there is a further check."""
         keys = np.empty(rows, np.int32)
         self.keys.find(list(sought.keys), keys)
         if sought.possible is not None:

@@ -37,11 +37,9 @@ from juncture.spec.predicate_condition import sorting_value
 
 @dataclass(frozen=True)
 class Method:
-    """How right rows in memory are searched.
+    """How right rows in memory are searched."""
 
-    `used` returns the part of a condition that is searched by, if a predicate evaluates the condition in full.
-    """
-
+    # Returns the part of a condition that is searched by, if a predicate evaluates the condition in full.
     used: Callable[[JoinCondition], JoinCondition]
     nested: bool = False  # whether to compare all pairs
     blocks: bool = False  # whether to skip pairs of blocks by the bounds of their columns

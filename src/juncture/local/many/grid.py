@@ -21,10 +21,9 @@ _ROW_BYTES = 48
 
 
 def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:
-    """Return the rows of a grid: for each the number of a row of the table that has its key, and its value.
+    """Return for each row of a grid the number of a row of the table that has its key, and its value.
 
-    Rows of the table with null in a key or an end are ignored. Keys come in the order in which the table has them
-    first.
+    Rows of the table with null in a key or an end are ignored. Keys come in the order of the table.
     """
     rows, codes = np.arange(table.num_rows), np.zeros(table.num_rows, np.int32)
     if grid.by:

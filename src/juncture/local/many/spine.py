@@ -43,10 +43,7 @@ class Spine:
         return self._keys[name]
 
     def order(self, join: Any, left: Source) -> SpineOrder:
-        """Return the spine in the order of a join's keys and its left ``on``.
-
-        Raises `TooWideError` if a value has no code.
-        """
+        """Return the spine in the order of keys and left ``on``; raise `TooWideError` if a value has no code."""
         name = (_name_of_keys(join), join.left_on, join.domain)
         if name not in self._orders:
             coded = self.keys(join, left)
@@ -59,10 +56,7 @@ class Spine:
         return self._orders[name]
 
     def asof_left(self, join: Any, left: Source) -> Left:
-        """Return the spine as the left side of as-of joins whose right rows are all known.
-
-        Raises `TooWideError` if a value has no code.
-        """
+        """Return the spine as the left side of as-of joins whose right rows are all known; raises like `order`."""
         order = self.order(join, left)
         return Left(
             slots=order.slots,

@@ -69,13 +69,12 @@ class NumberedJoin(Generic[Join]):
     """A join of numbered rows. Right numbers follow the left ones.
 
     The result has a column with the number of the left row or, for unmatched right rows, of the right row. Sorting by
-    it stably gives the output order of the join. Schemas of `join` have only needed columns, with plain types; `output`
-    is the schema of the result without the number, and `numbered` the sides whose row numbers it shows.
+    it stably gives the output order of the join.
     """
 
-    join: Join
-    output: pa.Schema
-    numbered: tuple[Side, ...]
+    join: Join  # its schemas have only needed columns, with plain types
+    output: pa.Schema  # the schema of the result without the number
+    numbered: tuple[Side, ...]  # the sides whose row numbers it shows
     left: NumberedSource
     right: NumberedSource
     by_both: bool = False  # whether the output is sorted by the numbers of both rows
@@ -194,10 +193,10 @@ class NumberedJoin(Generic[Join]):
 
 
 class LateColumns(Generic[Join]):
-    """The left columns of a join, buffered to be added to rows that show their numbers.
+    """The left columns of a join, buffered to be added to rows of the join without them (`narrow`) by their numbers.
 
-    `narrow` is the same join without these columns in its output. This is late materialization (Abadi, Myers, DeWitt
-    and Madden, "Materialization strategies in a column-oriented DBMS", 2007).
+    This is late materialization (Abadi, Myers, DeWitt and Madden, "Materialization strategies in a column-oriented
+    DBMS", 2007).
     """
 
     def __init__(self, numbered: NumberedJoin[Join], context: JoinContext) -> None:
@@ -258,9 +257,9 @@ def number_columns(join: Resolved, left_rows: Ints, right_rows: Ints) -> list[pa
 def unmatched_columns(
     join: Resolved, schema: pa.Schema, rows: int, column_of: Callable[[str], pa.Array | pa.ChunkedArray]
 ) -> list[pa.Array | pa.ChunkedArray]:
-    """Return what the output shows of right rows without a match, less row numbers.
+    """Return what the output shows of right rows without a match, less row numbers; `column_of` returns their columns.
 
-    Their values stand in for the left columns that they would equal. `column_of` returns a right column of these rows.
+    Their values stand in for the left columns that they would equal.
     """
     columns = list[pa.Array | pa.ChunkedArray]()
     for column, field in zip(join.output, schema, strict=False):

@@ -221,10 +221,7 @@ def cut(spans: CountedSpans, *, keep: bool, most: int = PAIRS_MOST) -> list[Task
 
 
 def pairs_of(task: Task, right: BuildSide, *, keep: bool) -> tuple[Codes, Codes]:
-    """Return left row (in its batch) and right position of a task's pairs, in left order.
-
-    If rows without a match are kept, such a row has the position -1.
-    """
+    """Return left row (in its batch) and right position of a task's pairs, in left order; -1 without a match."""
     match_spans = task.spans.match_spans
     assert match_spans.rows is not None
     lefts, positions = np.empty(task.size, np.int32), np.empty(task.size, np.int32)

@@ -65,10 +65,7 @@ def show(
     payload: Payload,
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the output of a join: left rows in their order, then right rows without a match where they are kept.
-
-    The payload has the right columns that the output shows.
-    """
+    """Yield a join's left rows in their order, then right rows without a match; the payload has the right columns."""
     work = _Stream(join, left, prober, payload, context)
     yield from work.semi() if join.how in ("semi", "anti") else work.pairs()
 
