@@ -103,9 +103,9 @@ def _delimiter(text: str) -> str:
 
 
 def _command(name: str, *also: str) -> Callable[[Callable[..., Spec]], Callable[..., Spec]]:
-    """Register a command for a kind of join; the decorated function returns the spec from its options.
+    """Register a command for a kind of join: two tables, the options of the decorated function, and shared ones.
 
-    The command takes the two tables, the function's options, the options of all kinds, and those named by `also`.
+    The function returns the spec. ``also`` names options that only some kinds share.
     """
 
     def register(make: Callable[..., Spec]) -> Callable[..., Spec]:

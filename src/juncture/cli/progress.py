@@ -35,10 +35,7 @@ class Step:
 
 @contextmanager
 def step(description: str, *, total: int | None = None) -> Iterator[Step]:
-    """Show a step on standard error while the block runs.
-
-    A terminal shows a bar, which stays when the step ends. Elsewhere (a log, a pipe), a line is printed at the end.
-    """
+    """Show a step on standard error while the block runs: a bar on a terminal, elsewhere a line at the end."""
     console = messages()
     progress = Progress(
         SpinnerColumn(finished_text="[green]✓"),

@@ -39,10 +39,7 @@ def count(rows: int, noun: str = "row") -> str:
 
 
 def rows_view(head: pa.Table, console: Console, *, total: int | None, first: Sequence[str] = ()) -> RenderableType:
-    """Return the first rows of a table with as many columns as fit, those in `first` preferred.
-
-    Values are whole in pipes. `total` is the number of all rows, if known.
-    """
+    """Return the first rows of a table with as many columns as fit, those in `first` preferred. Pipes are not cut."""
     cut = None if console.width >= WIDTH_OF_PIPES else _CELL_WIDTH_MAX
     cells = {name: [_cell(value, cut) for value in _plain_text(head[name])] for name in head.column_names}
     shown = _fitting(cells, console.width, first)

@@ -31,10 +31,7 @@ def spark_session(
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Any]:
-    """Start Spark, on this machine or at `master` or `remote`, and stop it when the block ends.
-
-    With `is_analyzed` its UI runs at any free port, since it has the measurements of stages.
-    """
+    """Start Spark, and stop it when the block ends. With ``is_analyzed``, its UI has the measurements of stages."""
     from juncture.spark.session.session import session_at
 
     with tempfile.TemporaryFile() as log, warnings.catch_warnings():
@@ -60,10 +57,7 @@ def spark_session(
 
 @contextmanager
 def _cancelled_at_the_end(session: Any) -> Iterator[None]:
-    """Cancel Spark's jobs on SIGTERM, before their partial output is removed.
-
-    PySpark does so for an interrupt. Otherwise tasks would continue to write to a removed folder.
-    """
+    """Cancel Spark's jobs on SIGTERM, or their tasks would continue to write to a folder that is then removed."""
     before = signal.getsignal(signal.SIGTERM)
     # Only the main thread may set handlers, and without an earlier handler there is nothing to extend.
     if threading.current_thread() is not threading.main_thread() or not callable(before):
@@ -95,11 +89,7 @@ def _is_connect(session: Any) -> bool:
 
 @contextmanager
 def _standard_error_to(log: IO[bytes]) -> Iterator[None]:
-    """Redirect the standard error of processes that the block starts to a file.
-
-    The JVM inherits the descriptor for life. No other way keeps its log off the terminal without a change of its
-    settings.
-    """
+    """Redirect the standard error of processes that the block starts to a file; the JVM inherits the descriptor."""
     sys.stderr.flush()
     kept, python_stderr = os.dup(2), sys.stderr
     os.dup2(log.fileno(), 2)

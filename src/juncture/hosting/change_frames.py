@@ -52,10 +52,7 @@ class ChangeSide:
 
 
 def formatted(frame: DataFrame, form: ChangeFormat) -> DataFrame:
-    """Return changes, whose last column is a weight, in another format.
-
-    In formats with one row per change, each row is repeated by its weight.
-    """
+    """Return changes, whose last column is a weight, in another format. A row per change is repeated by its weight."""
     if form == "weight":
         return frame
     *names, _ = frame.columns

@@ -103,10 +103,7 @@ def _plan_of(setup: str) -> StreamPlan:
 
 
 class StreamSender:
-    """Prepares the rows of one side in one task.
-
-    Each task sends its greatest codes to every bucket, because buckets without rows may have final results too.
-    """
+    """Prepares the rows of one side in one task. Buckets without rows need its greatest codes for final results."""
 
     def __init__(self, plan: StreamPlan, side: Side) -> None:
         self._schema = plan.read_schemas[side]

@@ -106,16 +106,10 @@ def _constant(node: Node) -> Fraction | None:
 
 @dataclass(frozen=True)
 class VirtualTime:
-    """How the values of two orders become times.
+    """How the values of two orders become times. ``unit`` is a millisecond of virtual time in numbers or seconds.
 
-    Attributes
-    ----------
-    unit
-        One millisecond of virtual time in numbers or seconds.
-    lower, upper
-        Range of matching right times relative to a left one, in milliseconds.
-    mark
-        Microseconds of all times, which identify rows of this join in a state.
+    Matching right times are between ``lower`` and ``upper`` milliseconds from the left one. ``mark`` is the number of
+    microseconds in all times, which identifies rows of this join in a state.
     """
 
     left: SideOrder

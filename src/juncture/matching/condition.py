@@ -48,18 +48,10 @@ OneValue = Callable[[pa.Array], int]
 
 @dataclass(frozen=True)
 class ComparedRows:
-    """The part of the rows of one side that the join compares.
+    """What the join compares of some rows: key columns, and a line of codes for each relation.
 
-    Attributes
-    ----------
-    keys
-        The key columns.
-    codes
-        One line for each relation.
-    valid
-        Mask of the rows that can match at all; None for all.
-    rising
-        Which of the first two code lines rises from row to row while the other falls; None if unknown.
+    ``valid`` is a mask of the rows that can match at all; None for all. ``rising`` is which of the first two code lines
+    rises from row to row while the other falls; None if unknown.
     """
 
     keys: list[pa.Array]
@@ -70,18 +62,10 @@ class ComparedRows:
 
 @dataclass(frozen=True)
 class Relation:
-    """A bound of a right value by a left one.
+    """A bound of a right value by a left one, from above if ``upper``.
 
-    Attributes
-    ----------
-    left, right
-        The expressions; None where they are no single expression of their table.
-    upper
-        Whether the right value is bounded from above.
-    strict, offset
-        Whether the bound is exclusive, and the offset of the left value in numbers or seconds. For display only.
-    left_code, right_code
-        Return the code of a left and of a right value.
+    An expression is None if it is no single expression of its table. ``strict`` and ``offset``, of the left value in
+    numbers or seconds, are for display only. ``left_code`` and ``right_code`` return the code of a value.
     """
 
     left: Node | None
@@ -97,25 +81,12 @@ class Relation:
 
 @dataclass(frozen=True)
 class Condition:
-    """When rows of two streams match.
+    """When rows of two streams match. ``relations``, in the order of code lines, are necessary conditions.
 
-    Attributes
-    ----------
-    relations
-        Necessary conditions of a match, in the order of the code lines.
-    left, right
-        Return the `ComparedRows` of a batch.
-    check
-        The residual predicate of pairs; None for none.
-    predicate
-        The whole predicate; None if the join has none.
-    matching
-        How many relations, from the first, are used to find matches. The others only limit state.
-    filters
-        Conditions on left and on right rows alone; None for none.
-    is_band
-        Whether matches are found by two relations that bound one right value by one left value and constants: rows
-        whose codes rise in one line have falling codes in the other.
+    The first ``matching`` relations find matches, the others only limit state. ``check`` is the residual predicate of
+    pairs, and ``predicate`` the whole one. ``filters`` are conditions on left and on right rows alone. ``is_band``
+    means that two relations bound one right value by one left value and constants: rows whose codes rise in one line
+    have falling codes in the other.
     """
 
     join: Resolved

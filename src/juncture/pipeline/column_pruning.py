@@ -23,8 +23,8 @@ _Names: TypeAlias = frozenset[str]
 def needed_columns(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[str, list[str]]:
     """Return the needed columns of each source that has unneeded ones, at least one, in schema order.
 
-    `wanted` are the sources and steps whose columns are all needed; what they do not depend on is ignored. Sources with
-    schema None, which only Spark knows, are read completely.
+    All columns of ``wanted`` sources and steps are needed. Sources with schema None, which only Spark knows, are read
+    completely.
     """
     shown = set(wanted)
     needed = needed_for(file, shown)

@@ -42,15 +42,7 @@ def unwatched(_what: str) -> AbstractContextManager[PhaseProgress]:
 
 @dataclass(frozen=True)
 class MatchCounts:
-    """Match counts of a join.
-
-    Attributes
-    ----------
-    distances
-        Distances of as-of matches; None without matches, or for another join.
-    leaked
-        The number of matches that became available too late, if counted.
-    """
+    """Match counts of a join. ``distances`` are of as-of matches; ``leaked`` counts matches available too late."""
 
     left_rows: int
     matched: int

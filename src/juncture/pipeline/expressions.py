@@ -65,10 +65,7 @@ def derived_schema(step: Derived, schema: pa.Schema) -> pa.Schema:
 def derived_batches(
     name: str, step: Derived, rows: pa.RecordBatchReader, folder: Path
 ) -> Iterator[pa.RecordBatchReader]:
-    """Run a step, and yield its rows in batches while the block lasts.
-
-    DuckDB spills to `folder`. Errors of reading `rows` are raised unchanged.
-    """
+    """Run a step that may spill to ``folder``, and yield its rows in batches. Errors of reading pass unchanged."""
     raised = list[Exception]()
 
     def read() -> Iterator[pa.RecordBatch]:

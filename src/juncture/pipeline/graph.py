@@ -11,10 +11,7 @@ from juncture.pipeline.problems import Problems
 
 
 def check_graph(file: File, named: Mapping[str, Sequence[str]], problems: Problems) -> None:
-    """Add a problem for each missing or repeated name, and for cycles.
-
-    `file` lacks sections with problems; `named` has the names of all sources and steps.
-    """
+    """Add a problem for each missing or repeated name, and for cycles. ``named`` includes sections with problems."""
     for name in named["steps"]:
         if name in named["sources"]:
             problems.add(("steps", name), f"The step {name!r} has the name of a source. Rename one of them.")

@@ -41,11 +41,7 @@ _ROW_GROUP_ROWS = 1 << 20
 
 
 class LocalEngine(Engine):
-    """The engine in this process.
-
-    `asked` has the needed columns of sources; other sources are read completely. `work` is the folder of the steps'
-    results.
-    """
+    """The engine in this process. Sources that are not in ``asked`` are read completely."""
 
     name = "local"
 

@@ -38,10 +38,7 @@ def following(
     sinks: Sequence[str],
     memory: str | int | None,
 ) -> Iterator[dict[str, Follower]]:
-    """Yield the follower of each sink with changes. They have not started.
-
-    Sinks that share steps have one follower and one state. `memory` is for all states.
-    """
+    """Yield the follower of each sink with changes, not started. Sinks that share steps have one follower and state."""
     live = changing(file)
     groups = _groups(file, live, sinks)
     policy = MemoryPolicy.of(resources_here(memory).memory_bytes // max(1, len(groups)))

@@ -67,20 +67,8 @@ class StepPlanner:
 class MaintainedSteps:
     """The maintained rows of some sinks, a query of `juncture.incremental.follow`.
 
-    Parameters
-    ----------
-    file
-        The pipeline.
-    schemas
-        The columns of its sources and steps.
-    changing
-        The sources and steps that change.
-    sinks
-        The sinks.
-    static
-        Returns the rows of a source or step that does not change.
-    store
-        Opens the state, from a description of the sinks as plain data, and the columns of the sources.
+    ``static`` returns the rows of a source or step that does not change. ``store`` opens the state, from a description
+    of the sinks as plain data, and the columns of the sources.
     """
 
     def __init__(

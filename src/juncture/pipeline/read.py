@@ -56,10 +56,7 @@ Table = TypeVar("Table", bound=BaseModel)
 
 
 def read_file(text: str, name: str, given: Mapping[str, Any] | None = None) -> tuple[File, dict[Path, int]]:
-    """Parse and validate a pipeline file, and return it with the line of each key.
-
-    `name` is the file's name in messages. `given` has values that replace the defaults of parameters.
-    """
+    """Parse and validate a pipeline file, and return it with the line of each key. ``given`` replaces parameters."""
     try:
         raw = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:

@@ -18,17 +18,7 @@ from juncture.pipeline.state import EarlierRuns, fingerprint
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of one check.
-
-    Attributes
-    ----------
-    of
-        The source or step.
-    expected, found
-        The expected and the actual value, as text.
-    fails
-        Whether the pipeline stops if the check has not passed.
-    """
+    """The result of one check of a source or step, as text. If it has not passed and ``fails``, the pipeline stops."""
 
     of: str
     expected: str
@@ -99,19 +89,7 @@ def _between(low: int | None, high: int | None) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A sink after a run.
-
-    Attributes
-    ----------
-    place
-        The path or table.
-    rows
-        The number of written rows; None if unknown.
-    duration_s
-        The duration.
-    unchanged
-        Whether the sink was skipped, because its inputs are unchanged.
-    """
+    """A sink after a run, with the number of written rows if known. It is ``unchanged`` if its inputs are."""
 
     name: str
     place: str

@@ -66,10 +66,7 @@ def check_file(
     own: Iterable[Path] = (),
     mode: Mode = "batch",
 ) -> Schemas:
-    """Validate all sources, steps, checks and sinks, add their problems, and return the known schemas.
-
-    `own` are outputs of earlier runs, which may exist. A stream continues existing outputs.
-    """
+    """Validate all sections, add their problems, and return the known schemas. ``own`` outputs may exist."""
     looking = _Looking(file, engine, folder, problems, {})
     if "://" in file.pipeline.state:
         what = f"state={file.pipeline.state!r} is a URI."

@@ -115,10 +115,7 @@ def check_there(source: SourceSection, folder: Path) -> None:
 
 
 def source_schema(source: SourceSection) -> pa.Schema | None:
-    """Return the columns of a source with resolved paths; None if only Spark knows them.
-
-    Reads Parquet footers, or the first megabyte of each text file.
-    """
+    """Return the columns of a source with resolved paths, from footers or the start of text; None if only Spark can."""
     name, types = format_name(source), types_of(source)
     if name == "parquet":
         schema = ParquetSource(source.paths, union_by_name=source.union_by_name).schema

@@ -52,8 +52,8 @@ _SPARKS_ERRORS = (PySparkException, Py4JError)
 class SparkEngine(Engine):
     """The engine of a Spark session.
 
-    `kept` are sources and steps that are read more than once, whose rows Spark persists. `asked` has the needed columns
-    of sources; other sources are read completely.
+    Spark persists the rows of ``kept`` sources and steps, which are read more than once. Sources that are not in
+    ``asked`` are read completely.
     """
 
     name = "spark"

@@ -93,15 +93,7 @@ Expressions = Collection[tuple[Node, bool]]
 
 @dataclass(frozen=True)
 class Branch:
-    """One alternative of a predicate: its graph, and the code lines that it limits.
-
-    Attributes
-    ----------
-    watches
-        For each watched node, the code lines of its lower and its upper limit; -1 for none.
-    filters
-        The code lines of conditions on stored rows alone.
-    """
+    """One alternative: its graph, and the code lines of filters and of each watched node's two limits (-1: none)."""
 
     graph: Graph
     watches: tuple[tuple[int, int], ...]
@@ -109,10 +101,9 @@ class Branch:
 
 
 class Alternatives:
-    """The alternatives of a predicate, as further code lines of stored rows.
+    """The alternatives of a predicate, as further code lines of stored rows; no branches if there is nothing to watch.
 
-    ``first`` is the number of code lines of the relations. ``covered`` has what these limit in every alternative.
-    There are no branches if there is nothing to watch.
+    ``first`` is the number of code lines of the relations, and ``covered`` what these limit in every alternative.
     """
 
     def __init__(self, predicate: Node, side: Side, marks: OrderMarks, first: int, covered: Expressions) -> None:

@@ -15,15 +15,7 @@ from juncture.streams.order import SideOrder
 
 
 class Frontier:
-    """The frontier of one side.
-
-    Attributes
-    ----------
-    least
-        For each order, the least code of future rows; None while unknown.
-    ended
-        Whether the side has ended.
-    """
+    """The frontier of one side. ``least`` has the least code of future rows in each order; None while unknown."""
 
     def __init__(self, orders: Sequence[SideOrder]) -> None:
         self.orders = tuple(orders)

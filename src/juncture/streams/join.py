@@ -25,17 +25,7 @@ from juncture.streams.reading import Turns, batches_of
 
 @dataclass(frozen=True)
 class SideState:
-    """State of one side of a stream join.
-
-    Attributes
-    ----------
-    rows, bytes
-        Number of stored rows, and their memory.
-    evicted_rows
-        Number of rows that were stored and evicted.
-    late_rows
-        Number of late rows.
-    """
+    """Number and bytes of the stored rows of one side, and numbers of evicted and late rows."""
 
     rows: int
     bytes: int
@@ -45,13 +35,7 @@ class SideState:
 
 @dataclass(frozen=True)
 class State:
-    """State of a stream join.
-
-    Attributes
-    ----------
-    left, right
-        State of each side.
-    """
+    """State of both sides of a stream join."""
 
     left: SideState
     right: SideState
@@ -59,13 +43,7 @@ class State:
 
 @dataclass(frozen=True)
 class LateRows:
-    """Late rows as they were pushed; empty unless ``late="collect"``.
-
-    Attributes
-    ----------
-    left, right
-        Late rows of each side.
-    """
+    """Late rows of each side as they were pushed; empty unless ``late="collect"``."""
 
     left: pa.Table
     right: pa.Table
@@ -350,15 +328,7 @@ class StreamJoin:
 
     @classmethod
     def of(cls, plan: StreamPlan, snapshot: Snapshot) -> Self:
-        """Return a join with the state of a snapshot.
-
-        Parameters
-        ----------
-        plan
-            A plan of the same setup. Any number of joins can share it.
-        snapshot
-            What `snapshot` returned for a join of that setup.
-        """
+        """Return a join with the state of a `snapshot` of the same setup. Any number of joins can share a plan."""
         join = cls(plan)
         join._load_snapshot(snapshot)
         return join

@@ -25,16 +25,9 @@ def beyond_codes(end: Bound) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which rows can still match.
+    """Which rows can still match: the least code of each line, also for each alternative; no row if ``ended``.
 
-    Attributes
-    ----------
-    least
-        The least code of each line.
-    branches
-        The same for each alternative. A row has to satisfy one; empty if there are no alternatives.
-    ended
-        Whether no row can match.
+    A row has to satisfy one of the alternatives, ``branches``, if there are any.
     """
 
     least: Ints

@@ -68,10 +68,7 @@ def _sample(order: SideOrder, eighths: int) -> int:
 
 
 def moves_on(limits: Sequence[int]) -> bool:
-    """Return whether a limit advances with the orders, given its values at the samples.
-
-    A limit that excludes all rows has reached its end, and counts.
-    """
+    """Return whether a limit advances, given its values at the samples. A limit that excludes all rows counts."""
     return limits[-1] > limits[-2] or limits[-1] == MAX_CODE
 
 
@@ -88,12 +85,8 @@ def _point(order: SideOrder, code: int) -> Interval:
 class OrderGraph:
     """The intervals of expressions of one side, from its orders.
 
-    Attributes
-    ----------
-    watched
-        For each expression, its index among those that the graph watches; -1 for none.
-    reaches
-        For each expression, whether an order can limit it.
+    ``watched`` has the index of each expression among the nodes of the graph, or -1; ``reaches``, whether an order can
+    limit it.
     """
 
     graph: Graph

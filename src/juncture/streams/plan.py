@@ -84,21 +84,8 @@ def schema_of(text: str) -> pa.Schema:
 
 
 class StreamPlan:
-    """A planned stream join.
+    """A planned stream join, with columns in the types of stored rows.
 
-    Attributes
-    ----------
-    join
-        The resolved join, in the types of stored rows.
-    read_schemas, stored_schemas
-        The columns of each side that the join reads, and those that it stores.
-    reads_all_columns, stores_all_read
-        For each side, whether these are all columns as pushed, and whether both are the same.
-    bounds
-        Which rows of each side are kept, and for how long.
-
-    Notes
-    -----
     A plan never changes, and takes some milliseconds to create; an operator without rows takes some microseconds.
     """
 

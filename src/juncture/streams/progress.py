@@ -25,22 +25,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Scale:
-    """What the reported numbers of a side mean in its order.
+    """What the reported numbers of a side mean in its order, whose type is of ``kind``.
 
-    Attributes
-    ----------
-    kind
-        Type of the order: ``"integer"``, ``"decimal"``, ``"float"``, ``"date"`` or ``"timestamp"``.
-    zoned
-        Whether a timestamp is an instant.
-    step
-        One step in numbers or seconds; negative in a descending order.
-    delay
-        How many steps a row may be behind.
-    base
-        The milliseconds of Spark's watermark for zero; None for joins with their own watermarks.
-    unit
-        One millisecond of Spark's watermark in numbers or seconds; negative in a descending order.
+    ``step`` is one step, and ``unit`` one millisecond of Spark's watermark, in numbers or seconds; both are negative in
+    a descending order. ``delay`` is in steps. ``base`` is the watermark for zero, in milliseconds; None for joins with
+    their own watermarks. ``zoned`` timestamps are instants.
     """
 
     kind: str

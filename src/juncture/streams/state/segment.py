@@ -45,14 +45,8 @@ class Arranged:
 class Segment(ABC):
     """Stored rows of a batch, arranged. A *position* is a place in this order, not a row number of the batch.
 
-    Attributes
-    ----------
-    matched
-        Mask of the positions whose rows have had a match.
-    alive
-        Mask of the positions whose rows can still match.
-    least
-        For each line of codes, a lower bound of the codes of living rows. Subclasses fill it.
+    ``matched`` and ``alive`` are masks of positions: rows that have had a match, and rows that can still match.
+    ``least`` has for each line of codes a lower bound of the codes of living rows. Subclasses fill it.
     """
 
     def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> None:

@@ -20,10 +20,8 @@ _TIMES_AS_LARGE = 2
 class Blocks:
     """Rows numbered in the order of arrival, with a mark of those that have had a match.
 
-    Notes
-    -----
     A batch is joined with the one before it unless that is several times as large. So there are few batches, and each
-    row is copied a number of times that grows with the logarithm of their number.
+    row is copied a logarithmic number of times.
     """
 
     def __init__(self) -> None:
@@ -94,17 +92,10 @@ _DEAD_LEAST = 1 << 10
 
 
 class SortedRows:
-    """Rows by key and code; equal ones in the order of arrival.
+    """Rows by key and code; equal ones in the order of arrival. ``slots`` are row numbers, valid until `shrink`.
 
-    Attributes
-    ----------
-    slots
-        Row numbers, by which columns are read. Valid until `shrink` is called.
-
-    Notes
-    -----
-    Adding and evicting rows takes a pass over all rows. Evicted rows keep their memory until it is as much as that of
-    the others.
+    Adding and evicting takes a pass over all rows. Evicted rows keep their memory until it is as much as that of
+    others.
     """
 
     def __init__(self) -> None:

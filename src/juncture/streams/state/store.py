@@ -22,13 +22,7 @@ _DEAD_LEAST = 1 << 14
 
 
 class RowStore(Generic[SomeSegment]):
-    """The stored rows of a side.
-
-    Notes
-    -----
-    Four segments of about one size are merged. So there are few, and each row is copied a number of times that grows
-    with the logarithm of their size.
-    """
+    """The stored rows of a side, in few segments: four of about one size are merged, so copying is logarithmic."""
 
     def __init__(self, arrangement: Arrangement[SomeSegment]) -> None:
         self.segments: list[SomeSegment] = []
