@@ -106,18 +106,14 @@ def _constant(node: Node) -> Fraction | None:
 
 @dataclass(frozen=True)
 class VirtualTime:
-    """How the values of two orders become times. ``unit`` is a millisecond of virtual time in numbers or seconds.
-
-    Matching right times are between ``lower`` and ``upper`` milliseconds from the left one. ``mark`` is the number of
-    microseconds in all times, which identifies rows of this join in a state.
-    """
+    """How the values of two orders become times."""
 
     left: SideOrder
     right: SideOrder
-    unit: Fraction
-    lower: int
-    upper: int
-    mark: int = 0
+    unit: Fraction  # one millisecond of virtual time, in numbers or seconds
+    lower: int  # the least matching right time relative to a left one, in milliseconds
+    upper: int  # the greatest one
+    mark: int = 0  # microseconds of all times, which identify rows of this join in a state
 
     def marked_for(self, join: object) -> VirtualTime:
         """Return the same with a mark that depends on the join, the orders and the units."""

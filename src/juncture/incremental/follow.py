@@ -74,22 +74,10 @@ class MaintainedQuery(Protocol):
 
 @dataclass(frozen=True)
 class FollowProgress:
-    """Progress of one epoch.
+    """Progress of one epoch: transactions and rows of the source, rows written, and the seconds from change to commit.
 
-    Attributes
-    ----------
-    epoch
-        Number of the epoch.
-    transactions
-        Number of transactions of the source.
-    input_rows, output_rows
-        Number of changes from the source, and to the sink.
-    duration_s
-        Time from the first change to the commit of the sink.
-    offset
-        Position in the source after the epoch, as plain data.
-    sink_rows
-        Number of changes to each sink of a pipeline.
+    ``offset`` is the position in the source after the epoch, as plain data. ``sink_rows`` are the changes to each sink
+    of a pipeline.
     """
 
     epoch: int

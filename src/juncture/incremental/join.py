@@ -57,17 +57,7 @@ class ChangeSetup:
 
 @dataclass(frozen=True)
 class SideRows:
-    """The stored rows of one side.
-
-    Attributes
-    ----------
-    rows
-        Number of distinct rows, or a few more.
-    bytes
-        Memory of the rows.
-    unmatched_deletes
-        Number of deletes that found no row.
-    """
+    """The stored rows of one side (rather too many), their bytes, and the number of deletes that found no row."""
 
     rows: int
     bytes: int
@@ -131,10 +121,7 @@ class ChangeJoin:
         return self._runtime.position.offset
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return the changes of the last epoch, which may not have been processed before a crash or an error.
-
-        The result of `populate` is not stored, but computed again.
-        """
+        """Return the changes of the last epoch, for consumers that may have missed it, or those of `populate` again."""
         last = self._runtime.last()
         if last is not None:
             return last[ANSWER]
@@ -293,15 +280,7 @@ class ChangeJoin:
         return SideRows(arrangement.rows, arrangement.nbytes, self._runtime.position.missing[side])
 
     def check_open(self) -> None:
-        """Raise an error if the join is closed.
-
-        Raises
-        ------
-        PlanError
-            If the join is closed.
-        StateError
-            If an error has interrupted an epoch.
-        """
+        """Raise `PlanError` if the join is closed, or `StateError` if an error interrupted an epoch."""
         self._runtime.check_open()
 
     def close(self) -> None:

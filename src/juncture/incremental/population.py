@@ -48,17 +48,7 @@ _SCATTERED_ROWS = 1 << 17
 
 
 class JoinLoader:
-    """Loads the first rows of a join, for `Runtime.populate`.
-
-    Parameters
-    ----------
-    runtime
-        Of a join.
-    write
-        Returns rows of the result, which may be equal, in the format that users get.
-    report
-        Progress callback.
-    """
+    """Loads the first rows of a join for `Runtime.populate`. ``write`` returns rows, maybe equal, as users get them."""
 
     def __init__(
         self, runtime: Runtime, write: Callable[[Iterable[Change]], list[pa.RecordBatch]], report: Report | None

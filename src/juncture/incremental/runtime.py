@@ -118,10 +118,9 @@ class Dataflow:
 
 
 def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
-    """Return the output of an operator.
+    """Return the output of an operator; if it fails, without rows whose weights cancel.
 
-    An old row of one table and a new row of another one may meet in the changes of a join, with weights that cancel.
-    If an expression fails, it is computed again without such rows.
+    In changes of a join, an old row of one table and a new row of another one may meet, for which an expression fails.
     """
     try:
         return operator.step(flows)
@@ -138,28 +137,14 @@ def _step(operator: ViewOperator, flows: Sequence[Flow]) -> Flow:
 
 @dataclass(frozen=True)
 class Query:
-    """What a runtime maintains.
+    """What a runtime maintains."""
 
-    Attributes
-    ----------
-    graph
-        Returns the operators without rows.
-    sources
-        What to call the changes of each source in messages, such as ``"left changes"``.
-    kind, opener
-        What to call the query in messages, and how it is opened.
-    unmatched_deletes
-        Whether deletes that match no row are refused, or counted.
-    static
-        The sources that never change after the first epoch.
-    """
-
-    graph: Callable[[], OperatorGraph]
-    sources: Mapping[str, str]
-    kind: str
-    opener: str
+    graph: Callable[[], OperatorGraph]  # returns the operators without rows
+    sources: Mapping[str, str]  # what messages call the changes of each source, such as "left changes"
+    kind: str  # what messages call the query
+    opener: str  # how it is opened, for messages
     unmatched_deletes: Literal["error", "count"] = "error"
-    static: Collection[str] = field(default=())
+    static: Collection[str] = field(default=())  # the sources that never change after the first epoch
 
 
 class Load(Protocol):
@@ -170,16 +155,9 @@ class Load(Protocol):
 
 
 class Runtime:
-    """A maintained query, in memory or in a store.
+    """A maintained query, in memory or in a store. ``write`` returns changes of an answer in the format that users get.
 
-    Parameters
-    ----------
-    query
-        What is maintained.
-    write
-        Returns the changes of an answer in the format that users get.
-    store
-        Opens the store, given the columns of each source; None for a query in memory.
+    ``store`` opens the store, given the columns of each source; None for a query in memory.
     """
 
     def __init__(
@@ -289,10 +267,7 @@ class Runtime:
         return answers
 
     def populate(self, streams: Mapping[Table, Iterable[Change]], offset: Any, load: Load | None = None) -> Batches:
-        """Load the first rows as the first epoch, and return the rows of each answer. After an error, there are none.
-
-        ``load`` is faster than loading rows piece by piece.
-        """
+        """Load the first rows as the first epoch, and return all answers. After an error, there are no rows."""
         if self.position.epoch:
             raise PlanError(
                 f"populate(…) needs a new {self._query.kind}, but this one has applied {self.position.epoch:,} epochs. "

@@ -242,7 +242,7 @@ class View:
         return batch_of(arrays, self.answer_schema)
 
     def last(self) -> list[pa.RecordBatch]:
-        """Return the output of the last epoch, for consumers that may have missed it because of a crash or an error.
+        """Return the output of the last epoch, for consumers that may have missed it.
 
         Without a folder, the output of `populate` is not stored. `result` returns the same rows.
         """
@@ -296,15 +296,7 @@ class View:
         return sum(operator.nbytes for operator in self._graph.operators)
 
     def check_open(self) -> None:
-        """Raise an error if the view cannot be used.
-
-        Raises
-        ------
-        PlanError
-            If the view is closed.
-        StateError
-            If an error interrupted an epoch, so that the state in memory is incomplete.
-        """
+        """Raise `PlanError` if the view is closed, or `StateError` if an error interrupted an epoch."""
         self._runtime.check_open()
 
     def close(self) -> None:

@@ -48,58 +48,44 @@ OneValue = Callable[[pa.Array], int]
 
 @dataclass(frozen=True)
 class ComparedRows:
-    """What the join compares of some rows: key columns, and a line of codes for each relation.
-
-    ``valid`` is a mask of the rows that can match at all; None for all. ``rising`` is which of the first two code lines
-    rises from row to row while the other falls; None if unknown.
-    """
+    """The part of the rows of one side that the join compares."""
 
     keys: list[pa.Array]
-    codes: Table
-    valid: Mask | None
-    rising: int | None = None
+    codes: Table  # a line for each relation
+    valid: Mask | None  # the rows that can match at all; None for all
+    rising: int | None = None  # which of the first two code lines rises while the other falls; None if unknown
 
 
 @dataclass(frozen=True)
 class Relation:
-    """A bound of a right value by a left one, from above if ``upper``.
+    """A bound of a right value by a left one."""
 
-    An expression is None if it is no single expression of its table. ``strict`` and ``offset``, of the left value in
-    numbers or seconds, are for display only. ``left_code`` and ``right_code`` return the code of a value.
-    """
-
-    left: Node | None
+    left: Node | None  # None if it is no single expression of its table
     right: Node | None
     left_text: str
     right_text: str
-    upper: bool
-    strict: bool
-    offset: Fraction
+    upper: bool  # whether the right value is bounded from above
+    strict: bool  # whether the bound is exclusive, for display
+    offset: Fraction  # of the left value in numbers or seconds, for display
     left_code: OneValue
     right_code: OneValue
 
 
 @dataclass(frozen=True)
 class Condition:
-    """When rows of two streams match. ``relations``, in the order of code lines, are necessary conditions.
-
-    The first ``matching`` relations find matches, the others only limit state. ``check`` is the residual predicate of
-    pairs, and ``predicate`` the whole one. ``filters`` are conditions on left and on right rows alone. ``is_band``
-    means that two relations bound one right value by one left value and constants: rows whose codes rise in one line
-    have falling codes in the other.
-    """
+    """When rows of two streams match."""
 
     join: Resolved
     key_types: tuple[list[pa.DataType], list[pa.DataType]]
     nulls_equal: bool
-    relations: tuple[Relation, ...]
+    relations: tuple[Relation, ...]  # necessary conditions of a match, in the order of the code lines
     left: Callable[[pa.RecordBatch], ComparedRows]
     right: Callable[[pa.RecordBatch], ComparedRows]
-    check: Node | None
-    predicate: Node | None
-    matching: int
-    filters: tuple[Node | None, Node | None] = (None, None)
-    is_band: bool = False
+    check: Node | None  # the residual predicate of pairs
+    predicate: Node | None  # the whole predicate, if the join has one
+    matching: int  # number of relations, from the first, that find matches; the others only limit state
+    filters: tuple[Node | None, Node | None] = (None, None)  # conditions on left and on right rows alone
+    is_band: bool = False  # whether two relations bound a right value by one left value: a line rises, the other falls
 
     def rows(self, batch: pa.RecordBatch, side: Side) -> ComparedRows:
         """Return the part of rows that the join compares."""

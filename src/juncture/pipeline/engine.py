@@ -42,12 +42,12 @@ def unwatched(_what: str) -> AbstractContextManager[PhaseProgress]:
 
 @dataclass(frozen=True)
 class MatchCounts:
-    """Match counts of a join. ``distances`` are of as-of matches; ``leaked`` counts matches available too late."""
+    """Match counts of a join."""
 
     left_rows: int
     matched: int
-    distances: Distances | None = None
-    leaked: int | None = None
+    distances: Distances | None = None  # of as-of matches
+    leaked: int | None = None  # matches that became available too late, if counted
 
 
 class Engine(ABC):

@@ -108,11 +108,7 @@ def readers_of(file: File, names: Iterable[str]) -> Counter[str]:
 
 
 def chosen_sinks(file: File, only: Sequence[str], downstream_of: Sequence[str]) -> list[str]:
-    """Return the sinks to write.
-
-    `only` are sinks, or steps and sources of sinks (all if empty). `downstream_of` excludes sinks that depend on none
-    of these sources and steps.
-    """
+    """Return the sinks to write: in ``only`` or reading from it, and depending on ``downstream_of``, unless empty."""
     known = [*file.sinks, *file.steps, *file.sources]
     for argument, names in (("--only", only), ("--downstream-of", downstream_of)):
         for name in names:

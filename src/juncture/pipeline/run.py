@@ -18,13 +18,13 @@ from juncture.pipeline.state import EarlierRuns, fingerprint
 
 @dataclass(frozen=True)
 class Checked:
-    """The result of one check of a source or step, as text. If it has not passed and ``fails``, the pipeline stops."""
+    """The result of one check of a source or step, as text."""
 
     of: str
     expected: str
     found: str
     passed: bool
-    fails: bool
+    fails: bool  # whether the pipeline stops if it has not passed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as plain data."""
@@ -89,13 +89,13 @@ def _between(low: int | None, high: int | None) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A sink after a run, with the number of written rows if known. It is ``unchanged`` if its inputs are."""
+    """A sink after a run."""
 
     name: str
-    place: str
-    rows: int | None
+    place: str  # a path or table
+    rows: int | None  # None if unknown
     duration_s: float
-    unchanged: bool = False
+    unchanged: bool = False  # whether it was skipped, because its inputs are unchanged
 
 
 @dataclass(frozen=True)

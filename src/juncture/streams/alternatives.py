@@ -93,11 +93,11 @@ Expressions = Collection[tuple[Node, bool]]
 
 @dataclass(frozen=True)
 class Branch:
-    """One alternative: its graph, and the code lines of filters and of each watched node's two limits (-1: none)."""
+    """One alternative of a predicate."""
 
     graph: Graph
-    watches: tuple[tuple[int, int], ...]
-    filters: tuple[int, ...] = ()
+    watches: tuple[tuple[int, int], ...]  # the code lines of each watched node's lower and upper limit; -1: none
+    filters: tuple[int, ...] = ()  # the code lines of conditions on stored rows alone
 
 
 class Alternatives:

@@ -15,19 +15,18 @@ from juncture.streams.order import SideOrder
 
 
 class Frontier:
-    """The frontier of one side. ``least`` has the least code of future rows in each order; None while unknown."""
+    """The frontier of one side."""
 
     def __init__(self, orders: Sequence[SideOrder]) -> None:
         self.orders = tuple(orders)
-        self.least: list[int | None] = [None] * len(self.orders)
+        self.least: list[int | None] = [None] * len(self.orders)  # least code of future rows by order
         self.ended = False
         self._greatest = [MIN_CODE] * len(self.orders)
 
     def take(self, batch: pa.RecordBatch) -> tuple[Mask | None, list[Mask | None]]:
-        """Advance past some rows; return a mask of late rows, and for each order a mask of rows with a value.
+        """Advance past rows; return masks of late rows (None: none), and of rows with a value by order (None: all).
 
-        The first mask is None if no row is late, the others if all rows have a value. A row is late if it is farther
-        behind the rows before it than an order allows. It is compared with all rows before it, in this batch and
+        A late row is farther behind than an order allows. It is compared with all rows before it, in this batch and
         earlier ones, so batch boundaries make no difference.
         """
         late: Mask | None = None

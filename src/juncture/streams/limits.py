@@ -25,14 +25,11 @@ def beyond_codes(end: Bound) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """Which rows can still match: the least code of each line, also for each alternative; no row if ``ended``.
+    """Which rows can still match."""
 
-    A row has to satisfy one of the alternatives, ``branches``, if there are any.
-    """
-
-    least: Ints
-    branches: tuple[Ints, ...] = ()
-    ended: bool = False
+    least: Ints  # the least code of each line
+    branches: tuple[Ints, ...] = ()  # the same for each alternative; a row has to satisfy one, if there are any
+    ended: bool = False  # whether no row can match
 
     @cached_property
     def is_open(self) -> bool:

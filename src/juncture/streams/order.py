@@ -111,18 +111,14 @@ class Order:
 
 @dataclass(frozen=True)
 class SideOrder:
-    """An order that was validated against the schema of its side.
-
-    Values are coded as integers that grow from row to row, in descending orders too. ``delay`` is in codes; for floats
-    it is a float. ``column`` is the column that the expression is, if it has 64-bit steps; else None.
-    """
+    """An order that was validated against the schema of its side. Its codes grow from row to row."""
 
     order: Order
     side: Side
     node: Node
     domain: Domain
-    delay: int | float
-    column: str | None = None
+    delay: int | float  # in codes; for floats, a float
+    column: str | None = None  # the column that the expression is, if it has 64-bit steps
 
     @classmethod
     def of(cls, order: Order, side: Side, schema: pa.Schema, names: tuple[str, str] = ("l", "r")) -> SideOrder:

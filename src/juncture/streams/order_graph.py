@@ -83,16 +83,12 @@ def _point(order: SideOrder, code: int) -> Interval:
 
 @dataclass(frozen=True)
 class OrderGraph:
-    """The intervals of expressions of one side, from its orders.
-
-    ``watched`` has the index of each expression among the nodes of the graph, or -1; ``reaches``, whether an order can
-    limit it.
-    """
+    """The intervals of expressions of one side, from its orders."""
 
     graph: Graph
     marks: OrderMarks
-    watched: tuple[int, ...]
-    reaches: tuple[bool, ...]
+    watched: tuple[int, ...]  # for each expression, its index among the watched ones of the graph; -1 for none
+    reaches: tuple[bool, ...]  # for each expression, whether an order can limit it
 
     @classmethod
     def of(

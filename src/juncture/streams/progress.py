@@ -25,19 +25,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Scale:
-    """What the reported numbers of a side mean in its order, whose type is of ``kind``.
+    """What the reported numbers of a side mean in its order."""
 
-    ``step`` is one step, and ``unit`` one millisecond of Spark's watermark, in numbers or seconds; both are negative in
-    a descending order. ``delay`` is in steps. ``base`` is the watermark for zero, in milliseconds; None for joins with
-    their own watermarks. ``zoned`` timestamps are instants.
-    """
-
-    kind: str
-    zoned: bool
-    step: float
-    delay: float
-    base: int | None = None
-    unit: float | None = None
+    kind: str  # of type: integer, decimal, float, date or timestamp
+    zoned: bool  # whether a timestamp is an instant
+    step: float  # one step in numbers or seconds; negative in a descending order
+    delay: float  # how many steps a row may be behind
+    base: int | None = None  # the milliseconds of Spark's watermark for zero; None for joins with their own watermarks
+    unit: float | None = None  # one millisecond of Spark's watermark in numbers or seconds; negative if descending
 
     @property
     def is_time(self) -> bool:

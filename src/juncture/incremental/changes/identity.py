@@ -30,10 +30,7 @@ class NoIdentityError(TypeError):
 
 
 class RowIdentity:
-    """Compares rows of some columns, without dictionaries, runs and views.
-
-    Raises `NoIdentityError` for types that cannot be compared: unions, and intervals of months.
-    """
+    """Compares rows without dictionaries, runs and views; raises `NoIdentityError` for unions and month intervals."""
 
     def __init__(self, schema: pa.Schema) -> None:
         # A null column distinguishes no rows.

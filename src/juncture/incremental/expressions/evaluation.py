@@ -49,10 +49,7 @@ class _Slot:
 
 @dataclass(frozen=True)
 class DuckQuery:
-    """A query of DuckDB over batches: ``sql`` reads the table ``slot``, whose columns are ``c0``, ``c1`` and so on.
-
-    ``inputs`` and ``outputs`` are the types of the columns.
-    """
+    """A query of DuckDB over batches: ``sql`` reads the table ``slot``, whose columns are ``c0``, ``c1`` and so on."""
 
     sql: str
     inputs: tuple[pa.DataType, ...]

@@ -71,8 +71,7 @@ Branches = Sequence[tuple[Expression, Expression]]
 def call(function: str, *operands: Expression, option: Any = None, data_type: pa.DataType | None = None) -> Expression:
     """Return a function call, or its value if all operands are constants.
 
-    Without ``data_type``, the result type is inferred by a call without rows, which raises `pyarrow.ArrowException` for
-    unsuitable types.
+    Without ``data_type``, the type is inferred by a call without rows, which may raise `pyarrow.ArrowException`.
     """
     if data_type is None:
         none = [pa.nulls(0, operand.type) for operand in operands]

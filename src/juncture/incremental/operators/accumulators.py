@@ -25,15 +25,11 @@ Lines = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class GroupLayout:
-    """The lines of the state of groups. ``fixed_lines`` come first, then the digits of each sum.
+    """The lines of the state of groups."""
 
-    ``digits`` has the position of the first digit and the number of digits of each sum. ``earlier`` are its values
-    before digits were added, so that states on disk can be read.
-    """
-
-    fixed_lines: int
-    digits: tuple[tuple[int, int], ...]
-    earlier: tuple[tuple[tuple[int, int], ...], ...] = ()
+    fixed_lines: int  # these come first, then the digits of each sum
+    digits: tuple[tuple[int, int], ...]  # the first line and the number of digits of each sum
+    earlier: tuple[tuple[tuple[int, int], ...], ...] = ()  # the same before digits were added, to read states on disk
 
     @property
     def lines(self) -> int:
@@ -61,11 +57,9 @@ class GroupLayout:
 
 
 class Accumulator(ABC):
-    """An aggregate of groups.
+    """An aggregate of groups. An epoch calls `begin` with their state, `add` with values, and `end` for the new state.
 
-    An epoch calls `begin` with the state of the affected groups, `add` with values, and `end` for the new state. In
-    between, `before` and `after` return the values of these groups. ``fixed_lines`` is the number of lines of state
-    that do not change.
+    In between, `before` and `after` return the values of these groups.
     """
 
     fixed_lines = 0
@@ -163,8 +157,7 @@ class TruthAccumulator(Accumulator):
 class SumAccumulator(Accumulator):
     """Sums or averages of values of type ``of``, returned in type ``result_type``; null without values.
 
-    The fixed lines are the number of values, the counts of special floats, and the bits of the last result if it is a
-    float, as computing it is slow.
+    The fixed lines count values and special floats, and have the bits of the last result if it is a slow float.
     """
 
     def __init__(self, of: pa.DataType, result_type: pa.DataType, *, average: bool) -> None:
@@ -224,8 +217,7 @@ class SumAccumulator(Accumulator):
 class VarianceAccumulator(SumAccumulator):
     """Variances or standard deviations of floats, from exact sums of values and of their squares.
 
-    With ``is_sample``, the divisor is one less than the number of values. Beside the lines of an average, there is a
-    count of values whose squares are not finite.
+    With ``is_sample``, the divisor is one less than their number. One more line counts values with infinite squares.
     """
 
     def __init__(self, *, is_sample: bool, is_root: bool) -> None:

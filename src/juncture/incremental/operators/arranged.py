@@ -51,8 +51,7 @@ class KeyedRows(Protocol):
 class KeyDomain:
     """Codes of keys that are compared with each other, shared by all their arrangements.
 
-    Rows on disk are in the order of the hashes of their keys. They have no codes, so while there are any, each key that
-    is looked up needs a code and a hash.
+    Rows on disk are in the order of key hashes, without codes. While there are any, each key needs a code and a hash.
     """
 
     def __init__(self, types: Sequence[pa.DataType], *, nulls_equal: bool = False) -> None:
@@ -128,12 +127,7 @@ class KeyDomain:
 
 
 class ArrangedOperator(ViewOperator):
-    """The rows of an input arranged by a key.
-
-    ``arrangement`` has the rows before the epoch, and ``delta`` its changes. ``keeps`` is False if rows are never
-    looked up and so not stored. ``notes_keys`` records the keys for `may_have`. With ``emits_distinct``, each changed
-    row is returned once. With an ``order``, rows of a key are stored in the order of their codes.
-    """
+    """The rows of an input arranged by a key: ``arrangement`` before the epoch, and ``delta``, its changes."""
 
     def __init__(
         self,
@@ -148,9 +142,9 @@ class ArrangedOperator(ViewOperator):
         self._order = order
         self._code_lines = 0 if order is None else 2
         self.arrangement = Arrangement(self.schema, self.identity, self._code_lines)
-        self.keeps = False
-        self.notes_keys = False
-        self.emits_distinct = False
+        self.keeps = False  # whether rows are looked up and therefore stored
+        self.notes_keys = False  # whether to record the keys for `may_have`
+        self.emits_distinct = False  # whether each changed row is returned once
         self._recorded_keys: Mask = np.zeros(0, np.bool_)
         self.keys = keys
         self.domain = domain
@@ -213,10 +207,7 @@ class ArrangedOperator(ViewOperator):
         return [(self.delta.batch, self.delta.weights)]
 
     def deletes(self, runs: Sequence[Run]) -> dict[int, tuple[Ints, Ints]] | None:
-        """Return where this epoch deletes rows: sorted positions and changes of weights by run.
-
-        Return None if a deleted row is in none of the runs, because blocks on disk were fetched again.
-        """
+        """Return sorted positions and changes of weights of deletes, by run; None if blocks were fetched again."""
         by_run: dict[int, list[Place]] = {}
         for place in self._places:
             by_run.setdefault(id(place.run), []).append(place)

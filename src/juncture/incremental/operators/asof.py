@@ -37,11 +37,7 @@ _ROUNDED_BITS = 51
 
 
 class AsofOperator(RecomputeOperator):
-    """A maintained as-of join.
-
-    If ``how`` keeps unmatched right rows, each right row has ``matches`` counts: how many left rows take its first,
-    second and further copy.
-    """
+    """A maintained as-of join. If ``how`` keeps unmatched right rows, each has counts of left rows by its copy."""
 
     def __init__(self, join: ResolvedAsof, arrangements: Mapping[Side, Arrangement], output: Output) -> None:
         super().__init__(arrangements)

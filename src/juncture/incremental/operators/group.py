@@ -61,17 +61,14 @@ AggregateFunction = Literal[
 
 @dataclass(frozen=True)
 class GroupAggregate:
-    """An aggregate and its result type. ``value`` is None for ``count(*)``.
-
-    ``first`` returns the first value in an ``order``. With ``keeps_nulls``, that may be NULL.
-    """
+    """An aggregate and its result type."""
 
     function: AggregateFunction
-    value: Expression | None
+    value: Expression | None  # None for ``count(*)``
     distinct: bool
     type: pa.DataType
-    order: tuple[RowOrder, ...] = ()
-    keeps_nulls: bool = False
+    order: tuple[RowOrder, ...] = ()  # in which ``first`` returns the first value
+    keeps_nulls: bool = False  # whether that may be NULL
 
     def shifted(self, places: Mapping[int, int]) -> GroupAggregate:
         """Return the aggregate with the columns of its value moved."""
@@ -99,19 +96,15 @@ class GroupAggregate:
 
 @dataclass(frozen=True)
 class _Step:
-    """The groups that an epoch affects.
-
-    ``firsts`` is a row of each group in the columns ``keys``, ``state`` the state of each group, ``places`` where the
-    states of existing groups are (run, groups, positions), and ``new`` the other groups.
-    """
+    """The groups that an epoch affects."""
 
     groups: Codes
-    firsts: Ints
+    firsts: Ints  # a row of each group in ``keys``
     keys: list[pa.Array]
     state: Lines
     old_size: Ints
-    places: list[tuple[Run, Ints, Ints]]
-    new: Ints
+    places: list[tuple[Run, Ints, Ints]]  # of the states of existing groups: run, groups, positions
+    new: Ints  # the groups that do not exist yet
 
 
 class GroupOperator(ViewOperator):
@@ -366,10 +359,7 @@ def _argument_type(aggregate: GroupAggregate) -> pa.DataType:
 
 
 def _distinct(codes: Codes, count: int) -> tuple[Codes, Ints, Ints]:
-    """Return the distinct codes, ascending, the first row of each, and the position of each row's code among them.
-
-    ``count`` is the number of codes that there are.
-    """
+    """Return the distinct codes below ``count``, ascending, their first rows, and the position of each row's code."""
     if count > _SCATTERED_CODES * len(codes):
         groups, firsts, rows = np.unique(codes, return_index=True, return_inverse=True)
         return groups, firsts, rows

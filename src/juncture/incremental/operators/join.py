@@ -33,17 +33,13 @@ KnownKeys = tuple[KeyDomain, tuple[Expression, ...]]
 
 @dataclass(frozen=True)
 class Lookup:
-    """A step of a path: lookup of rows in an arrangement of another input.
-
-    ``keys`` and ``condition`` read the columns of all inputs in sequence. With ``is_changed``, rows after the epoch
-    match.
-    """
+    """A step of a path: lookup of rows in the arrangement of another input."""
 
     part: int
     arranged: ArrangedOperator
-    keys: tuple[Expression, ...]
-    condition: Expression
-    is_changed: bool
+    keys: tuple[Expression, ...]  # over the columns of all inputs in sequence
+    condition: Expression  # over the same columns
+    is_changed: bool  # whether rows after the epoch match
 
     @cached_property
     def read_by_keys(self) -> frozenset[int]:
@@ -82,11 +78,7 @@ class _Joined:
 
 
 class JoinOperator(ViewOperator):
-    """Joins its inputs by equal keys and conditions.
-
-    ``widths`` has the number of columns per input, and ``shown`` the output columns among those of all inputs in
-    sequence.
-    """
+    """Joins inputs by equal keys and conditions. ``shown`` are output columns among those of all inputs in sequence."""
 
     def __init__(
         self,
@@ -108,10 +100,7 @@ class JoinOperator(ViewOperator):
         return arranged.domain, tuple(shifted(key, self._first[part]) for key in arranged.keys)
 
     def _prefilters(self, path: JoinPath) -> list[ArrangedOperator]:
-        """Return the arrangements that are looked up by the key of the changes. Changes that miss one are skipped.
-
-        Empty if the only one is that of the first lookup, which skips them anyway.
-        """
+        """Return arrangements by which changes are skipped before lookups; none if only the first lookup has one."""
         equal = {self._keys_of(path.part, path.start)}
         arrangements = []
         for each in path.lookups:
@@ -147,7 +136,7 @@ class JoinOperator(ViewOperator):
             return self._changes_by_last_conditions()
 
     def _changes_by_last_conditions(self) -> Flow:
-        """Return the changes of the join, with its conditions computed last, for rows whose weights do not cancel.
+        """Return the changes with conditions computed last, for rows that remain when weights cancel.
 
         An old row of one input and a new row of another one meet within the epoch, and a condition may fail for them.
         """

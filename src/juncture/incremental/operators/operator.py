@@ -20,10 +20,7 @@ Flow = list[Change]
 
 
 class ViewOperator:
-    """A node of a dataflow.
-
-    ``emitted_rows`` and ``seconds`` cover all epochs. ``is_output_read`` is whether the output of a step is read.
-    """
+    """A node of a dataflow. Its counts cover all epochs; ``is_output_read`` is whether the output of a step is read."""
 
     def __init__(self, label: str, types: Sequence[pa.DataType], inputs: Sequence[ViewOperator]) -> None:
         self.label = label

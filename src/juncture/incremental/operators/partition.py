@@ -46,29 +46,14 @@ class Extent:
 
 @dataclass(frozen=True)
 class PartitionOrder:
-    """The order of the rows of a partition, and what a result depends on.
+    """The order of the rows of a partition, and what a result depends on."""
 
-    Attributes
-    ----------
-    by
-        The first sort key.
-    preceding, following
-        How far before and after a row are the rows that its result reads, apart from running values.
-    running
-        For each result, the function that continues a running value: ``add``, ``least`` or ``greatest``; empty for
-        results that are not running.
-    ranks
-        The positions of row numbers and ranks among the results.
-    limit
-        The position of a rank among the results, and the greatest rank to return. All other rows are dropped.
-    """
-
-    by: RowOrder
-    preceding: Extent
-    following: Extent
-    running: tuple[str, ...]
-    ranks: frozenset[int] = frozenset()
-    limit: tuple[int, int] | None = None
+    by: RowOrder  # the first sort key
+    preceding: Extent  # how far before a row are rows that its result reads, apart from running values
+    following: Extent  # how far after it
+    running: tuple[str, ...]  # how each result continues: ``add``, ``least``, ``greatest``, or "" if it is not running
+    ranks: frozenset[int] = frozenset()  # the positions of row numbers and ranks among the results
+    limit: tuple[int, int] | None = None  # the position of a rank among the results, and the greatest one to return
 
     def limited(self, conditions: Sequence[Expression], first: int) -> PartitionOrder:
         """Return the order with the lowest limit that follows from conditions. Results start at column ``first``."""
@@ -92,19 +77,15 @@ class PartitionOrder:
 
 @dataclass(frozen=True)
 class _Segments:
-    """The affected parts of partitions, by key and code.
-
-    Results with codes from ``low`` to ``high`` may change. They read the rows from ``first`` to ``last``. ``anchors``
-    are codes of the last rows before ``low``, or `MIN_CODE`. ``of_delta`` has the segment of each changed row.
-    """
+    """The affected parts of partitions, by key and code."""
 
     keys: Codes
-    low: Ints
-    high: Ints
-    first: Ints
-    last: Ints
-    anchors: Ints
-    of_delta: Ints
+    low: Ints  # results with codes from here
+    high: Ints  # to here may change
+    first: Ints  # they read the rows from here
+    last: Ints  # to here
+    anchors: Ints  # codes of the last rows before ``low``, or `MIN_CODE`
+    of_delta: Ints  # the segment of each changed row
 
 
 class PartitionOperator(ViewOperator):
@@ -282,10 +263,7 @@ class PartitionOperator(ViewOperator):
     def _continued(
         self, segments: _Segments, hashes: Ints, parts: Ints, codes: Ints, values: list[pa.Array]
     ) -> list[pa.Array]:
-        """Return running values that continue from the results of the anchors.
-
-        An anchor is the first row of its code by hash. Its old and its new result differ by what is before the part.
-        """
+        """Return running values that continue from the anchors: the first row of a code by hash, before the part."""
         assert self._order is not None
         begun = np.flatnonzero(segments.first > MIN_CODE)
         if not len(begun):

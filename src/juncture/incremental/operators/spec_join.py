@@ -25,10 +25,7 @@ from juncture.spec.schema import SIDES, Side
 
 
 class StoredJoinOperator(ViewOperator):
-    """A join of two inputs that stores their rows. It returns rows of ``output`` before they are finished.
-
-    ``join`` is in the types of stored rows.
-    """
+    """A join of two inputs that stores their rows, in whose types ``join`` is. Rows of ``output`` are unfinished."""
 
     def __init__(
         self,
@@ -137,11 +134,7 @@ class JoinSide:
 
 
 class SpecJoinOperator(StoredJoinOperator):
-    """Runs a join spec over computed columns of two inputs.
-
-    ``columns`` has the expressions per side by internal name, ``shown`` the output columns, and ``texts`` the names of
-    columns in messages.
-    """
+    """Runs a join spec over computed ``columns`` of two inputs, by internal name; ``texts`` are names for messages."""
 
     def __init__(
         self,

@@ -37,14 +37,11 @@ _DIGITS_OF_WORD = 19
 
 @dataclass
 class Sums:
-    """Sums of groups. ``lines`` has the digits, the lowest first, and the sign in the last line.
+    """Sums of groups."""
 
-    ``base`` is the position of the first line. ``special`` counts infinity, minus infinity and NaN, one line each.
-    """
-
-    lines: Lines
-    base: int
-    special: Lines
+    lines: Lines  # the digits, the lowest first, and the sign in the last line
+    base: int  # the position of the first line
+    special: Lines  # counts of infinity, minus infinity and NaN, one line each
 
     @property
     def nbytes(self) -> int:

@@ -111,10 +111,7 @@ class TopOperator(ViewOperator):
         return self._cut(some_rows(parts, order), total[order], has_all)
 
     def _anew(self, deletes: int) -> tuple[Best, bool]:
-        """Return the best rows before the epoch, plus ``deletes`` spare rows, and whether they are all rows.
-
-        Rows are scanned in pieces, since they may be on disk.
-        """
+        """Return the best rows before the epoch and ``deletes`` more, read in pieces, and whether they are all rows."""
         best, weights, has_all = pa.RecordBatch.from_pylist([], self.schema), np.zeros(0, np.int64), True
         for rows, count in self._source.arrangement.living():
             parts, total = joined_batches([best, rows]), np.concatenate([weights, count])

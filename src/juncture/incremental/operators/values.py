@@ -67,10 +67,7 @@ class GroupValues:
         self._groups, self._journal, self._appeared, self._is_added = groups, Journal(), None, False
 
     def add(self, rows: Ints, values: pa.Array, weights: Ints) -> None:
-        """Add all values of an epoch with weights. ``rows`` are positions among the affected groups.
-
-        Aggregates of the same values share them, so only the first call in an epoch has an effect.
-        """
+        """Add all values of an epoch, once, with weights. ``rows`` are positions among the affected groups."""
         if self._is_added:
             return
         self._is_added = True

@@ -14,15 +14,12 @@ from juncture.incremental.plan.stateful_nodes import JoinNode
 
 @dataclass(frozen=True)
 class LookupStage:
-    """An input to join next: ``keys`` over the columns of all inputs equal ``by`` over its own columns.
-
-    ``condition`` covers the remaining conditions, over the columns of all inputs.
-    """
+    """An input to join next, by keys that equal ``by`` over its own columns."""
 
     part: int
-    keys: tuple[Expression, ...]
+    keys: tuple[Expression, ...]  # over the columns of all inputs
     by: tuple[Expression, ...]
-    condition: Expression
+    condition: Expression  # the remaining conditions, over the same columns
 
 
 @dataclass(frozen=True)
@@ -91,18 +88,14 @@ class JoinCluster:
     def order(self, static: Sequence[bool]) -> list[int]:
         """Return the inputs in the order in which an epoch applies their changes.
 
-        Static inputs are first, so that the changing inputs find all their rows. The start of the cluster, which has
-        the most join conditions, is last.
+        Static inputs are first, so that changing ones find all their rows. The start, with most join conditions, is
+        last.
         """
         changing = [part for part in range(len(self.parts)) if not static[part]]
         return [part for part in range(len(self.parts)) if static[part]] + changing[::-1]
 
     def delta_paths(self, static: Sequence[bool]) -> list[DeltaPath]:
-        """Return a path for each changing input.
-
-        Static inputs need no path if others change: in the epoch that loads them, the other inputs are empty before,
-        and the changes of these find the static rows.
-        """
+        """Return a path for each changing input; static ones need none: the others are empty when they are loaded."""
         changing = [part for part in range(len(self.parts)) if not static[part]]
         return [self._delta_path(part, static) for part in changing or self.order(static)[-1:]]
 

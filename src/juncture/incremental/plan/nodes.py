@@ -35,6 +35,7 @@ from juncture.incremental.expressions.expression import (
 JoinHow = OneOf["inner", "left", "right", "full"]
 
 InputColumns = OneOf["more", "exactly", "in order"]
+"""What remains of inputs without unused columns: more than the needed ones, exactly these, or these in order."""
 
 Positions = frozenset[int]
 """Some columns of a node."""
@@ -51,16 +52,11 @@ InputConditions = Sequence[tuple[int, Expression]]
 
 @dataclass(frozen=True)
 class PlanNode(ABC):
-    """A relation.
+    """A relation."""
 
-    Class attributes: ``is_empty`` says that there are never rows. With ``is_one_node``, several uses share the node
-    even if they filter it by different conditions. ``input_columns`` says what remains of inputs without unused
-    columns: ``more`` than the needed ones, ``exactly`` these in any order (if the node stores rows), or ``in order``.
-    """
-
-    input_columns: ClassVar[InputColumns] = "more"
+    input_columns: ClassVar[InputColumns] = "more"  # see `InputColumns`
     is_empty: ClassVar[bool] = False
-    is_one_node: ClassVar[bool] = False
+    is_one_node: ClassVar[bool] = False  # whether uses with other conditions share it
 
     @cached_property
     def types(self) -> tuple[pa.DataType, ...]:
@@ -414,10 +410,7 @@ class UnionNode(PlanNode):
 
 @dataclass(frozen=True)
 class QueryNode(OneInputNode):
-    """Further columns, by a query of DuckDB that reads the number of each row, and the columns ``reads``.
-
-    The query returns any number of rows for each row: its number, and values.
-    """
+    """Further columns, by a query of DuckDB that reads row numbers and ``reads``, and returns rows by number."""
 
     input_columns: ClassVar[InputColumns] = "exactly"
 

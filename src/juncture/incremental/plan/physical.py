@@ -71,11 +71,7 @@ class SourceRows(Protocol):
 
 
 class OperatorGraph:
-    """Operators, each after its inputs.
-
-    By source: ``inputs`` accept changes, ``scans`` list the columns, and ``source_rows`` has the rows. ``answers`` are
-    the operators with the results, by name.
-    """
+    """Operators, each after its inputs; ``answers`` are those with the results. Other mappings are by source."""
 
     def __init__(self) -> None:
         self.operators: list[ViewOperator] = []
@@ -87,10 +83,7 @@ class OperatorGraph:
 
 
 def operators_of(plans: Mapping[str, PlanNode], static: Collection[str]) -> OperatorGraph:
-    """Return the operators of some answers, given the sources that never change after the first epoch.
-
-    The plans share equal nodes, and scan the same columns of a source.
-    """
+    """Return the operators of answers, which share equal nodes. Static sources never change after the first epoch."""
     builder = _OperatorBuilder(frozenset(static))
     builder.find_domains(plans.values())
     graph = builder.graph

@@ -17,10 +17,7 @@ def pruned(plans: Mapping[str, PlanNode]) -> dict[str, PlanNode]:
 
 
 class _Pruner:
-    """Removes columns.
-
-    ``needed_of`` has the columns that all uses of a node need, so that they share it. ``wanted_of`` collects them.
-    """
+    """Removes columns that no use of a node needs (``needed_of``). ``wanted_of`` collects the needed ones."""
 
     def __init__(self, needed_of: Mapping[PlanNode, Collection[int]]) -> None:
         self._needed_of = needed_of

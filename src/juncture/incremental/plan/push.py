@@ -37,10 +37,7 @@ def _filtered(node: PlanNode, conditions: Sequence[Expression]) -> PlanNode:
 
 
 def _of_any(uses: Collection[Sequence[Expression]]) -> list[Expression]:
-    """Return the conditions that follow from at least one of several uses, as a disjunction per set of columns.
-
-    Columns that one use does not restrict yield no condition.
-    """
+    """Return the conditions that follow from any of several uses, per set of columns that all of them restrict."""
     by_columns = [_by_columns(use) for use in uses]
     of_all = [places for places in by_columns[0] if all(places in use for use in by_columns)]
     return [any_of(list(dict.fromkeys(all_of(use[places]) for use in by_columns))) for places in of_all]
@@ -54,10 +51,7 @@ def _by_columns(conditions: Sequence[Expression]) -> dict[frozenset[int], list[E
 
 
 class _Pusher:
-    """Pushes conditions down.
-
-    ``known`` has the conditions of each use of a shared node from an earlier pass. ``uses`` collects them.
-    """
+    """Pushes conditions down. ``known`` has those of the uses of a shared node, which an earlier pass collected."""
 
     def __init__(self, static: frozenset[str], known: Mapping[PlanNode, Collection[Conditions]]) -> None:
         self._static = static

@@ -47,33 +47,26 @@ _ORDERS = ("less", "less_equal", "greater", "greater_equal")
 
 @dataclass(frozen=True)
 class AsofMatch:
-    """The values that an as-of join compares.
-
-    ``backward`` selects the last right row that is not after the left row; otherwise, the first that is not before it.
-    ``strict`` excludes equal values.
-    """
+    """The values that an as-of join compares."""
 
     left: Expression
     right: Expression
-    backward: bool
-    strict: bool
+    backward: bool  # selects the last right row not after the left row; otherwise, the first one not before it
+    strict: bool  # excludes equal values
 
 
 @dataclass(frozen=True)
 class JoinNode(PlanNode):
-    """A join. The condition reads the columns of both sides in sequence.
-
-    ``asof`` selects one right row per left row. ``output`` has the positions of the columns to return; None for all.
-    """
+    """A join."""
 
     input_columns: ClassVar[InputColumns] = "exactly"
 
     left: PlanNode
     right: PlanNode
     how: JoinHow
-    condition: Expression
-    asof: AsofMatch | None = None
-    output: tuple[int, ...] | None = None
+    condition: Expression  # over the columns of both sides in sequence
+    asof: AsofMatch | None = None  # selects one right row per left row
+    output: tuple[int, ...] | None = None  # the positions of the columns to return; None for all
 
     @property
     def width(self) -> int:
@@ -324,10 +317,7 @@ class GroupNode(OneInputNode):
 
 @dataclass(frozen=True)
 class TopNode(OneInputNode):
-    """The first rows in an order, after an offset. Ties are broken by all columns.
-
-    A condition above changes which rows are first if it is pushed, so it stays above.
-    """
+    """The first rows in an order, after an offset. Ties are broken by all columns. Conditions above must stay there."""
 
     input_columns: ClassVar[InputColumns] = "in order"
 

@@ -25,22 +25,9 @@ _STATUS_S = 10.0
 
 @dataclass(frozen=True)
 class SlotStatus:
-    """Status of a replication slot.
+    """Status of a replication slot: acknowledged up to ``confirmed``, with ``kept_bytes`` of log, unless it is lost.
 
-    Attributes
-    ----------
-    name
-        The slot.
-    is_active
-        Whether a process reads from it.
-    process
-        Process ID of that process on the server; None if it is not active.
-    confirmed
-        Position in the log up to which changes were acknowledged.
-    kept_bytes
-        Size of the log that the server retains for the slot.
-    is_lost
-        Whether the server has removed log that the slot needs.
+    ``process`` is the ID of the server process that reads from it; None if it is not active.
     """
 
     name: str

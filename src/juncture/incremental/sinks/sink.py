@@ -18,9 +18,7 @@ class Sink(Protocol):
     """Commits the changes of a result, epoch by epoch."""
 
     def open(self, schema: pa.Schema, state: str, /) -> int | None:
-        """Return the last committed epoch, 0 if there is none; None if that is unknown.
-
-        It is called again after an error.
+        """Return the last committed epoch, 0 if there is none; None if that is unknown. Called again after an error.
 
         Parameters
         ----------
@@ -38,11 +36,7 @@ class Sink(Protocol):
 
 
 class Callback:
-    """A function as a sink.
-
-    Its committed epochs are unknown after a restart. So the last epoch may be passed twice, with the same number,
-    after a crash or an error of the function.
-    """
+    """A function as a sink. After a restart or error, the last epoch may be passed twice, with the same number."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

@@ -43,17 +43,12 @@ class Order:
 
 @dataclass(frozen=True)
 class Bound:
-    """An expression.
+    """An expression of DuckDB's plan."""
 
-    ``op`` is ``ref``, ``const``, ``cast``, ``case``, ``lambda``, ``parameter`` (of a lambda), a logical operator, or
-    the name of a function. ``value`` is the position of a reference, the value of a constant, the name of a parameter
-    or the names of all, or whether a cast returns NULL for what it cannot convert.
-    """
-
-    op: str
+    op: str  # a function, ``ref``, ``const``, ``cast``, ``case``, ``lambda``, or its ``parameter``
     info: Json
     args: tuple[Bound, ...] = ()
-    value: Any = None
+    value: Any = None  # of a constant; a position, names of parameters, or whether a cast may return NULL
     data: Json | None = None
     source: Json | None = None
 
@@ -95,10 +90,7 @@ BOOLEAN: Json = {"id": "BOOLEAN", "type_info": None}
 
 
 def read(part: Json, scope: Sequence[Bound] | None = None) -> Bound:
-    """Return an expression of a plan; raises `UnreadableError`.
-
-    ``scope`` has the values of references in the body of a lambda: its parameters, and what it captures.
-    """
+    """Return an expression of a plan; raises `UnreadableError`. ``scope`` has parameters and captures of lambdas."""
     kind, operator = part["expression_class"], part["type"]
     info = part.get("return_type") or BOOLEAN
     name = function_name(part)
@@ -178,10 +170,7 @@ def decimal_text(units: int, scale: int) -> str:
 
 
 def called(name: str, arguments: Sequence[str], source: Json | None) -> str:
-    """Return the call of a function as SQL, without the final parenthesis.
-
-    Raises `UnreadableError` for a function whose value depends on more than its arguments.
-    """
+    """Return a call in SQL without its end; raises `UnreadableError` if it depends on more than its arguments."""
     known_as = "age of one argument" if name == "age" and len(arguments) == 1 else name
     if known_as in volatile_functions():
         raise UnreadableError(f"the function {known_as}, whose value depends on more than its arguments", source)

@@ -98,10 +98,7 @@ class Sides:
 
 
 def compared_in(sign: str, one: Expression, other: Expression, is_never_null: bool = False) -> list[Expression]:
-    """Return the conditions of a comparison. A null-safe equality becomes equalities, which joins use as keys.
-
-    With ``is_never_null``, one of the values is never NULL.
-    """
+    """Return the conditions of a comparison. A null-safe equality becomes equalities, which joins use as keys."""
     if sign == "IS NOT DISTINCT FROM":
         if is_never_null:
             return [call("equal", one, other, data_type=_BOOL)]

@@ -203,10 +203,7 @@ def _dependence(part: Json, of: pa.DataType, result: pa.DataType) -> tuple[Exten
 
 
 def _first_order(orders: Sequence[Order], keys: Sequence[Expression], compile_bound: Compile) -> RowOrder | None:
-    """Return the first sort key that differs within a partition; None if none does.
-
-    Views may be unable to store the values of some types. Their rows have no order, so all of them are read.
-    """
+    """Return the first sort key that differs within a partition; None if none does, or its type cannot be stored."""
     for each in orders:
         if each.value.info["id"] in ("HUGEINT", "UHUGEINT", "INTERVAL") and each.value.op != "ref":
             return RowOrder(Constant(pa.int64(), 0), False, False)

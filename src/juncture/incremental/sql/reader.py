@@ -65,10 +65,7 @@ _SAME = {"=": False, "IS NOT DISTINCT FROM": True}
 
 @dataclass(frozen=True)
 class ViewQuery:
-    """A plan, the names of its columns, and the order in which `View.result` returns its rows.
-
-    Columns without a name follow the others. Only the order reads them.
-    """
+    """A plan, its column names, and the order in which `View.result` returns rows. Only that reads unnamed columns."""
 
     node: PlanNode
     names: tuple[str, ...]
@@ -82,10 +79,7 @@ def read_query(
     relations: Mapping[str, PlanNode] = MappingProxyType({}),
     zone: str | None = None,
 ) -> ViewQuery:
-    """Return the plan of a query; raises `SpecError` with the place in the query.
-
-    Sources that are in ``relations`` are parts of the plan: these have the columns of the source, and are not scanned.
-    """
+    """Return the plan of a query; raises `SpecError` with the place. ``relations`` replace scans of sources."""
     query = Query(sql, with_conditions_joined(sql), sources, zone or session_zone(sources))
     bound_query = bound(query)
     try:
@@ -399,10 +393,7 @@ class _PlanReader:
         return _chosen(node, [*shown, len(node.types) - 1]) if shown else node
 
     def _where_marked(self, part: Json) -> tuple[PlanNode, Json | None]:
-        """Return the input of a filter, and the expression that it has applied already.
-
-        ``WHERE x IN (…)`` keeps only rows whose mark is true, which are those of a semi join.
-        """
+        """Return the input of a filter, and what is applied already: ``x IN (…)`` keeps rows with a true mark."""
         (below,) = part["children"]
         if below["type"] == "LOGICAL_COMPARISON_JOIN" and below["join_type"] == "MARK":
             sides = self._sides(below)

@@ -29,15 +29,12 @@ _OF_ONE_SIZE = 8
 
 @dataclass(frozen=True)
 class Delta:
-    """Changes of a side: distinct rows by key, first code and hash, with non-zero changes of their weights.
-
-    ``codes`` has one line for each relation. Rows that can match nothing come first.
-    """
+    """Changes of a side: distinct rows by key, first code and hash. Rows that can match nothing come first."""
 
     batch: pa.RecordBatch
-    weights: Ints
+    weights: Ints  # changes of weights, not zero
     keys: Codes
-    codes: Table
+    codes: Table  # a line for each relation
     hashes: Ints
 
     @classmethod
@@ -125,10 +122,9 @@ class Journal:
 
 
 class Arrangement:
-    """The current rows of a side.
+    """The current rows of a side. ``matching`` is the number of code lines that find matches, ``lines`` that of counts.
 
-    ``matching`` is the number of code lines that find matches, and ``lines`` the number of counts of each row. With
-    ``unique``, equal rows are stored in one place.
+    With ``unique``, equal rows are stored in one place.
     """
 
     def __init__(
@@ -166,10 +162,7 @@ class Arrangement:
         return delta.find(self.runs)
 
     def between(self, keys: Codes, low: Ints, high: Ints) -> Iterator[tuple[Run, Codes, Codes]]:
-        """Yield the rows of each key with codes between two inclusive limits, for lines of `interval_codes`.
-
-        Keys must ascend. Yields the run, the number of the limits, and positions in the run.
-        """
+        """Yield rows of ascending keys between inclusive code limits: run, numbers of limits, positions in the run."""
         if self.pages is not None:
             self.pages.fetch_between(keys, low, high)
         lines = np.stack([~low, high])
@@ -187,17 +180,7 @@ class Arrangement:
             self.pages.neighbours(keys, codes, nth, found, forward=forward)
 
     def locate(self, delta: Delta) -> tuple[Delta, list[Place], Ints]:
-        """Find the rows that a delta changes, without changing them.
-
-        Returns
-        -------
-        delta
-            The delta without deletes of rows that do not exist.
-        places
-            The stored rows that it changes. All others are new.
-        missing
-            For each row of the argument, the number of deletes that found no row.
-        """
+        """Return the delta without unmatched deletes, the stored rows that it changes, and unmatched deletes by row."""
         if not len(delta):
             return delta, [], delta.weights
         if not self.rows and (delta.weights > 0).all():

@@ -28,14 +28,11 @@ NUMBERS = 2
 
 @dataclass(frozen=True)
 class BlockRows:
-    """Rows in the order on disk.
-
-    ``numbers`` are lines: key hash, row hash and codes; none for unsorted rows. ``state`` are lines: weight and counts.
-    """
+    """Rows in the order on disk."""
 
     batch: pa.RecordBatch
-    numbers: Table
-    state: Table
+    numbers: Table  # lines: key hash, row hash and codes; none for unsorted rows
+    state: Table  # lines: weight and counts
 
     def __len__(self) -> int:
         return len(self.state[0])
@@ -90,28 +87,14 @@ class BlockRows:
 
 @dataclass(frozen=True)
 class Index:
-    """The index of the blocks of a run.
-
-    Attributes
-    ----------
-    firsts
-        Lines of the first row of each block: key hash, row hash, and the first code (0 if there is none).
-    sizes
-        Number of rows of each block.
-    most
-        For each code line but the first, the greatest code of each block.
-    reach
-        The greatest excess of the first code of a row over the complement of its second, or `UNLIMITED`.
-    is_sorted
-        Whether rows can be looked up. Unsorted rows are only read sequentially.
-    """
+    """The index of the blocks of a run."""
 
     number: int
-    firsts: Table
-    sizes: Ints
-    most: Table
-    reach: int
-    is_sorted: bool = True
+    firsts: Table  # lines of the first row of each block: key hash, row hash, and the first code (0 if there is none)
+    sizes: Ints  # number of rows of each block
+    most: Table  # for each code line but the first, the greatest code of each block
+    reach: int  # the greatest excess of a row's first code over the complement of its second, or `UNLIMITED`
+    is_sorted: bool = True  # whether rows can be looked up; unsorted rows are only read sequentially
 
     def __len__(self) -> int:
         return len(self.sizes)

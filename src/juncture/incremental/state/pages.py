@@ -184,10 +184,7 @@ def loose_pieces(run: Run, batch_rows: int) -> Iterator[BlockRows]:
 
 
 def sorted_pieces(run: Run, hashes: Words, batch_rows: int) -> tuple[Ints, Iterator[BlockRows]]:
-    """Return the living rows of a run in memory in the order on disk: their positions, and the rows in batches.
-
-    ``hashes`` are those of the keys, one for each of ``run.groups``.
-    """
+    """Return the living rows of a run in the order on disk, by ``hashes`` of its groups: positions, and batches."""
     order = _stored_order(run, hashes)
     order = order[run.weights[order] != 0]
     by_row = np.repeat(hashes, np.diff(run.starts))

@@ -24,52 +24,22 @@ _DATABASE_BYTES_MOST = 128 << 20
 
 @dataclass(frozen=True)
 class MemoryPolicy:
-    """The shares of ``memory=``, and the sizes of stored pieces.
-
-    Attributes
-    ----------
-    total_bytes
-        All memory of the query.
-    database_bytes
-        RocksDB's memtables, and its cache of blocks and indexes, half each.
-    in_memory_bytes
-        Rows, groups and keys while all rows are in memory. While runs are merged, they exist twice.
-    paged_bytes
-        Rows in memory once others are on disk, because the blocks that an epoch reads have to fit too.
-    initial_bytes
-        Initial rows that are loaded at once. They are copied several times.
-    piece_bytes
-        Initial rows that are joined at once, if they do not fit.
-    block_cache_bytes
-        Blocks read from disk.
-    changed_bytes
-        Changed weights and counts that are not on disk yet.
-    sort_bytes
-        Unsorted rows that are sorted at once.
-    block_rows, loose_rows
-        Rows of a block for lookups, and of one that is read sequentially.
-    batch_rows
-        Rows that are written at once, a multiple of ``block_rows``.
-    merged_runs
-        This many runs of about one size are merged, so each row is written a logarithmic number of times.
-    log_rows
-        Up to this many changes are replayed when the state is opened, before rows are written again.
-    """
+    """The shares of ``memory=``, and the sizes of stored pieces."""
 
     total_bytes: int
-    database_bytes: int
-    in_memory_bytes: int
-    paged_bytes: int
-    initial_bytes: int
-    piece_bytes: int
-    block_cache_bytes: int
-    changed_bytes: int
-    sort_bytes: int
-    block_rows: int = 128
-    loose_rows: int = 1 << 14
-    batch_rows: int = 1 << 16
-    merged_runs: int = 4
-    log_rows: int = 1 << 16
+    database_bytes: int  # RocksDB's memtables, and its cache of blocks and indexes, half each
+    in_memory_bytes: int  # rows, groups and keys while all are in memory; runs exist twice while they are merged
+    paged_bytes: int  # rows in memory once others are on disk; the blocks that an epoch reads have to fit too
+    initial_bytes: int  # initial rows that are loaded at once, and copied several times
+    piece_bytes: int  # initial rows that are joined at once, if they do not fit
+    block_cache_bytes: int  # blocks read from disk
+    changed_bytes: int  # changed weights and counts that are not on disk yet
+    sort_bytes: int  # unsorted rows that are sorted at once
+    block_rows: int = 128  # rows of a block for lookups
+    loose_rows: int = 1 << 14  # rows of a block that is read sequentially
+    batch_rows: int = 1 << 16  # rows that are written at once, a multiple of ``block_rows``
+    merged_runs: int = 4  # number of runs of about one size that are merged, so that each row is written seldom
+    log_rows: int = 1 << 16  # changes that are replayed at most when the state is opened, before rows are written again
 
     @classmethod
     def of(cls, memory_bytes: int) -> MemoryPolicy:
@@ -92,10 +62,7 @@ class MemoryPolicy:
 def store_opener(
     folder: Path, kind: str, policy: MemoryPolicy, identity: Mapping[str, Any]
 ) -> Callable[[Mapping[str, pa.Schema]], Store]:
-    """Return a function that opens the store of a maintained query, given the stored columns of each table.
-
-    The arguments are those of `juncture.incremental.state.store.Store`. `PlanError` is raised without RocksDB.
-    """
+    """Return a function that opens a `Store` of tables with some columns; raises `PlanError` without RocksDB."""
     try:
         store = import_module("juncture.incremental.state.store")
     except ImportError as error:

@@ -52,10 +52,7 @@ class EpochFile:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
 
     def write(self, epoch: int, *, sync: bool = False) -> None:
-        """Write the number of a committed epoch.
-
-        A lower bound need not be synced with each epoch, and is still valid after an error.
-        """
+        """Write the number of a committed epoch, unsynced: it is a lower bound, still valid after an error."""
         with suppress(OSError):
             os.pwrite(self._descriptor, b"%020d\n" % epoch, 0)
             if sync:

@@ -33,21 +33,11 @@ _OF_WHOLE = 8
 
 @dataclass
 class DiskCopy:
-    """The copy on disk of a run in memory.
-
-    Attributes
-    ----------
-    run
-        The run on disk.
-    places
-        The position there of each row in memory; -1 for rows that had no weight when it was written.
-    changed
-        Which rows have other weights or counts since they were written or read.
-    """
+    """The copy on disk of a run in memory."""
 
     run: StoredRun
-    places: npt.NDArray[np.int32]
-    changed: Mask
+    places: npt.NDArray[np.int32]  # the position there of each row; -1 for rows that had no weight when it was written
+    changed: Mask  # rows with other weights or counts since they were written or read
 
 
 class Run:
@@ -123,10 +113,7 @@ class Run:
         return True
 
     def alike(self, keys: Codes, codes: Table, hashes: Ints, remaining: Ints) -> tuple[Ints, Ints]:
-        """Return pairs of remaining rows, and positions with the same key, first code and hash.
-
-        The keys have to ascend.
-        """
+        """Return pairs of remaining rows, and positions with the same key, first code and hash; keys have to ascend."""
         held = self.groups, self.starts, self.codes, self.hashes, self.weights
         room = len(keys)
         while True:
@@ -217,7 +204,7 @@ def merged(runs: Sequence[Run], matching: int) -> Run:
 
 
 class RunConcatenator:
-    """Concatenates runs with distinct keys into one run, and sorts only if their keys do not ascend.
+    """Concatenates runs with distinct keys, and sorts only if their keys do not ascend.
 
     Columns of fixed width are copied at once, so that the memory of each run is free for the next one. ``whole`` marks
     columns without nulls; ``lines`` are the numbers of lines of codes and counts.

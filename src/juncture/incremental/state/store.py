@@ -64,20 +64,10 @@ Table = TypeVar("Table", bound=str)
 
 
 class Store:
-    """The state of one maintained query in a folder, which is created if it does not exist.
+    """The state of one maintained query of a ``kind`` in a folder, which is created if it does not exist.
 
-    Parameters
-    ----------
-    folder
-        The folder. `StateError` is raised if it is damaged, in use, or has other contents.
-    kind
-        What is maintained, for messages: ``"join"``, ``"view"`` or ``"pipeline"``.
-    policy
-        The memory of the query, and the sizes of stored pieces.
-    identity
-        Its definition as JSON data.
-    schemas
-        The stored columns of each table.
+    ``identity`` is its definition as JSON data, and ``schemas`` the stored columns of each table. `StateError` is
+    raised if the folder is damaged, in use, or has other contents.
     """
 
     def __init__(
@@ -361,10 +351,7 @@ class Store:
         self._runs -= removed
 
     def keep_only(self, runs: Sequence[StoredRun]) -> None:
-        """Write the changed states of uncommitted runs, and remove other uncommitted runs.
-
-        The write is not synced, because uncommitted runs serve this process only.
-        """
+        """Write changed states of uncommitted runs, and remove other such runs, unsynced, for this process only."""
         batch = rocksdict.WriteBatch(raw_mode=True)
         for run in runs:
             _put_states(batch, run)
@@ -402,11 +389,7 @@ class Store:
         return sum(self._manifest["log"].values())
 
     def close(self) -> None:
-        """Close the database, so that another process can open it.
-
-        All committed data is on disk before, so an error of a background task is only logged. Reading damaged data
-        raises it again.
-        """
+        """Close the database. All committed data is on disk, so an error of a background task is only logged."""
         self._epoch_file.write(self._manifest.get("epoch", 0), sync=True)
         self._epoch_file.close()
         try:

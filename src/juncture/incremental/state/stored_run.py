@@ -41,29 +41,15 @@ class BlockReader(Protocol):
 
 @dataclass(frozen=True)
 class LookupRanges:
-    """Ranges of rows to look up.
+    """Ranges of rows to look up."""
 
-    Attributes
-    ----------
-    hashes
-        Key hashes.
-    low, high
-        Least and greatest first code.
-    low_rows, high_rows
-        Least row hash at the least first code, and greatest row hash at the greatest one.
-    others
-        For each code line but the first, the least code.
-    second
-        Complement of the least second code, by which a run's reach bounds the first code; None if there is none.
-    """
-
-    hashes: Words
-    low: Ints
-    high: Ints
-    low_rows: Ints
-    high_rows: Ints
-    others: Table
-    second: Ints | None = None
+    hashes: Words  # of keys
+    low: Ints  # the least first code
+    high: Ints  # the greatest first code
+    low_rows: Ints  # the least row hash at the least first code
+    high_rows: Ints  # the greatest row hash at the greatest one
+    others: Table  # for each code line but the first, the least code
+    second: Ints | None = None  # complement of the least second code, by which a run's reach bounds the first code
 
     @classmethod
     def between(cls, hashes: Words, low: Ints, high: Ints) -> LookupRanges:
@@ -113,11 +99,10 @@ class BlockCache:
 
 
 class StoredRun:
-    """Rows on disk.
+    """Rows on disk. ``lines`` are the numbers of lines of codes and counts. ``living_rows`` is None if all rows are.
 
-    ``lines`` are the numbers of lines of codes and counts. ``has_state`` marks blocks with a state on disk; in the
-    others, each weight is 1 and each count 0. ``living_rows`` is None if all rows are. ``layout`` converts states that
-    were written with fewer lines.
+    ``has_state`` marks blocks with a state on disk; in the others, each weight is 1 and each count 0. ``layout``
+    converts states that were written with fewer lines.
     """
 
     def __init__(

@@ -51,39 +51,17 @@ _SMALL_ROWS = 1 << 14
 
 @dataclass
 class StateTable:
-    """An arrangement that may be stored.
-
-    Attributes
-    ----------
-    arrangement
-        The rows.
-    keys
-        The hashes of key codes, by which rows are in order on disk.
-    keys_of
-        Returns the key codes of rows.
-    key_hashes
-        Returns the hashes of the keys of a run in memory, in the order of its ``groups``.
-    code_lines
-        Number of lines of order codes.
-    layout
-        Returns the lines of mutable state, if they are not just counts.
-    notes, recall
-        What the operator needs to know of the rows besides them, as JSON data, and the function that accepts it again.
-    loaded
-        Called after rows were loaded into memory.
-    numbers_of
-        Returns the key codes of rows, and the lines by which they are found on disk, if runs may be unsorted.
-    """
+    """An arrangement that may be stored."""
 
     arrangement: Arrangement
-    keys: PageKeys
-    keys_of: Callable[[pa.RecordBatch], Codes]
-    key_hashes: Callable[[Run], Words]
-    code_lines: int = 0
-    layout: Callable[[], StateLayout | None] = lambda: None
-    notes: Callable[[], Any] = lambda: None
-    recall: Callable[[Any], None] = lambda _notes: None
-    loaded: Callable[[], None] = lambda: None
+    keys: PageKeys  # the hashes of key codes, by which rows are in order on disk
+    keys_of: Callable[[pa.RecordBatch], Codes]  # the key codes of rows
+    key_hashes: Callable[[Run], Words]  # the hashes of the keys of a run in memory, in the order of its ``groups``
+    code_lines: int = 0  # number of lines of order codes
+    layout: Callable[[], StateLayout | None] = lambda: None  # the lines of mutable state, if they are not just counts
+    notes: Callable[[], Any] = lambda: None  # further JSON data of the operator
+    recall: Callable[[Any], None] = lambda _notes: None  # accepts the notes again
+    loaded: Callable[[], None] = lambda: None  # called after rows were loaded into memory
     numbers_of: Callable[[pa.RecordBatch], tuple[Codes, Lines]] | None = None
 
     @property
@@ -179,10 +157,7 @@ class StateTables:
         self._begin_merge()
 
     def after_epoch(self, position: Position | None) -> None:
-        """Update rows on disk after an epoch, and make a checkpoint if the log is long, or memory is full.
-
-        Without a position, the state is older than the last epoch of the log, and cannot be committed.
-        """
+        """Update rows on disk, and checkpoint if the log is long or memory full; without a position, never commit."""
         self._write_back()
         try:
             self._end_merge()

@@ -43,21 +43,17 @@ class Arranged:
 
 
 class Segment(ABC):
-    """Stored rows of a batch, arranged. A *position* is a place in this order, not a row number of the batch.
-
-    ``matched`` and ``alive`` are masks of positions: rows that have had a match, and rows that can still match.
-    ``least`` has for each line of codes a lower bound of the codes of living rows. Subclasses fill it.
-    """
+    """Stored rows of a batch, arranged. A *position* is a place in this order, not a row number of the batch."""
 
     def __init__(self, batch: pa.RecordBatch, new_rows: Arranged, matched: Mask) -> None:
         self.batch = batch
         self.rows = new_rows.rows
         self.keys = new_rows.keys
         self.codes = new_rows.codes
-        self.matched = matched
-        self.alive = np.ones(len(self.rows), np.bool_)
+        self.matched = matched  # positions whose rows have had a match
+        self.alive = np.ones(len(self.rows), np.bool_)  # positions whose rows can still match
         self.alive_rows = len(self.rows)
-        self.least: Ints = np.empty(len(self.codes), np.int64)
+        self.least: Ints = np.empty(len(self.codes), np.int64)  # lower bounds of the codes of living rows by line
 
     @property
     def nbytes(self) -> int:
