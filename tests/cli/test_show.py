@@ -8,7 +8,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from juncture.cli.console import WIDTH_OF_PIPES
-from juncture.cli.show import heading, print_plan, report_view, rows_view
+from juncture.cli.show import count, heading, print_plan, report_view, rows_view
 from juncture.planner.explain.meaning import explanations_of
 from juncture.planner.report import Distances, MatchReport
 from juncture.spec.asof import Asof
@@ -145,3 +145,7 @@ def test_a_plan_on_a_terminal_keeps_its_columns():
         "    * broadcast       about 1.0 s, which is",
         "                      the least",
     ]
+
+
+def test_counts_have_their_noun():
+    assert [count(rows) for rows in (1, 336776)] == ["1 row", "336,776 rows"]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import juncture as jn
 from inequality.strategies import near_examples
 from juncture.errors import DataError, JunctureError
+from juncture.hosting.buckets import labels
 from juncture.hosting.stored_rows import ValueSizes
 from juncture.streams.order import SideOrder
 from juncture.streams.plan import Setup
@@ -250,3 +251,7 @@ def test_a_row_without_a_place_in_the_order():
     setup = Setup(jn.Equi(on="k"), ROWS, ROWS, (jn.Order("ts"),), (jn.Order("ts"),), True, "count")
     with pytest.raises(jn.DataError, match=r"null or NaN in the order 'ts'"):
         given_rows(Host(setup, 2, random.Random(1)), rows(("a", None)), rows())
+
+
+def test_a_number_per_bucket_that_spark_places_apart():
+    assert labels(3) == [0, 1, 11]

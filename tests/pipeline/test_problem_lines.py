@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from juncture.pipeline.problems import lines_of
+from juncture.pipeline.problems import dotted, lines_of
 
 TEXT = '''# [comment]
 top = "a # b = [c]"
@@ -67,3 +67,7 @@ FILES = [file for file in (Path(__file__).parent / "bad").glob("*.toml") if file
 @pytest.mark.parametrize("text", [TEXT, *(file.read_text() for file in FILES)], ids=["text", *(f.stem for f in FILES)])
 def test_all_keys_are_found(text):
     assert set(lines_of(text)) == paths(tomllib.loads(text))
+
+
+def test_places_are_named_as_in_the_documentation():
+    assert dotted(("checks", 0, "unique")) == "checks[1].unique"

@@ -48,6 +48,7 @@ WATERMARKS = {
     "date": (Scale("date", False, DAY, 0.0, 0, DAY), 3, date(1970, 1, 4)),
     "instant": (Scale("timestamp", True, 1e-6, 0.0, 0, 1.0), 3, datetime(1970, 1, 1, 0, 0, 3, tzinfo=UTC)),
     "without a zone": (Scale("timestamp", False, 1e-6, 0.0, 0, 1.0), 3, datetime(1970, 1, 1, 0, 0, 3)),
+    "numbers": (Scale("integer", False, 1.0, 0.0, 1000, 2.0), 1007, 14),
     "beyond the calendar": (Scale("date", False, DAY, 0.0, 0, DAY), 1 << 40, None),
 }
 
@@ -58,7 +59,10 @@ def test_watermarks(case):
     assert scale.watermark(milliseconds) == place
 
 
-@pytest.mark.parametrize(("kind", "step", "steps", "place"), [("integer", -1.0, -7, 7), ("timestamp", 1e-6, 1, None)])
+@pytest.mark.parametrize(
+    ("kind", "step", "steps", "place"),
+    [("integer", -1.0, -7, 7), ("date", 86400.0, 3, date(1970, 1, 4)), ("timestamp", 1e-6, 1, None)],
+)
 def test_how_far_a_side_has_come(kind, step, steps, place):
     place = datetime(1970, 1, 1, 0, 0, 0, 1) if place is None else place
     assert Scale(kind, False, step, 0.0).reached(steps) == place

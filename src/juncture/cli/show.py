@@ -28,13 +28,7 @@ def heading(text: str) -> RenderableType:
 
 
 def count(rows: int, noun: str = "row") -> str:
-    """Return a number with its noun.
-
-    Examples
-    --------
-    >>> count(1), count(336776)
-    ('1 row', '336,776 rows')
-    """
+    """Return a number with its noun, such as "1 row" or "336,776 rows"."""
     return f"{rows:,} {noun}{'' if rows == 1 else 's'}"
 
 

@@ -55,13 +55,7 @@ class BucketKeys:
 
 
 def labels(buckets: int) -> list[int]:
-    """Return a number for each bucket, so that Spark puts each into its own partition, if it has as many partitions.
-
-    Examples
-    --------
-    >>> labels(3)
-    [0, 1, 11]
-    """
+    """Return a number for each bucket, so that Spark puts each into its own partition, if it has as many partitions."""
     found: dict[int, int] = {}
     for label in count():
         found.setdefault(_spark_hash(label) % buckets, label)

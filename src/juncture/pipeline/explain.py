@@ -180,14 +180,7 @@ _COLOURS = {"source": "#8d99ae", "step": "#d1495b", "sink": "#2a9d8f"}
 
 
 def draw_dataflow(boxes: Mapping[str, tuple[str, str]], edges: Sequence[tuple[str, str]]) -> str:
-    """Draw boxes (name: kind and text) and their edges. Kinds are ``"source"``, ``"step"`` and ``"sink"``.
-
-    Examples
-    --------
-    >>> drawing = draw_dataflow({"a": ("source", "csv"), "b": ("sink", "parquet")}, [("a", "b")])
-    >>> drawing.count("<rect"), drawing.count("<path")
-    (2, 1)
-    """
+    """Draw boxes (name: kind and text) and their edges. Kinds are ``"source"``, ``"step"`` and ``"sink"``."""
     places = _places(boxes, edges)
     columns, rows = (1 + max((place[axis] for place in places.values()), default=0) for axis in (0, 1))
     width, height = columns * (_WIDTH + _ACROSS) - _ACROSS + 4, rows * (_HEIGHT + _DOWN) - _DOWN + 4

@@ -99,13 +99,7 @@ class _PositionReader:
 
 
 def lines_of(text: str) -> dict[Path, int]:
-    r"""Return the line of each key of a valid TOML file, and of each item of a list.
-
-    Examples
-    --------
-    >>> lines_of("[sources.a]\npath = 'a.parquet'\n[[checks]]\nfrom = 'a'\n")[("checks", 0, "from")]
-    4
-    """
+    """Return the line of each key of a valid TOML file, and of each item of a list."""
     reader = _PositionReader(list(_tokens(text.replace("\r\n", "\n"))))
     table: Path = ()
     counted: Counter[Path] = Counter()
@@ -224,13 +218,7 @@ class Problems:
 
 
 def dotted(path: Path) -> str:
-    """Return a path as written in documentation.
-
-    Examples
-    --------
-    >>> dotted(("checks", 0, "unique"))
-    'checks[1].unique'
-    """
+    """Return a path as written in documentation, such as ``checks[1].unique``."""
     text = ""
     for part in path:
         text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else part

@@ -40,25 +40,13 @@ class Scale:
         return self.kind in ("date", "timestamp")
 
     def reached(self, steps: float) -> Place | None:
-        """Return the value of a number of steps; None beyond the calendar.
-
-        Examples
-        --------
-        >>> Scale("date", False, 86400.0, 0.0).reached(3)
-        datetime.date(1970, 1, 4)
-        """
+        """Return the value of a number of steps; None beyond the calendar."""
         # Large integers are not exact as floats.
         is_exact = self.kind == "integer" and isinstance(steps, int)
         return self._place(steps * int(self.step) if is_exact else steps * self.step)
 
     def watermark(self, milliseconds: int) -> Place | None:
-        """Return about what Spark's watermark stands for; None beyond the calendar.
-
-        Examples
-        --------
-        >>> Scale("integer", False, 1.0, 0.0, 1000, 2.0).watermark(1007)
-        14
-        """
+        """Return about what Spark's watermark stands for; None beyond the calendar."""
         assert self.base is not None
         assert self.unit is not None
         return self._place((milliseconds - self.base) * self.unit)

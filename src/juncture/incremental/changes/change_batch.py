@@ -60,13 +60,7 @@ def read_changes(given: Any, schema: pa.Schema, side: str) -> Iterator[tuple[pa.
 
 
 def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...]]:
-    """Return the columns of the changed rows, and the columns that mark changes.
-
-    Examples
-    --------
-    >>> rows_within(pa.schema({"k": pa.int8(), "_weight": pa.int64()}), "left")
-    (k: int8, ('_weight',))
-    """
+    """Return the columns of the changed rows, and the columns that mark changes."""
     names = set(schema.names)
     found = [marks for marks in ((WEIGHT,), (CHANGE_TYPE,), (_OP, _BEFORE, _AFTER)) if set(marks) <= names]
     if len(found) > 1:

@@ -18,13 +18,7 @@ _EXACT_UNITS, _EXACT_POWER = 1 << 53, 22
 
 
 def decimal_array(units: Sequence[int], data_type: pa.DataType, valid: Mask | None = None) -> pa.Array:
-    """Return 128-bit decimals from integers in units of the last digit; null where not valid.
-
-    Examples
-    --------
-    >>> decimal_array([-1250], pa.decimal128(6, 2)).to_pylist()
-    [Decimal('-12.50')]
-    """
+    """Return 128-bit decimals from integers in units of the last digit; null where not valid."""
     words = np.empty((len(units), 2), np.uint64)
     words[:, 0] = [unit & _WORD for unit in units]
     words[:, 1] = [(unit >> 64) & _WORD for unit in units]
@@ -32,13 +26,7 @@ def decimal_array(units: Sequence[int], data_type: pa.DataType, valid: Mask | No
 
 
 def units_of(values: pa.Array) -> list[int]:
-    """Return decimals as integers in units of the last digit. Values for nulls are arbitrary.
-
-    Examples
-    --------
-    >>> units_of(decimal_array([-1250], pa.decimal128(6, 2)))
-    [-1250]
-    """
+    """Return decimals as integers in units of the last digit. Values for nulls are arbitrary."""
     units: list[int] = raw_values(values, np.int64)[:, -1].tolist()
     for words in raw_values(values, np.uint64)[:, -2::-1].T.tolist():
         units = [(unit << 64) | word for unit, word in zip(units, words, strict=True)]

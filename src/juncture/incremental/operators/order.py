@@ -58,11 +58,6 @@ def most_steps(value: object, scale: int, of: pa.DataType) -> int | None:
     """Return at most how far an offset is in steps of order codes; None if that is not known.
 
     The offset is in units of ``10 ** -scale``, or has the months, days and microseconds of an interval.
-
-    Examples
-    --------
-    >>> most_steps(15, 1, pa.int64()), most_steps({"days": 1}, 0, pa.timestamp("s")), most_steps(1, 0, pa.float64())
-    (2, 86401, None)
     """
     if isinstance(value, dict) and pat.is_timestamp(of):
         days = abs(value.get("months", 0)) * _DAYS_OF_MONTH + abs(value.get("days", 0))
@@ -86,12 +81,6 @@ def order_codes(values: pa.Array) -> Ints:
 
     Texts have the codes of their first bytes, and long decimals beyond 64 bits the least or the greatest code. All
     values of a type without an order here have one code.
-
-    Examples
-    --------
-    >>> codes = order_codes(pa.array(["", "a", "ab", "abcdefgh", "abcdefghi", "b"]))
-    >>> [int(one < other) for one, other in zip(codes, codes[1:])]
-    [1, 1, 1, 0, 1]
     """
     kind = values.type
     if pat.is_floating(kind):

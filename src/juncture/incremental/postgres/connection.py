@@ -85,23 +85,11 @@ def replicating(dsn: str) -> abc.PGconn:
 
 
 def lsn_number(text: str) -> int:
-    """Return a position in the log as a number.
-
-    Examples
-    --------
-    >>> lsn_number("1/A")
-    4294967306
-    """
+    """Return a position in the log, such as ``"1/A"``, as a number."""
     high, low = text.split("/")
     return (int(high, 16) << 32) + int(low, 16)
 
 
 def lsn_text(number: int) -> str:
-    """Return a position in the log in PostgreSQL's format.
-
-    Examples
-    --------
-    >>> lsn_text(4294967306)
-    '1/A'
-    """
+    """Return a position in the log in PostgreSQL's format."""
     return f"{number >> 32:X}/{number & 0xFFFFFFFF:X}"

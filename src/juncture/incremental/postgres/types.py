@@ -77,13 +77,7 @@ def _numeric(modifier: int) -> pa.DataType:
 
 
 def sql_type(data_type: pa.DataType) -> str:
-    """Return the PostgreSQL type of an Arrow type.
-
-    Examples
-    --------
-    >>> sql_type(pa.decimal128(10, 2)), sql_type(pa.list_(pa.int16())), sql_type(pa.timestamp("ms", "UTC"))
-    ('numeric(10, 2)', 'smallint[]', 'timestamptz')
-    """
+    """Return the PostgreSQL type of an Arrow type."""
     if pat.is_dictionary(data_type):
         return sql_type(data_type.value_type)
     if pat.is_list(data_type) or pat.is_large_list(data_type):

@@ -24,15 +24,7 @@ class DoesNotFitError(Exception):
 
 
 def from_text(texts: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return values that PostgreSQL wrote as text; raises `DoesNotFitError` with the first one that does not fit.
-
-    Examples
-    --------
-    >>> from_text(pa.array(["t", None, "f"]), pa.bool_()).to_pylist()
-    [True, None, False]
-    >>> from_text(pa.array(["{1,NULL}"]), pa.list_(pa.int64())).to_pylist()
-    [[1, None]]
-    """
+    """Return values that PostgreSQL wrote as text; raises `DoesNotFitError` with the first one that does not fit."""
     if texts.type == data_type:
         return texts
     read = _reader(data_type)
@@ -99,13 +91,7 @@ def _count(text: str, data_type: pa.DataType) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970 in the proleptic Gregorian calendar, with a year 0.
-
-    Examples
-    --------
-    >>> _days(1970, 1, 2), _days(10000, 1, 1)
-    (1, 2932897)
-    """
+    """Return the days since 1970 in the proleptic Gregorian calendar, with a year 0."""
     # Years start in March here, so that a leap day is the last day of a year.
     if month < 3:
         year, month = year - 1, month + 12
@@ -136,13 +122,7 @@ _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^",{}]+)')
 
 
 def read_array(text: str) -> list[str | None]:
-    r"""Return the elements of a one-dimensional array; raises `ValueError` for more dimensions.
-
-    Examples
-    --------
-    >>> read_array('{a,"b,\\"",NULL,"NULL"}')
-    ['a', 'b,"', None, 'NULL']
-    """
+    """Return the elements of a one-dimensional array; raises `ValueError` for more dimensions."""
     if not text.startswith("{") or "{" in _ELEMENT.sub("", text[1:]):
         raise ValueError(text)
     elements: list[str | None] = []

@@ -158,13 +158,7 @@ def _constant(part: Json) -> Bound:
 
 
 def decimal_text(units: int, scale: int) -> str:
-    """Return an integer in units of the last digit as a decimal number.
-
-    Examples
-    --------
-    >>> decimal_text(-5, 2)
-    '-0.05'
-    """
+    """Return an integer in units of the last digit as a decimal number."""
     digits = str(abs(units)).rjust(scale + 1, "0")
     return "-" * (units < 0) + (f"{digits[:-scale]}.{digits[-scale:]}" if scale else digits)
 
