@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from juncture.kernels.hash_table import EMPTY
 KEYS = 3
 VALUES = st.integers(-4, 4)
 ROWS = st.lists(st.tuples(VALUES, st.sampled_from([EMPTY, *range(KEYS)])), max_size=14).map(sorted)
+LONG = [*range(9_000), 8_999, *range(10_000, 19_000), 18_999]
 
 
 def arrays(rows):
@@ -58,17 +61,25 @@ def test_the_nearest_position_of_a_key(left, right, forward, strict, cut, single
     right=st.lists(VALUES, max_size=60).map(sorted),
     forward=st.booleans(),
     strict=st.booleans(),
+    lists_ties=st.booleans(),
     cut=st.integers(0, 30),
 )
-def test_the_nearest_position_without_keys(left, right, forward, strict, cut):
+@example(left=list(range(20_000)), right=LONG, forward=False, strict=True, lists_ties=True, cut=17_000)
+@example(left=list(range(20_000)), right=LONG, forward=True, strict=False, lists_ties=True, cut=2)
+def test_the_nearest_position_without_keys(left, right, forward, strict, lists_ties, cut):
     on, right_on = np.array(left, np.int64), np.array(right, np.int64)
-    positions, cut = np.full(len(on), 99, np.int64), min(cut, len(on))
+    positions, cut, tied = np.full(len(on), 99, np.int64), min(cut, len(on)), []
     for first, end in ((0, cut), (cut, len(on))):
-        merge.nearest_without_keys(on, first, end, right_on, forward, strict, positions)
-    for value, position in zip(left, positions.tolist(), strict=True):
-        behind = [i for i, other in enumerate(right) if other < value or (not strict and other == value)]
-        ahead = [i for i, other in enumerate(right) if other > value or (not strict and other == value)]
-        assert [position] == ((ahead[:1] if forward else behind[-1:]) or [asof.NOWHERE])
+        candidates = np.empty((end - first + 1) * lists_ties, np.int64)
+        count = merge.nearest_without_keys(on, first, end, right_on, forward, strict, positions, candidates)
+        tied += candidates[:count].tolist()
+    # Backward, right rows before this place match, and forward those from it on.
+    places = np.searchsorted(right_on, on, "left" if forward != strict else "right")
+    expected = np.where(places < len(right), places, asof.NOWHERE) if forward else places - 1
+    assert positions.tolist() == expected.tolist()
+    repeated = [value for value, other in pairwise(right) if value == other]
+    ties = np.isin(right_on[positions[positions >= 0]], repeated)
+    assert tied == (np.flatnonzero(positions >= 0)[ties].tolist() if lists_ties else [])
 
 
 @given(rows=ROWS)

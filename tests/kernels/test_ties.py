@@ -40,17 +40,20 @@ def test_matches_are_decided_among_ties(rows, matches, forward, least):
     values = [rows[min(match, len(rows) - 1)][0] for match in matches if match >= 0]
     found = [np.searchsorted(on, value, edge) - (not forward) for value in values]
     positions = np.array([-1] * matches.count(-1) + found, np.int64)
-    tied, starts, firsts = (
-        np.empty(len(rows), np.int64),
-        np.empty(len(rows) + 1, np.int64),
-        np.empty(len(rows), np.int64),
-    )
-    candidates = np.empty(len(positions) + 1, np.int64)
-    count = ties.list_tied_matches(positions, on, forward, candidates, tied, starts, firsts)
-    total = starts[count]
-    keys = np.array([[*rows[position][1:], position] for position in tied[:total]], np.int64).reshape(-1, 3).T.copy()
+    neighbours = positions + (1 if forward else -1)
+    may_tie = (positions >= 0) & (neighbours >= 0) & (neighbours < len(on))
+    may_tie[may_tie] = on[positions[may_tie]] == on[neighbours[may_tie]]
+    candidates = np.flatnonzero(may_tie)
+    heads, starts, firsts = (np.empty(len(candidates) + 1, np.int64) for _ in range(3))
+    count = ties.list_tied_matches(candidates, positions, on, forward, heads, starts, firsts)
+    tied = [
+        head + place
+        for head, length in zip(heads[:count], np.diff(starts[: count + 1]), strict=True)
+        for place in range(length)
+    ]
+    keys = np.array([[*rows[position][1:], position] for position in tied], np.int64).reshape(-1, 3).T.copy()
     decided = positions.copy()
-    ties.decide_matches(starts[: count + 1], tied[:total], keys, least, firsts[:count], decided)
+    ties.decide_matches(starts[: count + 1], heads, keys, least, firsts[:count], decided)
     for position, winner in zip(positions.tolist(), decided.tolist(), strict=True):
         equal = [(*rows[i][1:], i) for i in range(len(rows)) if position >= 0 and rows[i][0] == rows[position][0]]
         assert winner == ((min if least else max)(equal)[-1] if equal else position)

@@ -30,6 +30,7 @@ DISORDER, REPEAT = 1, 2
 """What `order_of_values` finds: values that descend, and equal ones."""
 
 _BLOCK = 4096
+_BLOCK_ROWS = 1 << 14
 _NO_LIMIT = np.uint64(2**64 - 1)
 _ONE = np.uint64(1)
 
@@ -125,25 +126,42 @@ def nearest_positions(
 
 @compiled
 def nearest_without_keys(
-    on: Ints, first: int, end: int, right_on: Ints, forward: bool, strict: bool, positions: IntsOut
-) -> None:
-    """Find the same as `nearest_positions` where all rows have one key.
+    on: Ints, first: int, end: int, right_on: Ints, forward: bool, strict: bool, positions: IntsOut, candidates: IntsOut
+) -> int:
+    """Find the same as `nearest_positions` where all rows have one key, and return the number of ``candidates``.
 
-    A step of a walk compares two left rows with a window of right rows. Four walks over a quarter of the left rows each
-    take turns, since each step of a walk waits for the one before: 1 ns for each left row, or for every few right rows.
+    Out: ``candidates``, the left rows whose right row may tie, since the next one in the direction of ties is equal,
+    with room for all left rows and one more; or without items if ties do not matter.
+
+    A step of a walk compares two left rows with a window of right rows. Four walks over a quarter of a block of left
+    rows each take turns, since each step of a walk waits for the one before: 1 ns for each left row, or for every few
+    right rows. Ties take half as much, since a block is in a cache.
     """
-    inclusive = forward == strict
+    place, start = np.int64(0), first
+    found: Any = np.uint64(0)
+    while start < end:
+        stop = min(start + _BLOCK_ROWS, end)
+        place = _walk(on, start, stop, right_on, place, forward == strict, forward, positions)
+        if len(candidates) > 0:
+            found = _list_candidates(positions, start, stop, right_on, forward, candidates, found)
+        start = stop
+    return int(found)
+
+
+@inlined
+def _walk(
+    on: Any, first: Any, end: Any, right_on: Any, place: Any, inclusive: Any, forward: Any, positions: Any
+) -> Any:
+    """Walk over a block of left rows from a place in the right rows, and return a place from which to walk on."""
     size, count, stop = np.uint64(LANES), np.uint64(len(right_on)), np.uint64(end)
-    quarter = np.uint64(max(end - first, 0) // 4)
+    quarter = np.uint64((end - first) // 4)
     row0 = np.uint64(first)
     row1, row2, row3 = row0 + quarter, row0 + quarter * np.uint64(2), row0 + quarter * np.uint64(3)
     stop0, stop1, stop2 = row1, row2, row3
-    place0 = place1 = place2 = place3 = np.uint64(0)
-    if first < end:
-        place0 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row0], inclusive))
-        place1 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row1], inclusive))
-        place2 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row2], inclusive))
-        place3 = np.uint64(advance(right_on, np.int64(0), len(right_on), on[row3], inclusive))
+    place0 = np.uint64(advance(right_on, np.int64(place), len(right_on), on[row0], inclusive))
+    place1 = np.uint64(advance(right_on, np.int64(place0), len(right_on), on[row1], inclusive))
+    place2 = np.uint64(advance(right_on, np.int64(place1), len(right_on), on[row2], inclusive))
+    place3 = np.uint64(advance(right_on, np.int64(place2), len(right_on), on[row3], inclusive))
     # No walk is ahead of the last one, which is therefore the first to come near the end of the right side.
     while row0 + _ONE < stop0 and row1 + _ONE < stop1 and row2 + _ONE < stop2 and row3 + _ONE < stop:
         if place3 + size > count:
@@ -156,6 +174,27 @@ def nearest_without_keys(
     _walk_on(on, row1, stop1, right_on, place1, inclusive, forward, positions)
     _walk_on(on, row2, stop2, right_on, place2, inclusive, forward, positions)
     _walk_on(on, row3, stop, right_on, place3, inclusive, forward, positions)
+    return np.int64(place3)
+
+
+@inlined
+def _list_candidates(
+    positions: Any, first: Any, end: Any, right_on: Any, forward: Any, candidates: Any, found: Any
+) -> Any:
+    """Add the left rows of a block whose right row may tie, and return how many there are so far."""
+    row, stop, last = np.uint64(first), np.uint64(end), np.int64(len(right_on) - 1)
+    # Positions ascend, so that only the first and the last of them have no next right row, or no right row.
+    while row < stop and positions[row] < np.int64(not forward):
+        row += _ONE
+    while forward and row < stop and (positions[stop - _ONE] == NOWHERE or positions[stop - _ONE] == last):
+        stop -= _ONE
+    neighbour = np.uint64(1 if forward else -1)
+    while row < stop:
+        position = np.uint64(positions[row])
+        candidates[found] = row
+        found += np.uint64(right_on[position] == right_on[position + neighbour])
+        row += _ONE
+    return found
 
 
 @inlined

@@ -2,7 +2,7 @@
 
 Right rows at 1, 4, 4, 9 of one key, and left rows that match those at positions 0, 2, 2, 3::
 
-    list_tied_matches  runs start at [0, 2] of the tied positions [1, 2], and the first left row of the run is 1
+    list_tied_matches  one run from position 1, with the places [0, 2) among tied rows; its first left row is 1
     decide_matches     with keys [7, 5] the run's winner is position 1, so the matches become 0, 1, 1, 3
 """
 
@@ -22,60 +22,43 @@ _SHORT = 32
 
 @compiled
 def list_tied_matches(
-    positions: Ints, on: Ints, forward: bool, candidates: IntsOut, tied: IntsOut, starts: IntsOut, rows: IntsOut
+    candidates: Ints, positions: Ints, on: Ints, forward: bool, heads: IntsOut, starts: IntsOut, rows: IntsOut
 ) -> int:
-    """List the right rows that tie for a match where all rows have one key, and return how many runs they form.
+    """List the runs of right rows that tie for a match where all rows have one key, and return how many there are.
 
-    ``positions`` is the match of each left row, in the order of the left ``on``; negative where there is none. ``on``
-    has the code of the right row at each position. If ``forward``, matches are the first of their run of equal right
-    rows, otherwise the last. ``candidates`` is scratch, with room for each left row and one more. Out: the positions of
-    ``tied`` rows, run by run, ascending; in ``starts`` the place of each run's first row there, and after the last run
-    their number; and in ``rows`` the first left row that matches each run.
-
-    Linear in the left rows: 0.7 ns for each without a tie, since no branch depends on the rows.
+    ``candidates`` are the left rows that may match a run, as of `juncture.kernels.merge.nearest_without_keys`.
+    ``positions`` is the match of each left row: if ``forward``, the first of its run of equal right rows, otherwise the
+    last. ``on`` has the code of the right row at each position. Out, with room for as many runs as candidates: the
+    first position of each run (``heads``); in ``starts`` its place among the tied rows of all runs, and after the last
+    run their number; and in ``rows`` the first left row that matches it.
     """
-    count, total, found = 0, 0, 0
+    count, previous, last = 0, np.int64(NOWHERE), np.int64(len(on) - 1)
     starts[0] = 0
-    if len(on) < 2:
-        return 0
-    # An index without a sign need not be checked for one.
-    least, most = (0, len(on) - 2) if forward else (1, len(on) - 1)
-    neighbour = np.uint64(1 if forward else -1)
-    for row in range(len(positions)):
-        position = np.uint64(min(max(positions[row], np.int64(least)), np.int64(most)))
-        candidates[found] = row
-        found += on[position] == on[position + neighbour]
-    previous = np.int64(NOWHERE)
-    last = np.int64(len(on) - 1)
-    for candidate in range(found):
+    for candidate in range(len(candidates)):
         row = candidates[candidate]
         position = positions[row]
-        if position == previous or position < 0:
+        if position == previous:
             continue
         previous = position
         first, end = position, position
-        while first > 0 and on[first - 1] == on[position]:
+        while not forward and first > 0 and on[first - 1] == on[position]:
             first -= 1
-        while end < last and on[end + 1] == on[position]:
+        while forward and end < last and on[end + 1] == on[position]:
             end += 1
-        if first == end:
-            continue
+        heads[count] = first
         rows[count] = row
         count += 1
-        for other in range(first, end + 1):
-            tied[total] = other
-            total += 1
-        starts[count] = total
+        starts[count] = starts[count - 1] + end - first + 1
     return count
 
 
 @compiled
-def decide_matches(starts: Ints, tied: Ints, keys: IntTable, least: bool, rows: Ints, positions: IntsOut) -> None:
+def decide_matches(starts: Ints, heads: Ints, keys: IntTable, least: bool, rows: Ints, positions: IntsOut) -> None:
     """Replace the matches that tie by the winners of their runs.
 
-    ``starts``, ``tied``, ``rows`` and ``positions`` are those of `list_tied_matches`. ``keys`` are ``[key, place in
-    tied]``, the most significant key first. The first row with the ``least`` keys wins, or else the last one with the
-    greatest.
+    ``starts``, ``heads``, ``rows`` and ``positions`` are those of `list_tied_matches`. ``keys`` are ``[key, place among
+    the tied rows]``, the most significant key first. The first row with the ``least`` keys wins, or else the last one
+    with the greatest.
     """
     for run in range(len(rows)):
         winner = starts[run]
@@ -85,7 +68,7 @@ def decide_matches(starts: Ints, tied: Ints, keys: IntTable, least: bool, rows: 
         row = rows[run]
         position = positions[row]
         while row < len(positions) and positions[row] == position:
-            positions[row] = tied[winner]
+            positions[row] = heads[run] + winner - starts[run]
             row += 1
 
 

@@ -104,10 +104,7 @@ def merge(
         _match_once(ascending, other, left, right, directions[0], key_count, pointers[:, 0], context)
         return no_matches()
     linked = _Linked.of(other, right, directions, key_count, places, context)
-    sides = {
-        direction.forward: _nearest(ascending, other, direction, key_count, context, _positions_of(ascending))
-        for direction in directions
-    }
+    sides = {direction.forward: _nearest(ascending, other, direction, key_count, context) for direction in directions}
     barred = _NO_BYTES if left.barred is None else left.barred.view(np.uint8)
     floating = right.coder.floating
     limits = np.asarray(left.limits, np.uint64)
@@ -138,42 +135,44 @@ def _match_once(
         pointers[:] = NOWHERE
     is_in_order = len(rows.on) == len(pointers) and not len(rows.rows)
     positions = pointers if is_in_order else _positions_of(rows)
-    _nearest(rows, other, direction, key_count, context, positions)
     numbers = _numbers(other, right)
     # The nearest row behind is the last of its ties, which wins if no column decides.
-    if other.repeats and (right.ties != "ignore" or right.first or direction.forward):
-        if right.by:
-            numbers = _winners(other, right, numbers, key_count, context)
-        else:
-            _decide_matches(positions, other, right, direction, numbers, context)
+    decides = other.repeats and (right.ties != "ignore" or right.first or direction.forward)
+    winners = _winners(other, right, numbers, key_count, context) if decides and right.by else numbers
     limits = np.asarray(left.limits, np.uint64)
     is_unlimited = len(limits) == 1 and limits[0] == _NO_LIMIT
-    if is_in_order and is_unlimited and not len(numbers) and not len(rows.keys):
-        return
-    floating = right.coder.floating
+    is_final = is_in_order and is_unlimited and not len(winners) and not len(rows.keys)
+    floating, alone = right.coder.floating, context.alone()
 
-    def choose(part: tuple[int, int]) -> None:
-        kernels.choose_single(
-            rows.keys, rows.on, rows.rows, *part, positions, other.on, numbers, limits, floating, pointers
-        )
+    def match(part: tuple[int, int]) -> None:
+        candidates = pooled_array((part[1] - part[0] + 1) * (decides and not right.by), np.int64)
+        found = _find(rows, other, direction, key_count, part, positions, candidates)
+        if found:
+            _decide_matches(candidates[:found], positions[: part[1]], other, right, direction, numbers, alone)
+        if not is_final:
+            kernels.choose_single(
+                rows.keys, rows.on, rows.rows, *part, positions, other.on, winners, limits, floating, pointers
+            )
 
-    context.threads.run(choose, slices(len(rows.on), context.threads.count, least=_SLICE_LEAST))
+    context.threads.run(match, slices(len(rows.on), context.threads.count, least=_SLICE_LEAST))
 
 
 def _decide_matches(
-    positions: Ints, other: Ascending, right: RightRows, direction: Direction, numbers: Codes, context: JoinContext
+    candidates: Ints,
+    positions: Ints,
+    other: Ascending,
+    right: RightRows,
+    direction: Direction,
+    numbers: Codes,
+    context: JoinContext,
 ) -> None:
     """Replace matches that tie with other right rows by the winners, where all rows have one key."""
-    room = len(other.on) // 2 + 1
-    candidates, tied = np.empty(len(positions) + 1, np.int64), np.empty(len(other.on), np.int64)
-    starts, firsts = np.empty(room + 1, np.int64), np.empty(room, np.int64)
-    count = ties.list_tied_matches(positions, other.on, direction.forward, candidates, tied, starts, firsts)
-    if not count:
-        return
-    starts, firsts = starts[: count + 1], firsts[:count]
-    tied = tied[: starts[-1]]
+    heads, starts, rows = (np.empty(len(candidates) + 1, np.int64) for _ in range(3))
+    count = ties.list_tied_matches(candidates, positions, other.on, direction.forward, heads, starts, rows)
+    starts = starts[: count + 1]
+    tied = np.repeat(heads[:count] - starts[:-1], np.diff(starts)) + np.arange(starts[-1])
     keys = _keys_of(right, numbers[tied] if len(numbers) else tied, context)
-    ties.decide_matches(starts, tied, keys, right.first, firsts, positions)
+    ties.decide_matches(starts, heads, keys, right.first, rows[:count], positions)
 
 
 def _winners(other: Ascending, right: RightRows, numbers: Codes, key_count: int, context: JoinContext) -> Codes:
@@ -287,22 +286,33 @@ def _numbers(rows: Ascending, right: RightRows) -> Codes:
     return numbers[rows.rows] if len(rows.rows) else numbers
 
 
-def _nearest(
-    left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext, positions: Ints
-) -> Ints:
-    """Write the nearest position of each left row in a direction, and return the positions."""
-
-    def find(part: tuple[int, int]) -> None:
-        if len(right.keys):
-            kernels.nearest_positions(
-                left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict,
-                _latest(key_count + 1), positions,
-            )  # fmt: skip
-            return
-        kernels.nearest_without_keys(left.on, *part, right.on, direction.forward, direction.strict, positions)
-
-    context.threads.run(find, slices(len(left.on), context.threads.count, least=_SLICE_LEAST))
+def _nearest(left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext) -> Ints:
+    """Return the nearest position of each left row in a direction."""
+    positions = _positions_of(left)
+    parts = slices(len(left.on), context.threads.count, least=_SLICE_LEAST)
+    context.threads.run(lambda part: _find(left, right, direction, key_count, part, positions, _NO_POSITIONS), parts)
     return positions
+
+
+def _find(
+    left: Ascending,
+    right: Ascending,
+    direction: Direction,
+    key_count: int,
+    part: tuple[int, int],
+    positions: Ints,
+    candidates: Ints,
+) -> int:
+    """Write the nearest positions of some left rows, and without keys those that may tie; return how many these are."""
+    if not len(right.keys):
+        return kernels.nearest_without_keys(
+            left.on, *part, right.on, direction.forward, direction.strict, positions, candidates
+        )
+    kernels.nearest_positions(
+        left.keys, left.on, *part, right.keys, right.on, direction.forward, direction.strict, _latest(key_count + 1),
+        positions,
+    )  # fmt: skip
+    return 0
 
 
 def _latest(places: int) -> Codes:
