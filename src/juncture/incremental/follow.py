@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -28,6 +28,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import array_of
 from juncture.errors import PlanError, SpecError, StateError, did_you_mean
 from juncture.incremental.changes.change_batch import WEIGHT
+from juncture.incremental.runtime import MaintainedQuery
 from juncture.incremental.sinks.sink import Sink
 from juncture.incremental.sources.source import Read, Source, SourceEpoch
 
@@ -37,47 +38,22 @@ SINK = "sink"
 _STATE, _SOURCE = "state", "source"
 
 
-Answer = list[pa.RecordBatch] | Mapping[str, list[pa.RecordBatch]]
-"""What a query returns: the changes of its result, or of several results by name."""
-
-
-class MaintainedQuery(Protocol):
-    """A join of two tables, a view of several, or the steps of a pipeline, whose results are kept up to date."""
-
-    @property
-    def schema(self) -> pa.Schema | Mapping[str, pa.Schema]:
-        """Columns of the changes of the result, or of several results by name."""
-
-    def check_open(self) -> None:
-        """Raise an error if it is closed, or an error has interrupted an epoch."""
-
-    @property
-    def epoch(self) -> int:
-        """Number of epochs applied."""
-
-    @property
-    def offset(self) -> Any:
-        """The last ``offset``."""
-
-    def populate(self, *, offset: Any, **tables: Any) -> Answer:
-        """Load the initial tables, and return the result."""
-
-    def apply(self, *, offset: Any, **changes: Any) -> Answer:
-        """Apply the changes of an epoch, and return those of the result."""
-
-    def last(self) -> Answer:
-        """Return the changes of the last epoch."""
-
-    def table(self, name: Any, /) -> pa.Table:
-        """Return the current rows of a table."""
-
-
 @dataclass(frozen=True)
 class FollowProgress:
-    """Progress of one epoch: transactions and rows of the source, rows written, and the seconds from change to commit.
+    """Progress of one epoch.
 
-    ``offset`` is the position in the source after the epoch, as plain data. ``sink_rows`` are the changes to each sink
-    of a pipeline.
+    Attributes
+    ----------
+    epoch, transactions
+        Number of the epoch, and of its transactions in the source.
+    input_rows, output_rows
+        Number of changes from the source, and to the sinks.
+    duration_s
+        Time from the first change to the commit of the sink.
+    offset
+        Position in the source after the epoch, as plain data.
+    sink_rows
+        Number of changes to each sink of a pipeline.
     """
 
     epoch: int

@@ -21,7 +21,7 @@ from juncture.incremental.operators.spec_join import StoredJoinOperator
 from juncture.incremental.operators.stateless import InputOperator
 from juncture.incremental.plan.physical import OperatorGraph
 from juncture.incremental.population import JoinLoader
-from juncture.incremental.runtime import ANSWER, Query, Runtime
+from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.local.plan import plan as plan_local
 from juncture.matching.output import Output, project, stored_join, stored_schema
@@ -64,7 +64,7 @@ class SideRows:
     unmatched_deletes: int
 
 
-class ChangeJoin:
+class ChangeJoin(MaintainedQuery):
     """A join of two tables that change, created by `juncture.changes`.
 
     Pass the changes of each epoch to `apply`. It returns the changes of the result: added to the previous result, they
@@ -109,16 +109,6 @@ class ChangeJoin:
         )
         self._runtime = Runtime(query, self._changes, store)
         self._identity = identity_of(join.output_schema, "answer's")
-
-    @property
-    def epoch(self) -> int:
-        """Number of epochs applied."""
-        return self._runtime.position.epoch
-
-    @property
-    def offset(self) -> Any:
-        """The last ``offset``."""
-        return self._runtime.position.offset
 
     def last(self) -> list[pa.RecordBatch]:
         """Return the changes of the last epoch, for consumers that may have missed it, or those of `populate` again."""
@@ -278,20 +268,6 @@ class ChangeJoin:
     def _side_rows(self, side: Side) -> SideRows:
         arrangement = self._operator.sides[side].arrangement
         return SideRows(arrangement.rows, arrangement.nbytes, self._runtime.position.missing[side])
-
-    def check_open(self) -> None:
-        """Raise `PlanError` if the join is closed, or `StateError` if an error interrupted an epoch."""
-        self._runtime.check_open()
-
-    def close(self) -> None:
-        """Close the join, and release its memory. State in a folder is preserved."""
-        self._runtime.close()
-
-    def __enter__(self) -> ChangeJoin:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _graph(join: Resolved, output: Output) -> OperatorGraph:

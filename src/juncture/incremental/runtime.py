@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 Batches = dict[str, list[pa.RecordBatch]]
 """What a query returns, by the name of the answer."""
+
+Answer = list[pa.RecordBatch] | Mapping[str, list[pa.RecordBatch]]
+"""What a maintained query returns: the changes of its result, or of several results by name."""
 
 Flows = Mapping[str, Flow]
 """Changes by source, or by answer."""
@@ -400,6 +404,55 @@ class Runtime:
             self.tables.close(self.position if self._is_whole and self.position.epoch else None)
         if self.store is not None:
             self.store.close()
+
+
+class MaintainedQuery(ABC):
+    """A join of two tables, a view of several, or the steps of a pipeline, whose results are kept up to date."""
+
+    schema: pa.Schema | Mapping[str, pa.Schema]
+    """Columns of the changes of the result, or of several results by name."""
+
+    _runtime: Runtime
+
+    @property
+    def epoch(self) -> int:
+        """Number of epochs applied."""
+        return self._runtime.position.epoch
+
+    @property
+    def offset(self) -> Any:
+        """The last ``offset`` that was passed to `apply` or `populate`."""
+        return self._runtime.position.offset
+
+    @abstractmethod
+    def populate(self, *_: Any, **tables: Any) -> Answer:
+        """Load the initial tables, and return the result. ``offset`` is their position in the source."""
+
+    @abstractmethod
+    def apply(self, *_: Any, **changes: Any) -> Answer:
+        """Apply the changes of an epoch up to an ``offset``, and return those of the result."""
+
+    @abstractmethod
+    def last(self) -> Answer:
+        """Return the changes of the last epoch."""
+
+    @abstractmethod
+    def table(self, name: Any, /) -> pa.Table:
+        """Return the current rows of a table."""
+
+    def check_open(self) -> None:
+        """Raise `PlanError` if it is closed, or `StateError` if an error interrupted an epoch."""
+        self._runtime.check_open()
+
+    def close(self) -> None:
+        """Release the memory and the folder. The state stays in the folder."""
+        self._runtime.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 # Initial rows

@@ -24,7 +24,7 @@ from juncture.incremental.plan.nodes import answer_types
 from juncture.incremental.plan.physical import OperatorGraph, operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
-from juncture.incremental.runtime import ANSWER, Query, Runtime, deletes_last
+from juncture.incremental.runtime import ANSWER, MaintainedQuery, Query, Runtime, deletes_last
 from juncture.incremental.sql.reader import read_query
 from juncture.incremental.state.policy import MemoryPolicy, store_opener
 from juncture.runtime.working_types import working_type
@@ -60,7 +60,7 @@ class ViewSetup:
                 )
 
 
-class View:
+class View(MaintainedQuery):
     """Maintain the result of an SQL query while its tables change. `juncture.view` creates a view.
 
     `apply` takes the changes of the tables, one epoch at a time, and returns the changes of the result. An epoch costs
@@ -116,16 +116,6 @@ class View:
             static,
         )
         self._runtime = Runtime(maintained, self._changes, store)
-
-    @property
-    def epoch(self) -> int:
-        """Number of epochs that were applied."""
-        return self._runtime.position.epoch
-
-    @property
-    def offset(self) -> Any:
-        """The last ``offset`` that was passed to `apply` or `populate`."""
-        return self._runtime.position.offset
 
     @property
     def unmatched_deletes(self) -> Mapping[str, int]:
@@ -294,20 +284,6 @@ class View:
     def nbytes(self) -> int:
         """Bytes of memory that rows and groups use."""
         return sum(operator.nbytes for operator in self._graph.operators)
-
-    def check_open(self) -> None:
-        """Raise `PlanError` if the view is closed, or `StateError` if an error interrupted an epoch."""
-        self._runtime.check_open()
-
-    def close(self) -> None:
-        """Release the memory and the folder. The state stays in the folder."""
-        self._runtime.close()
-
-    def __enter__(self) -> View:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def store_in(folder: Path, setup: ViewSetup, policy: MemoryPolicy) -> Callable[[Mapping[str, pa.Schema]], Store]:

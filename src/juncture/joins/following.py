@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from juncture.incremental.follow import Follower, FollowProgress, MaintainedQuery
+    from juncture.incremental.follow import Follower, FollowProgress
+    from juncture.incremental.runtime import MaintainedQuery
     from juncture.incremental.sinks.files import FilesSink
     from juncture.incremental.sinks.postgres import PostgresSink
     from juncture.incremental.sinks.sink import Sink, Write

@@ -17,7 +17,7 @@ from juncture.incremental.plan.physical import operators_of
 from juncture.incremental.plan.prune import pruned
 from juncture.incremental.plan.push import pushed
 from juncture.incremental.plan.stateful_nodes import SpecJoinNode
-from juncture.incremental.runtime import Batches, Query, Runtime, deletes_last
+from juncture.incremental.runtime import Batches, MaintainedQuery, Query, Runtime, deletes_last
 from juncture.incremental.sql.reader import in_types, read_query
 from juncture.pipeline.expressions import TABLE, derived_sql
 from juncture.pipeline.graph import needed_for
@@ -64,7 +64,7 @@ class StepPlanner:
         return in_types(query.node, query.names, fields)
 
 
-class MaintainedSteps:
+class MaintainedSteps(MaintainedQuery):
     """The maintained rows of some sinks, a query of `juncture.incremental.follow`.
 
     ``static`` returns the rows of a source or step that does not change. ``store`` opens the state, from a description
@@ -100,20 +100,6 @@ class MaintainedSteps:
         described = {"sinks": repr(dict(sinks)), "steps": repr(steps)}
         described |= {f"source {name}": str(schemas[name]) for name in planner.sources}
         self._runtime = Runtime(query, self._changes, partial(store, described))
-
-    def check_open(self) -> None:
-        """Raise an error if an epoch was interrupted, so that the state has to be opened again."""
-        self._runtime.check_open()
-
-    @property
-    def epoch(self) -> int:
-        """The number of applied epochs."""
-        return self._runtime.position.epoch
-
-    @property
-    def offset(self) -> Any:
-        """The offset of the last epoch."""
-        return self._runtime.position.offset
 
     def populate(self, *, offset: Any, **tables: Any) -> Batches:
         """Load the first rows of the tables, and of those that do not change, and return those of the sinks."""
@@ -155,10 +141,6 @@ class MaintainedSteps:
         graph = self._runtime.flow.graph
         rows = table_of(self._runtime.rows(name), graph.source_rows[name].schema)
         return rows.rename_columns([column for column, _ in graph.scans[name].columns])
-
-    def close(self) -> None:
-        """Release the state for other processes."""
-        self._runtime.close()
 
 
 def _working(schema: pa.Schema) -> pa.Schema:
