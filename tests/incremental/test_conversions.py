@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 from juncture.incremental.changes.change_batch import rows_within
-from juncture.incremental.expressions.decimals import decimal_array, units_of
+from juncture.incremental.expressions.functions import decimal_array, units_of
 from juncture.incremental.operators.order import most_steps, order_codes
 from juncture.incremental.postgres.connection import lsn_number, lsn_text
-from juncture.incremental.postgres.types import sql_type
-from juncture.incremental.postgres.values import from_text, read_array
+from juncture.incremental.postgres.values import from_text, read_array, sql_type
 from juncture.incremental.sql.bound import decimal_text
 
 TEXTS = {

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import juncture as jn
-from juncture.incremental.operators.aggregates import AggregateOperator
 from juncture.incremental.operators.asof import AsofOperator
+from juncture.incremental.operators.recompute import AggregateOperator
 
 ROWS = 4_000
 SCHEMA = pa.schema({"on": pa.int64(), "v": pa.int64()})

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, float_codes, floats_of, rows_of
-from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.changes.identity import Changes
 from juncture.incremental.operators.recompute import Candidates, ProbeRows, RecomputeOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run

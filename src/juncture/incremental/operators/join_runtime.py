@@ -12,12 +12,11 @@ import pyarrow as pa
 
 from juncture.columnar.arrays import joined_batches
 from juncture.errors import DataError, SchemaError
-from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
-from juncture.incremental.changes.result_changes import Changes
-from juncture.incremental.operators.aggregates import AggregateOperator
+from juncture.incremental.changes.identity import Changes, NoIdentityError, RowIdentity
 from juncture.incremental.operators.asof import AsofOperator
 from juncture.incremental.operators.keys import HashedKeys
 from juncture.incremental.operators.pairs import PairOperator, counted
+from juncture.incremental.operators.recompute import AggregateOperator
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place, interval_codes
 from juncture.kernels.array_types import Codes, Ints, Words
 from juncture.kernels.hash_table import EMPTY

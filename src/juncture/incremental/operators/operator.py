@@ -1,4 +1,4 @@
-"""The base class of view operators: a step that can be undone, then a commit that cannot fail."""
+"""The operators of views: a step that can be undone, then a commit that cannot fail. Some have no state."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from juncture.columnar.arrays import array_of, joined_batches, rows_of
+from juncture.columnar.arrays import array_of, joined_batches, rows_of, true_rows
 from juncture.incremental.changes.identity import NoIdentityError, RowIdentity
+from juncture.incremental.expressions.expression import Expression, InputColumn, evaluate
 from juncture.incremental.state.tables import StateTable
 from juncture.kernels.array_types import Ints
 
@@ -122,3 +123,63 @@ def consolidated(flow: Flow, schema: pa.Schema) -> Flow:
     weights = np.concatenate([weights for _, weights in flow])
     batch, sums, _ = identity.consolidated([batch for batch, _ in flow], weights)
     return [(batch, sums)]
+
+
+class InputOperator(ViewOperator):
+    """The changes of a source, set from outside in ``put``."""
+
+    def __init__(self, label: str, types: Sequence[pa.DataType]) -> None:
+        super().__init__(label, types, ())
+        self.put: Flow = []
+
+    def step(self, _flows: Sequence[Flow]) -> Flow:
+        """Return the changes of the source."""
+        return self.put
+
+
+class FilterOperator(ViewOperator):
+    """Returns the columns ``shown`` of the rows for which a condition is true."""
+
+    def __init__(self, label: str, source: ViewOperator, condition: Expression, shown: Sequence[int]) -> None:
+        super().__init__(label, [source.schema.types[place] for place in shown], (source,))
+        self._condition = condition
+        self._shown = shown
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Return the matching rows."""
+        changes = []
+        for batch, weights in flows[0]:
+            rows = true_rows(evaluate(self._condition, batch.columns, batch.num_rows))
+            columns = batch_of([batch.column(place) for place in self._shown], self.schema)
+            if len(rows) == batch.num_rows:
+                changes.append((columns, weights))
+            elif len(rows):
+                changes.append((some_rows(columns, rows), weights[rows]))
+        return changes
+
+
+class ProjectOperator(ViewOperator):
+    """Computes expressions for each row."""
+
+    def __init__(self, label: str, source: ViewOperator, columns: Sequence[Expression]) -> None:
+        super().__init__(label, [each.type for each in columns], (source,))
+        self._columns = columns
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Return one row per input row."""
+        return [(self._projected(batch), weights) for batch, weights in flows[0]]
+
+    def _projected(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            batch.column(each.index) if isinstance(each, InputColumn) else evaluate(each, batch.columns, batch.num_rows)
+            for each in self._columns
+        ]
+        return batch_of(arrays, self.schema)
+
+
+class UnionOperator(ViewOperator):
+    """Concatenates its inputs."""
+
+    def step(self, flows: Sequence[Flow]) -> Flow:
+        """Return the rows of all inputs."""
+        return [change for flow in flows for change in flow]

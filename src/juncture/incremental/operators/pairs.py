@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from juncture.columnar.arrays import array_of, rows_of
-from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.changes.identity import Changes
 from juncture.incremental.state.arrangement import Arrangement, Delta, Journal, Place
 from juncture.incremental.state.run import Run, weights_of
 from juncture.kernels.array_types import Codes, Ints, Mask

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from juncture.columnar.conversion import converted
 from juncture.errors import JunctureError
-from juncture.incremental.changes.result_changes import Changes
+from juncture.incremental.changes.identity import Changes
 from juncture.incremental.expressions.expression import Expression, evaluate
 from juncture.incremental.operators.join_runtime import JoinRuntime, join_runtime
 from juncture.incremental.operators.operator import Change, Flow, ViewOperator, batch_of

@@ -18,7 +18,7 @@ import pyarrow.types as pat
 
 from juncture.columnar.arrays import array_of, raw_values
 from juncture.errors import DataError
-from juncture.incremental.expressions.decimals import decimal_array
+from juncture.incremental.expressions.functions import decimal_array
 from juncture.kernels.array_types import Codes, Floats, Ints, Mask
 from juncture.kernels.exact_sums import add_floats, carry_digits, float_places, nearest_floats
 

@@ -25,11 +25,18 @@ from juncture.incremental.expressions.expression import (
 from juncture.incremental.operators.arranged import ArrangedOperator, KeyDomain
 from juncture.incremental.operators.group import GroupOperator
 from juncture.incremental.operators.join import JoinOperator, JoinPath, Lookup
-from juncture.incremental.operators.operator import Change, Flow, ViewOperator
+from juncture.incremental.operators.operator import (
+    Change,
+    FilterOperator,
+    Flow,
+    InputOperator,
+    ProjectOperator,
+    UnionOperator,
+    ViewOperator,
+)
 from juncture.incremental.operators.order import RowOrder
 from juncture.incremental.operators.partition import ExpandOperator, PartitionOperator
 from juncture.incremental.operators.spec_join import SpecJoinOperator
-from juncture.incremental.operators.stateless import FilterOperator, InputOperator, ProjectOperator, UnionOperator
 from juncture.incremental.operators.top import TopOperator
 from juncture.incremental.plan.clusters import DeltaPath, JoinCluster, cluster_of
 from juncture.incremental.plan.nodes import (

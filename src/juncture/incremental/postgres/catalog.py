@@ -12,7 +12,7 @@ from psycopg import sql
 
 from juncture.errors import PlanError, SchemaError, SpecError, did_you_mean
 from juncture.incremental.postgres.connection import reported
-from juncture.incremental.postgres.types import Types
+from juncture.incremental.postgres.values import Types
 
 _VERSION_LEAST = 150_000
 

@@ -19,8 +19,7 @@ from psycopg import sql
 from juncture.errors import DataError, SchemaError, SpecError, StateError, did_you_mean
 from juncture.incremental.changes.change_batch import WEIGHT
 from juncture.incremental.postgres.connection import connected, reported
-from juncture.incremental.postgres.types import sql_type
-from juncture.incremental.postgres.values import to_text
+from juncture.incremental.postgres.values import sql_type, to_text
 
 _GONE, _COME = sql.Identifier("juncture_gone"), sql.Identifier("juncture_come")
 _ANALYSED_ROWS = 1_000
