@@ -126,7 +126,6 @@ def _explain(spec: Spec, request: Request, *, form: str | None, analyze: bool) -
 
 
 def _write_or_print(explained: str, chosen: Form, output: Path | None) -> None:
-    """Write an explanation to a file, or print it."""
     if output is not None:
         with replacing(output) as fresh:
             fresh.write_text(explained + "\n" * (not explained.endswith("\n")), encoding="utf-8")
@@ -138,7 +137,6 @@ def _write_or_print(explained: str, chosen: Form, output: Path | None) -> None:
 
 
 def _form(named: str | None, output: Path | None) -> Form:
-    """Return the named form, or that of the output's extension."""
     if named is None:
         ending = "" if output is None else output.suffix.lower()
         check_choice("the extension of --output", ending, tuple(_FORMS))
@@ -148,7 +146,6 @@ def _form(named: str | None, output: Path | None) -> Form:
 
 
 def _analyzed(ready: Planned) -> Analysis:
-    """Run a join and return its analysis."""
     if ready.session is None:
         with step("Joining") as joining:
             return ready.plan.analyze(progress=joining.phase)

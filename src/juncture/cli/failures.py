@@ -66,7 +66,6 @@ def _forget_output() -> None:
 
 
 def _show(error: Exception, *, debug: bool) -> int:
-    """Print an error, and return its exit code."""
     if debug:
         errors().print(Text("".join(traceback.format_exception(error)).rstrip()), soft_wrap=True)
     known = _known(error)

@@ -141,7 +141,6 @@ def _copied(path: str, side: str, folder: Path) -> Path | None:
 
 
 def _format_inside(file: Path, named: str | None) -> Format:
-    """Return the format of a file without an extension."""
     if named is not None:
         return format_of(str(file), named=named, argument="--format")
     with pa.input_stream(str(file), compression="detect") as stream:
@@ -160,7 +159,6 @@ def _read_text(path: str, shown: str, side: str, file_format: Format, options: T
 
 
 def _read_arrow(files: list[Path], target: Path) -> None:
-    """Write the rows of Arrow files or streams as one Parquet file."""
     from pyarrow.parquet import ParquetWriter
 
     from juncture.files.arrow import arrow_rows, arrow_schema
@@ -171,7 +169,6 @@ def _read_arrow(files: list[Path], target: Path) -> None:
 
 
 def _cast(files: Files, shown: str, types: Mapping[str, pa.DataType], target: Path) -> Files:
-    """Return the same rows with some columns converted."""
     from pyarrow.parquet import ParquetWriter
 
     from juncture.runtime.sources import ParquetSource

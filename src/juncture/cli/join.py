@@ -92,7 +92,6 @@ def _request(
 
 
 def _delimiter(text: str) -> str:
-    """Return the character of --delimiter."""
     character = "\t" if text in ("\\t", "tab") else text
     if len(character) != 1 or character in '\r\n"' or not character.isascii():
         raise SpecError(
@@ -289,13 +288,11 @@ def _distance(option: str, text: str | None) -> int | Decimal | str | None:
 
 
 def _interval(names: tuple[str, str]) -> tuple[str | None, str | None]:
-    """Return the columns of an interval; one of them may be empty."""
     start, end = names
     return start or None, end or None
 
 
 def _aggregates(texts: list[str] | None) -> dict[str, list[Call]] | None:
-    """Return the parsed ``--agg`` options by column."""
     if not texts:
         return None
     aggregates: dict[str, list[Call]] = {}

@@ -78,7 +78,6 @@ def _spark() -> dict[str, float]:
 
 
 def _comparison(measured: dict[str, float]) -> Table:
-    """Return the measured and the built-in constants as a table."""
     table = Table(box=None, pad_edge=False)
     table.add_column("constant")
     for heading in ("measured", "built in"):
@@ -103,7 +102,6 @@ def warmup() -> None:
 
 
 def _summary(done: Warmup) -> str:
-    """Return the outcome in words."""
     there = done.kernels - done.compiled
     text = f"Compiled {done.compiled} of {done.kernels} kernels in {done.seconds:.1f} s"
     if there:

@@ -85,7 +85,6 @@ class LazyGroup(ReportingGroup):
 
 
 def _others() -> dict[str, LazyCommand]:
-    """Return the commands that other packages declare."""
     return {
         each.name: LazyCommand(each, each.dist.metadata["Summary"] if each.dist is not None else "")
         for each in entry_points(group=_GROUP)

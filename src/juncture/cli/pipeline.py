@@ -233,7 +233,6 @@ def _follow(pipeline: Any, poll_ms: int | None, **arguments: Any) -> RunReport:
 
 
 def _show(report: RunReport, *, as_json: bool) -> None:
-    """Print the report of a run."""
     if as_json:
         typer.echo(json.dumps(report.to_dict(), ensure_ascii=False))
         return

@@ -109,7 +109,6 @@ def run(spec: Spec, request: Request) -> None:
 
 
 def _output_format(request: Request) -> Format:
-    """Return the format to write."""
     if request.output_format is not None:
         check_choice("--output-format", request.output_format, FORMATS)
         return format_of("-", named=request.output_format, argument="--output-format")
@@ -153,7 +152,6 @@ def _show_rows(plan: Plan, session: Any, request: Request) -> dict[str, Any]:
 
 
 def _head(batches: pa.RecordBatchReader, rows: int) -> tuple[pa.Table, int]:
-    """Return the first rows, and the number of all rows."""
     kept, total = [], 0
     for batch in batches:
         if total < rows:
@@ -197,7 +195,6 @@ def _write_rows(plan: Plan, session: Any, target: Path | IO[bytes], row_format: 
 
 
 def _report(plan: Plan, session: Any) -> MatchReport:
-    """Return the match report, from the engine of the join."""
     if session is None:
         with step("Counting matches") as counting:
             return plan.match_report(progress=counting.phase)

@@ -153,7 +153,6 @@ def _plan(
 
 
 def _buckets_detail(buckets: int) -> tuple[str, str]:
-    """Return the line of `explain()` on buckets."""
     if buckets > 1:
         return "partitions", f"{buckets:,} by key, as long as the checkpoint lives"
     return "partitions", "one task joins all rows"
@@ -171,7 +170,6 @@ def _without_watermarks(frame: DataFrame) -> DataFrame:
 
 
 def _check_store(session: SparkSession) -> None:
-    """Raise an error with the setting that helps if the session's state store does not support stateful operators."""
     store = setting(session, _STORE) or ""
     if not store.endswith("RocksDBStateStoreProvider"):
         raise PlanError(

@@ -61,7 +61,6 @@ def plan_of_streams(
 
 
 def _check(spec: Any, sides: Sequence[FrameSide]) -> None:
-    """Raise an error for joins that Spark's own operator does not support."""
     if not isinstance(spec, Where | Range):
         raise NoEquivalentError(f"Spark has no operator for {spec.title} of two streams")
     if spec.agg is not None:
@@ -143,7 +142,6 @@ class _Bounded:
 
 
 def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSide, bounded: _Bounded) -> DataFrame:
-    """Return the join of two streams as a DataFrame."""
     pairs = inequality_pairs(join, left, right, inlined=True)
     names: dict[Side, dict[str, str]] = {
         "left": {name: f"l{i}" for i, name in enumerate(left.schema.names)},
@@ -186,7 +184,6 @@ def _nothing(time: str) -> Column:
 def _watermarked(
     side: Side, pairs: Pairs, names: Mapping[Side, Mapping[str, str]], bounded: _Bounded, token: str
 ) -> DataFrame:
-    """Return the stored columns of a side, with a virtual time and its watermark."""
     held = [names[side][name] for name in bounded.join.needed(side)]
     rows = pairs.sides[side].rows.withColumn(NAMES[side], bounded.virtual(side, names))
     steps, scale = bounded.time.steps(side, expression(bounded.time.order(side).node, names))

@@ -253,7 +253,6 @@ class PostgresStream(DataSourceStreamReader):
 
 
 def _opened(options: Mapping[str, str]) -> RangedSource:
-    """Connect to the database of the options."""
     lacking = [name for name in ("dsn", "table", "slot") if name not in options]
     more = [name for name in options if name not in _OPTIONS]
     if lacking or more:

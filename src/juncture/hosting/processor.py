@@ -100,7 +100,6 @@ class JoinProcessor(StatefulProcessor):
             )
 
     def _save(self, bucket: Bucket, stored_rows: StoredRows) -> None:
-        """Write the state of the bucket."""
         saved = {
             "version": self._hosted.version,
             "join": self._hosted.described(),
@@ -125,7 +124,6 @@ class JoinProcessor(StatefulProcessor):
 
 
 def _received(frame: pd.DataFrame) -> pa.RecordBatch:
-    """Return packets as they were sent."""
     columns = [[0] * len(frame), *(frame[name].tolist() for name in PACKET_SCHEMA.names[1:])]
     return pa.record_batch(
         [pa.array(column, field.type) for column, field in zip(columns, PACKET_SCHEMA, strict=True)],

@@ -122,7 +122,6 @@ class StoredRows:
         return len(starts)
 
     def _write_state(self, number: int, state: State, before: State | None) -> None:
-        """Write the blocks of a batch's state that have changed."""
         for block, name in enumerate(self._blocks(state.shape[1])):
             here = slice(block * self._sizes.block_rows, (block + 1) * self._sizes.block_rows)
             if before is None or not np.array_equal(state[:, here], before[:, here]):
@@ -133,7 +132,6 @@ class StoredRows:
         return [f"state {block}" for block in range(-(-rows // self._sizes.block_rows))]
 
     def _read(self, number: int, names: Iterable[str], side: Side) -> list[bytes]:
-        """Return values of a batch."""
         values = [self._values.getValue((f"{number} {name}",)) for name in names]
         if None in values:
             raise StateError(
@@ -150,7 +148,6 @@ def _encoded(state: State) -> bytes:
 
 
 def _decoded(data: bytes, rows: int, of: np.dtype[Any]) -> State:
-    """Return the state that `_encoded` wrote."""
     if of != np.bool_:
         return np.frombuffer(data, of).reshape(-1, rows)
     packed = np.frombuffer(data, np.uint8).reshape(-1, -(-rows // 8))

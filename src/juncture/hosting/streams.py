@@ -207,7 +207,6 @@ class StreamBucket(StreamJoin):
             self._ready += self._operator.take(side, held)
 
     def _move(self, side: Side, greatest: Frontiers) -> None:
-        """Advance the frontier of a side."""
         frontier = self._frontiers[side]
         for codes in greatest:
             frontier.advance(

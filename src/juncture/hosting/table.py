@@ -65,7 +65,6 @@ def _unending(planned: Plan, side: Side, table: Any) -> Plan:
 
 
 def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
-    """Raise an error for joins that a stream with a table does not support."""
     if spec.how in ("right", "full"):
         kept = "inner" if spec.how == "right" else "left"
         raise PlanError(
@@ -88,7 +87,6 @@ def _check(spec: Any, algorithm: str, *, lazy: bool, is_read: bool) -> None:
 
 
 def _words(side: Side, table: Any) -> tuple[tuple[str, str], ...]:
-    """Return the lines of `explain()` on the stream."""
     if kind_of(table, "left" if side == "right" else "right") == "spark":
         read = "as of planning; plan the join again to see newer rows"
     else:

@@ -39,5 +39,4 @@ def orders_given(given: Order | Sequence[Order] | None, side: Side, schema: Stru
 
 
 def _quoted(name: str) -> str:
-    """Return the name of a column in SQL."""
     return name if name.isidentifier() else f"`{name.replace('`', '``')}`"

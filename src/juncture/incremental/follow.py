@@ -152,7 +152,6 @@ class Follower:
         return {name: sink.open(schemas[name], state) for name, sink in self._sinks.items()}
 
     def _saved_position(self) -> tuple[str, Any]:
-        """Return the identifier of the state, and the offset of its source."""
         offset = self._query.offset
         if not isinstance(offset, dict) or set(offset) != {_STATE, _SOURCE}:
             raise StateError(
@@ -177,7 +176,6 @@ class Follower:
         return {self._names[name]: table for name, table in tables.items() if name in self._names}
 
     def _catch_up(self, epochs: Mapping[str, int | None]) -> None:
-        """Write the last epoch to the sinks in which it is missing."""
         epoch = self._query.epoch
         for sink_epoch in epochs.values():
             if sink_epoch not in (None, epoch - 1, epoch):

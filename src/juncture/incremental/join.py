@@ -270,7 +270,6 @@ class ChangeJoin(MaintainedQuery):
 
 
 def _graph(join: Resolved, output: Output) -> OperatorGraph:
-    """Return the operator of a join without rows."""
     graph = OperatorGraph()
     for side in SIDES:
         graph.inputs[side] = InputOperator(side, stored_schema(join, side).types)

@@ -68,6 +68,5 @@ class JoinKeys:
         self._rekey(self._codes.compact(used))
 
     def _rekey(self, mapping: Codes) -> None:
-        """Map key codes to new ones."""
         for store in self._stores.values():
             store.rekey(mapping)

@@ -152,7 +152,6 @@ _Refusals = list[tuple[tuple[str, ...], str]]
 
 
 def _refusals(step: Step, schemas: Schemas) -> _Refusals:
-    """Return the reasons that all engines have."""
     if isinstance(step, Derived):
         why = "grid= cannot be maintained over changing rows. Run it in batches."
         return [(("grid",), why)] if step.grid is not None else []
@@ -172,7 +171,6 @@ def _refusals(step: Step, schemas: Schemas) -> _Refusals:
 
 
 def _spark_refusals(step: Step, live: frozenset[str], nested: Sequence[str]) -> _Refusals:
-    """Return the reasons that only Spark has."""
     refused = _Refusals()
     if isinstance(step, Derived):
         why = "cannot be maintained by Spark over changing rows. Run with --engine local, or in batches."

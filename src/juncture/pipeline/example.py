@@ -114,6 +114,5 @@ def write_example(folder: Path) -> list[Path]:
 
 
 def _times(generator: np.random.Generator, rows: int) -> pa.Array:
-    """Return sorted times of one day."""
     start = int(datetime(2026, 1, 5, 9, tzinfo=UTC).timestamp()) * _SECOND
     return pa.array(start + np.sort(generator.integers(0, _DAY, rows)), pa.timestamp("us", "UTC"))

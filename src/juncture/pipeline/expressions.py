@@ -115,7 +115,6 @@ def _connected(folder: Path | None) -> Iterator[Any]:
 
 
 def _relation(connection: Any, step: Derived, rows: Any) -> Any:
-    """Return the rows of a step."""
     connection.register(TABLE, rows)
     return connection.sql(_Stages(connection, step).sql)
 
@@ -234,7 +233,6 @@ def _first_line(error: duckdb.Error) -> str:
 
 
 def _expressions(step: Derived) -> str:
-    """Return the expressions of a step as written in its file."""
     texts = [] if step.filter is None else [f"filter = {step.filter!r}"]
     for key, said in (("agg", step.agg), ("select", step.select)):
         if said is not None:

@@ -39,7 +39,6 @@ def _missing(name: str, known: Sequence[str]) -> str:
 
 
 def _reads(step: Step) -> list[tuple[tuple[str, ...], str]]:
-    """Return the inputs of a step with their keys."""
     if isinstance(step, ManyStep):
         tables = [(("tables", name, "right"), table.right) for name, table in step.tables.items()]
         return [(("left",), step.left), *tables]

@@ -194,7 +194,6 @@ class LocalEngine(Engine):
 
 
 def _reader(table: ParquetSource) -> pa.RecordBatchReader:
-    """Return rows in batches."""
     schema = table.schema
     batches = (batch.cast(schema) for part in range(len(table.part_rows)) for batch in table.read(part, schema.names))
     return pa.RecordBatchReader.from_batches(schema, batches)
@@ -215,7 +214,6 @@ def _without_views(data_type: pa.DataType) -> pa.DataType:
 
 
 def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Format, fresh: Path) -> int:
-    """Write rows as files in partition folders, and return their number."""
     token = secrets.token_hex(8)
     rows = 0
 

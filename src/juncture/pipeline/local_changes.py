@@ -93,7 +93,6 @@ class _StaticRows:
 
 
 def _source(file: File, folder: Path, schemas: Mapping[str, pa.Schema], names: Sequence[str], query: str) -> Source:
-    """Return the changes of sources, which have one origin."""
     connector = file.sources[names[0]].change_connector
     assert connector is not None
     return connector.source([file.sources[name].connected(name, folder, schemas[name]) for name in names], query)

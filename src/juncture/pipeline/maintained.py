@@ -144,6 +144,5 @@ class MaintainedSteps(MaintainedQuery):
 
 
 def _working(schema: pa.Schema) -> pa.Schema:
-    """Return a schema in the types of plans."""
     types = [pa.int32() if is_null_type(each) else working_type(plain_type(each)) for each in schema.types]
     return pa.schema(list(zip(schema.names, types, strict=True)))

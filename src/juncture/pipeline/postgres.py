@@ -84,5 +84,4 @@ def _opened(table: ConnectorTable) -> Iterator[tuple[Any, Any]]:
 
 
 def _slot(table: ConnectorTable, *names: str) -> str:
-    """Return the name of a replication slot."""
     return re.sub(r"\W", "_", "_".join([str(table.options.get("slot", "juncture")), *names]).lower())

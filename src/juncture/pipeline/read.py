@@ -233,7 +233,6 @@ def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problem
 
 
 def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments with sections as plain dictionaries."""
     return {key: dict(value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
 
 
@@ -298,7 +297,6 @@ def interpolation(step: InterpolateStep) -> Interpolation:
 
 
 def _with_parameters(raw: dict[str, Any], given: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """Return a file with its parameters substituted."""
     values = dict(raw.get("parameters", {}))
     for name, value in given.items():
         if name not in values:

@@ -180,7 +180,6 @@ def _wanted_again(file: File, needed: Sequence[str]) -> list[str]:
 
 
 def _checked(file: File, engine: Engine, needed: Sequence[str], watch: Watch) -> tuple[Checked, ...]:
-    """Run the checks of needed sources and steps."""
     wanted = [check for check in file.checks if check.from_ in needed]
     if not wanted:
         return ()

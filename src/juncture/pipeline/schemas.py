@@ -144,7 +144,6 @@ def _note(looking: _Looking, path: Keys, step: Step, error: JunctureError) -> No
 
 
 def _given(step: Step, schemas: list[pa.Schema], engine: Engine) -> pa.Schema:
-    """Return the columns of a step."""
     if isinstance(step, JoinStep):
         left, right = schemas
         return step.spec.resolve(left, right).user_schema(left, right)
@@ -177,7 +176,6 @@ def _many(step: ManyStep, schemas: list[pa.Schema], engine: Engine) -> pa.Schema
 
 
 def _shape(looking: _Looking, path: Keys, step: Derived) -> None:
-    """Add a problem for keys of a step that exclude each other."""
     does = [key for key in ("filter", "agg", "select", "distinct", "grid") if getattr(step, key)]
     if not does:
         looking.problems.add(path, "The step has no operation. Add filter, select, agg, distinct or grid.")
@@ -269,7 +267,6 @@ def _given_keys(sink: SinkSection) -> list[str]:
 
 
 def _inputs(looking: _Looking) -> list[Path]:
-    """Return the local files that are read."""
     files = list[Path]()
     for source in looking.file.sources.values():
         given = resolved(source, looking.folder)

@@ -124,7 +124,6 @@ def _check_connected(sink: SinkSection, schema: pa.Schema | None, engine: Engine
 
 
 def _check_names(sink: SinkSection, schema: pa.Schema, names: Sequence[str], argument: str) -> None:
-    """Refuse missing and repeated columns."""
     for name in names:
         if name not in schema.names:
             raise SchemaError(

@@ -375,7 +375,6 @@ def derived(frame: DataFrame, step: Derived) -> DataFrame:
 
 
 def _comes(side: Any) -> bool:
-    """Return whether a side is streaming."""
     return isinstance(side, DataFrame) and side.isStreaming
 
 
@@ -393,7 +392,6 @@ def _spark_format(name: str) -> str:
 
 
 def _text_settings(source: SourceSection, form: str) -> dict[str, str]:
-    """Return Spark's options for text with known types."""
     if form == "json":
         first = next((file for path in source.paths for file in paths_of(path, "path")), None)
         is_list = first is not None and _begins_with_list(first)
@@ -421,14 +419,12 @@ def _is_remote(session: SparkSession) -> bool:
 
 
 def _first_words(error: Exception) -> str:
-    """Return the first informative line of an error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     informative = [line for line in lines if not line.startswith("An error occurred while calling")]
     return re.sub(r"^: [\w.$]+: ", "", next(iter(informative), "unknown cause"))
 
 
 def _unread(name: str, form: str, error: Exception) -> JunctureError:
-    """Return the error for a source or sink that Spark cannot access."""
     own, text = error_from_spark(error), str(error)
     if own is not None:
         return own

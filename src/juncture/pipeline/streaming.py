@@ -96,7 +96,6 @@ def finished(file: File, queries: Mapping[str, Any], shown: PhaseProgress) -> Ru
 
 
 def _check_ended(queries: Mapping[str, Any]) -> None:
-    """Raise the error of a query that has ended."""
     for name, query in queries.items():
         error = query.exception()
         if error is not None:

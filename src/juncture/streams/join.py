@@ -226,7 +226,6 @@ class StreamJoin:
         return [None if each is None else order.code_of(each) for order, each in zip(orders, values, strict=True)]
 
     def _end(self, side: Side) -> None:
-        """End a side."""
         self._frontiers[side].end()
         self._ready += self._expire(side)
 
@@ -316,7 +315,6 @@ class StreamJoin:
         return Snapshot(self._plan.described, self._progress(), kept)
 
     def _progress(self) -> dict[str, Any]:
-        """Return the progress of the join as plain data."""
         return {"closed": self._closed, "failed": self._operator.failed} | {
             side: {
                 "frontier": self._frontiers[side].to_dict(),

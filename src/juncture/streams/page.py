@@ -89,5 +89,4 @@ def _points(values: Iterable[tuple[StreamProgress, dict[str, Any]]]) -> list[dic
 
 
 def _shown(value: Any) -> Any:
-    """Return a value as charts accept it."""
     return value.isoformat() if isinstance(value, date | datetime) else value

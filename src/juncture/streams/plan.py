@@ -129,7 +129,6 @@ class StreamPlan:
         return self.setup.to_dict()
 
     def _read_schema(self, side: Side, schema: pa.Schema) -> pa.Schema:
-        """Return the columns of a side that the join reads."""
         ordered = [column.name for order in self.orders[side] for column in columns(order.node)]
         names = {*self.stored_schemas[side].names, *ordered}
         return pa.schema([field for field in schema if field.name in names])
@@ -154,7 +153,6 @@ class StreamPlan:
 
 
 def _check_aggregates(join: Resolved) -> None:
-    """Raise an error for aggregates without a window."""
     if join.aggregates and join.domain is None:
         raise PlanError(
             f"agg= is not supported for {join.spec.title} of streams. Use Range(…, agg=…) or Overlap(…, agg=…), or "

@@ -100,7 +100,6 @@ class Turns:
         return found, False, False
 
     def _next(self, turn: Side, *, is_idle: bool) -> Side:
-        """Return the side to read next."""
         if len(self._open) == 1:
             return next(iter(self._open))
         left, right = self._place("left"), self._place("right")

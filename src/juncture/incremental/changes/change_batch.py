@@ -83,7 +83,6 @@ def rows_within(schema: pa.Schema, side: str) -> tuple[pa.Schema, tuple[str, ...
 
 
 def _batches(given: Any, side: str) -> Iterator[pa.RecordBatch]:
-    """Yield record batches lazily."""
     if isinstance(given, pa.RecordBatch):
         yield given
     elif isinstance(given, pa.Table):
@@ -147,7 +146,6 @@ def _with_types(batch: pa.RecordBatch, side: str) -> tuple[pa.RecordBatch, Ints]
 def _by_word(
     column: pa.Array, weight_of: Callable[[str], int | None], name: str, words: tuple[str, ...], side: str
 ) -> Ints:
-    """Return the weight of each word in a column."""
     encoded = column if pat.is_dictionary(column.type) else column.dictionary_encode()
     found = [None if word is None else weight_of(str(word)) for word in encoded.dictionary.to_pylist()]
     # Unknown words and null have the weight 0.

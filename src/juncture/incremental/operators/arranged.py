@@ -244,7 +244,6 @@ class ArrangedOperator(ViewOperator):
         self._record_keys()
 
     def _record_keys(self) -> None:
-        """Record the keys of all rows in memory again."""
         if self.notes_keys:
             self._recorded_keys = self.arrangement.keys(self.domain.count)
             self._room()
