@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from juncture.pipeline.model import InterpolateStep, ManyStep, SinkSection
+from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection
 from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
 from juncture.spec.kinds import Spec
@@ -55,6 +56,16 @@ class Engine(ABC):
 
     name: EngineName
 
+    def __init__(
+        self, file: File, folder: Path, schemas: Any, watch: Watch, source_columns: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._file = file
+        self._folder = folder
+        self._schemas = schemas
+        self._watch = watch
+        # The needed columns; other sources are read completely.
+        self._source_columns = source_columns
+
     @abstractmethod
     def make(self, name: str) -> None:
         """Compute a source or step whose inputs are computed."""
@@ -71,9 +82,21 @@ class Engine(ABC):
     def repeated(self, name: str, columns: Sequence[str]) -> int:
         """Return the number of key values that occur more than once."""
 
-    @abstractmethod
     def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return the match counts of a step."""
+        step = self._file.steps[name]
+        if isinstance(step, ManyStep):
+            counts = self.plan(name).match_report()[table or ""]
+            return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
+        assert isinstance(step, JoinStep)
+        if step.spec.ranks_matches:
+            report = self.plan(name).match_report()
+            return MatchCounts(report.left_rows, report.matched, report.distances)
+        return self._semi_matches(step)
+
+    @abstractmethod
+    def _semi_matches(self, step: JoinStep) -> MatchCounts:
+        """Return the numbers of left rows and of those with a match."""
 
     @abstractmethod
     def plan(self, name: str) -> Any:

@@ -41,7 +41,7 @@ _ROW_GROUP_ROWS = 1 << 20
 
 
 class LocalEngine(Engine):
-    """The engine in this process. Sources that are not in ``asked`` are read completely."""
+    """The engine in this process. ``work`` is the folder of the results of steps."""
 
     name = "local"
 
@@ -52,14 +52,10 @@ class LocalEngine(Engine):
         schemas: Any,
         watch: Watch = unwatched,
         memory: str | int | None = None,
-        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        source_columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        self._file = file
-        self._folder = folder
-        self._schemas = schemas
-        self._watch = watch
+        super().__init__(file, folder, schemas, watch, source_columns)
         self._memory = memory
-        self._asked = asked
         self._work = tempfile.TemporaryDirectory(prefix="juncture-")
         self.work = Path(self._work.name)
         self._made: dict[str, Files] = {}
@@ -105,16 +101,7 @@ class LocalEngine(Engine):
         """Return the number of key values that occur more than once."""
         return counted(_reader(self._table(name).selecting(columns)), columns, self.work)
 
-    def matches(self, name: str, table: str | None) -> MatchCounts:
-        """Return the match counts of a step."""
-        step = self._file.steps[name]
-        if isinstance(step, ManyStep):
-            counts = self.plan(name).match_report()[table or ""]
-            return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
-        assert isinstance(step, JoinStep)
-        if step.spec.ranks_matches:
-            report = self.plan(name).match_report()
-            return MatchCounts(report.left_rows, report.matched, report.distances)
+    def _semi_matches(self, step: JoinStep) -> MatchCounts:
         matched = sum(batch.num_rows for batch in self._planned(step, semi(step.spec)).batches())
         return MatchCounts(self._table(step.left).num_rows, matched)
 
@@ -135,7 +122,7 @@ class LocalEngine(Engine):
         """Return the rows of a source or step, without unneeded columns."""
         files = self._made[name]
         table = ParquetSource(files.paths, union_by_name=files.union_by_name)
-        return table.selecting(self._asked[name]) if name in self._asked else table
+        return table.selecting(self._source_columns[name]) if name in self._source_columns else table
 
     def write(self, sink: SinkSection) -> int:
         """Write a sink: a file if its path has an extension, otherwise a folder."""

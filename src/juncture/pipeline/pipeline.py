@@ -244,8 +244,10 @@ class Pipeline:
         schemas = self.check(engine="spark")
         read = {name for step in self.file.steps.values() for name in step.inputs}
         shown = [sink.from_ for sink in self.file.sinks.values()]
-        asked = needed_columns(self.file, schemas, [*shown, *(name for name in self.steps if name not in read)])
-        engine = SparkEngine(self.file, self.folder, schemas, spark, asked=asked)
+        source_columns = needed_columns(
+            self.file, schemas, [*shown, *(name for name in self.steps if name not in read)]
+        )
+        engine = SparkEngine(self.file, self.folder, schemas, spark, source_columns=source_columns)
         for name in [*self.file.sources, *self.steps]:
             engine.make(name)
         return Explained(self.file, self.folder, schemas, engine.plan, "on Spark")
@@ -297,15 +299,17 @@ class Pipeline:
         sinks = chosen_sinks(self.file, only, downstream_of)
 
         def begin(kept: Sequence[str]) -> Engine:
-            asked = needed_columns(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
+            source_columns = needed_columns(self.file, schemas, [sink.from_ for sink in self.file.sinks.values()])
             if spark is None:
                 from juncture.pipeline.local import LocalEngine
 
-                return LocalEngine(self.file, self.folder, schemas, watch, memory, asked)
+                return LocalEngine(self.file, self.folder, schemas, watch, memory, source_columns)
             from juncture.pipeline.spark import SparkEngine
 
             session = spark() if callable(spark) else spark
-            return SparkEngine(self.file, self.folder, schemas, session, watch, kept=kept, asked=asked)
+            return SparkEngine(
+                self.file, self.folder, schemas, session, watch, kept=kept, source_columns=source_columns
+            )
 
         return run(self.file, self.folder, sinks, begin, engine=name, force=force, watch=watch)
 

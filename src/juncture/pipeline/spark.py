@@ -50,11 +50,7 @@ _SPARKS_ERRORS = (PySparkException, Py4JError)
 
 
 class SparkEngine(Engine):
-    """The engine of a Spark session.
-
-    Spark persists the rows of ``kept`` sources and steps, which are read more than once. Sources that are not in
-    ``asked`` are read completely.
-    """
+    """The engine of a Spark session, which persists ``kept`` sources and steps: those that are read more than once."""
 
     name = "spark"
 
@@ -68,16 +64,12 @@ class SparkEngine(Engine):
         *,
         is_stream: bool = False,
         kept: Sequence[str] = (),
-        asked: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        source_columns: Mapping[str, Sequence[str]] = MappingProxyType({}),
     ) -> None:
-        self._file = file
-        self._folder = folder
-        self._schemas = schemas
+        super().__init__(file, folder, schemas, watch, source_columns)
         self._session = session
-        self._watch = watch
         self._is_stream = is_stream
         self._kept = frozenset(kept)
-        self._asked = asked
         self._files: dict[str, FileSide] = {}
         self._frames: dict[str, DataFrame] = {}
         self._plans: dict[str, Any] = {}
@@ -88,11 +80,11 @@ class SparkEngine(Engine):
             source = resolved(self._file.sources[name], self._folder)
             if self._is_file(source):
                 side = FileSide.of(self._session, parquet_files(source), self._cores)
-                self._files[name] = side.selecting(self._asked[name]) if name in self._asked else side
+                self._files[name] = side.selecting(self._source_columns[name]) if name in self._source_columns else side
                 return
             frame = self._source(name, source)
-            if name in self._asked:
-                frame = frame.select(*map(_column, self._asked[name]))
+            if name in self._source_columns:
+                frame = frame.select(*map(_column, self._source_columns[name]))
         else:
             with self._watch(f"Planning {name}"), _computing(name):
                 frame = self._step(name)
@@ -122,17 +114,9 @@ class SparkEngine(Engine):
     def matches(self, name: str, table: str | None) -> MatchCounts:
         """Return the match counts of a step."""
         with _computing(name):
-            return self._matches(name, table)
+            return super().matches(name, table)
 
-    def _matches(self, name: str, table: str | None) -> MatchCounts:
-        step = self._file.steps[name]
-        if isinstance(step, ManyStep):
-            counts = self.plan(name).match_report()[table or ""]
-            return MatchCounts(counts.left_rows, counts.matched, counts.distances, counts.leaked)
-        assert isinstance(step, JoinStep)
-        if step.spec.ranks_matches:
-            report = self.plan(name).match_report()
-            return MatchCounts(report.left_rows, report.matched, report.distances)
+    def _semi_matches(self, step: JoinStep) -> MatchCounts:
         left, right = self.rows_of(step.left), self.rows_of(step.right)
         return MatchCounts(left.count(), plan(left, right, semi(step.spec), lazy=True).execute().count())
 
