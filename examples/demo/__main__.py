@@ -62,7 +62,7 @@ def _join(output: Path) -> None:
     _check_output(output)
     from juncture.cli.spark import spark_session, stages, write_parquet
     from juncture.datasets import flights, weather
-    from juncture.joins import plan as plan_join
+    from juncture.joins.planning import plan as plan_join
 
     console = results()
     with tempfile.TemporaryDirectory(prefix="juncture-") as folder:

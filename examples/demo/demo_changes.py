@@ -150,7 +150,8 @@ class _Shop:
 
 def _follow(shop: _Shop, state: Path, seconds: int, console: Console) -> _Shown:
     """Maintain the query while the shop sells, and until all changes are applied."""
-    from juncture.joins import follow, into_postgres, postgres, view
+    from juncture.joins.changing import view
+    from juncture.joins.following import follow, into_postgres, postgres
 
     shown, stopped = _Shown(), threading.Event()
     source = postgres(shop.dsn, _TABLES)

@@ -137,7 +137,7 @@ class Replay:
 
 
 def _planned(session: Any, replay: Replay) -> Plan:
-    from juncture.joins import plan_stream
+    from juncture.joins.streaming import plan_stream
 
     def come(name: str) -> Any:
         schema = session.read.parquet(str(replay.coming(name))).schema
@@ -212,7 +212,7 @@ def _flight(rows: pa.Table) -> str:
 
 def _joined(replay: Replay) -> pa.Table:
     """Return the join of both tables, in this process."""
-    from juncture.joins import plan
+    from juncture.joins.planning import plan
 
     table: pa.Table = plan(replay.tables["flights"], replay.tables["weather"], _SPEC).execute()
     return table

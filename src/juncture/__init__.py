@@ -27,32 +27,16 @@ if TYPE_CHECKING:
     from juncture.incremental.sources.source import Snapshot, SourceEpoch
     from juncture.incremental.view import View
     from juncture.inputs.files import Files
-    from juncture.joins import (
-        Execution,
-        change_files,
-        changes,
-        follow,
-        grid,
-        interpolate,
-        into_files,
-        into_postgres,
-        join,
-        join_asof,
-        join_many,
-        join_overlap,
-        join_range,
-        join_where,
-        plan,
-        plan_changes,
-        plan_many,
-        plan_stream,
-        postgres,
-        prepare,
-        register_postgres,
-        stream,
-        stream_listener,
-        view,
-    )
+    from juncture.joins.asof import join_asof
+    from juncture.joins.changing import changes, plan_changes, view
+    from juncture.joins.equi import join
+    from juncture.joins.execution import Execution
+    from juncture.joins.following import change_files, follow, into_files, into_postgres, postgres, register_postgres
+    from juncture.joins.inequality import join_overlap, join_range, join_where
+    from juncture.joins.many import join_many, plan_many
+    from juncture.joins.planning import plan, prepare
+    from juncture.joins.spines import grid, interpolate
+    from juncture.joins.streaming import plan_stream, stream, stream_listener
     from juncture.pipeline.connector import Connector, ConnectorTable
     from juncture.pipeline.pipeline import Pipeline
     from juncture.pipeline.problems import PipelineError
@@ -156,7 +140,7 @@ _HOME = {
     "ConnectorTable": "juncture.pipeline.connector",
     "DataError": "juncture.errors",
     "Equi": "juncture.spec.equi",
-    "Execution": "juncture.joins",
+    "Execution": "juncture.joins.execution",
     "Expr": "juncture.spec.expression",
     "Files": "juncture.inputs.files",
     "Follower": "juncture.incremental.follow",
@@ -187,33 +171,33 @@ _HOME = {
     "View": "juncture.incremental.view",
     "Where": "juncture.spec.where",
     "bounds": "juncture.predicate.intervals.bounds",
-    "change_files": "juncture.joins",
-    "changes": "juncture.joins",
+    "change_files": "juncture.joins.following",
+    "changes": "juncture.joins.changing",
     "error_from_spark": "juncture.errors",
     "expr": "juncture.spec.expression",
-    "follow": "juncture.joins",
-    "grid": "juncture.joins",
-    "interpolate": "juncture.joins",
-    "into_files": "juncture.joins",
-    "into_postgres": "juncture.joins",
-    "join": "juncture.joins",
-    "join_asof": "juncture.joins",
-    "join_many": "juncture.joins",
-    "join_overlap": "juncture.joins",
-    "join_range": "juncture.joins",
-    "join_where": "juncture.joins",
-    "plan": "juncture.joins",
-    "plan_changes": "juncture.joins",
-    "plan_many": "juncture.joins",
-    "plan_stream": "juncture.joins",
-    "prepare": "juncture.joins",
-    "postgres": "juncture.joins",
-    "register_postgres": "juncture.joins",
+    "follow": "juncture.joins.following",
+    "grid": "juncture.joins.spines",
+    "interpolate": "juncture.joins.spines",
+    "into_files": "juncture.joins.following",
+    "into_postgres": "juncture.joins.following",
+    "join": "juncture.joins.equi",
+    "join_asof": "juncture.joins.asof",
+    "join_many": "juncture.joins.many",
+    "join_overlap": "juncture.joins.inequality",
+    "join_range": "juncture.joins.inequality",
+    "join_where": "juncture.joins.inequality",
+    "plan": "juncture.joins.planning",
+    "plan_changes": "juncture.joins.changing",
+    "plan_many": "juncture.joins.many",
+    "plan_stream": "juncture.joins.streaming",
+    "prepare": "juncture.joins.planning",
+    "postgres": "juncture.joins.following",
+    "register_postgres": "juncture.joins.following",
     "spark_errors": "juncture.errors",
-    "stream": "juncture.joins",
-    "stream_listener": "juncture.joins",
+    "stream": "juncture.joins.streaming",
+    "stream_listener": "juncture.joins.streaming",
     "stream_page": "juncture.streams.page",
-    "view": "juncture.joins",
+    "view": "juncture.joins.changing",
 }
 
 

@@ -73,7 +73,7 @@ def planned(spec: Spec, request: Request, *, is_analyzed: bool = False) -> Itera
         session = stack.enter_context(_session(request.engine, is_analyzed))
         with step("Planning"):
             # Imported late, so that errors in inputs are reported at once.
-            from juncture.joins import plan as plan_join
+            from juncture.joins.planning import plan as plan_join
 
             plan = plan_join(left, right, spec, algorithm=request.algorithm, spark=session, memory=request.memory)
         request.reading.check_columns([*plan.join.left_schema.names, *plan.join.right_schema.names])
