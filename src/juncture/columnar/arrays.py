@@ -51,10 +51,7 @@ def rows_of(values: Rows, index: pa.Array) -> Rows:
 
 
 def rows_at(batch: pa.RecordBatch, places: npt.NDArray[np.signedinteger]) -> pa.RecordBatch:
-    """Return the rows of a batch at some valid positions.
-
-    A few rows of plain columns take microseconds, a fraction of Arrow's own ``take``.
-    """
+    """Return the rows of a batch at some valid positions; a few take a fraction of the time of Arrow's ``take``."""
     if len(places) <= _FEW_ROWS and batch.num_columns:
         columns = []
         for column in batch.columns:

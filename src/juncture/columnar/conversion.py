@@ -19,10 +19,7 @@ from juncture.columnar.types import is_null_type
 
 
 def converted(array: pa.Array, data_type: pa.DataType) -> pa.Array:
-    """Return an array in another type of the same values, without nulls in a dictionary.
-
-    Raises `pyarrow.ArrowException` if the type's offsets, indices or run ends are too narrow.
-    """
+    """Return an array in another type, without nulls in a dictionary; raise `ArrowException` if it is too narrow."""
     if array.type == data_type:
         return _without_null_values(array) if pat.is_dictionary(data_type) else array
     if is_null_type(array.type) or is_null_type(data_type):

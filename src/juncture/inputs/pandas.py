@@ -234,10 +234,7 @@ def _has_own_null(values: Values | None) -> bool:
 
 
 def _as_pandas(column: pa.ChunkedArray, like: Values | None, name: str) -> Values:
-    """Return an Arrow column as pandas values of the type of `like`.
-
-    With None, the type is NumPy's, or a nullable pandas type for integers and booleans with nulls.
-    """
+    """Return an Arrow column as pandas values of the type of `like`, or NumPy's (nullable for integers with nulls)."""
     dtype: Any = None if like is None else like.dtype
     if isinstance(dtype, pd.ArrowDtype):
         return pd.arrays.ArrowExtensionArray(column)

@@ -120,10 +120,7 @@ def compile_seconds() -> float:
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function at its first call, for the types in its annotations.
-
-    Nothing is compiled at import, so a join compiles only the kernels that it runs.
-    """
+    """Compile a function for its annotated types, at its first call, so that joins compile only what they run."""
     return cast(Function, Kernel(function))
 
 

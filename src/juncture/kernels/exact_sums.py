@@ -23,10 +23,7 @@ _INFINITY = _EXPONENT << _MANTISSA_BITS
 
 @compiled
 def float_places(bits: Ints, places: IntsOut) -> None:
-    """Find the lowest and the highest digit that some floats need (``places``, out).
-
-    The highest is less than the lowest if all are zero or not finite.
-    """
+    """Find the lowest and the highest digit (``places``, out) that floats need; reversed if all are 0 or not finite."""
     places[0], places[1] = _EXPONENT, -1
     for i in range(len(bits)):
         exponent = (bits[i] >> _MANTISSA_BITS) & _EXPONENT

@@ -204,10 +204,7 @@ class Domain(ABC):
         return any(test(data_type) for test in self.distance_tests)
 
     def distance_steps(self, array: pa.Array) -> tuple[Ints, Fraction]:
-        """Return a plain column of distances as integers, and how many steps the integer 1 is.
-
-        Raise `TooWideError` if one does not fit in 64 bits.
-        """
+        """Return distances as integers, and how many steps 1 is; raise `TooWideError` if one exceeds 64 bits."""
         return signed_integers(array, validity(array)), 1 / self.step
 
     def exact_distances(self, array: pa.Array) -> list[Any]:

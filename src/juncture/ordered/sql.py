@@ -77,10 +77,7 @@ class SqlDomain:
         return value
 
     def literal(self, _step: int | float, _data_type: st.DataType, /, *, up: bool) -> Column | int | None:  # noqa: ARG002
-        """Return a step as a literal of a column's type, rounded up or down; None if the type has none.
-
-        It is 1 or -1 if the step is above or below all values of the type.
-        """
+        """Return a step as a literal, rounded up or down: 1 or -1 beyond the type's values, None without a literal."""
         return None
 
     # Ends of ranges

@@ -6,16 +6,7 @@ import math
 from collections.abc import Mapping
 from functools import partial
 
-from juncture.planner.algorithm import (
-    Algorithm,
-    Need,
-    PlanningInput,
-    broadcast,
-    enter_ns,
-    keyed_s,
-    spread_s,
-    terms,
-)
+from juncture.planner.algorithm import Algorithm, Need, PlanningInput, broadcast, enter_ns, keyed_s, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.rules import collects, fits_in_memory, fits_in_task, samples
 from juncture.spec.asof import Asof

@@ -18,27 +18,10 @@ import pyarrow as pa
 
 from juncture.columnar.key_table import is_narrow
 from juncture.columnar.types import plain_type
-from juncture.planner.algorithm import (
-    Algorithm,
-    Cost,
-    Need,
-    PlanningInput,
-    Rule,
-    broadcast,
-    held_side,
-    spread_s,
-    terms,
-)
+from juncture.planner.algorithm import Algorithm, Cost, Need, PlanningInput, Rule, broadcast, held_side, spread_s, terms
 from juncture.planner.decision import Engine
 from juncture.planner.memory import ASSUMED_ROW_BYTES, held_bytes
-from juncture.planner.rules import (
-    TABLE_FACTOR,
-    fits_as_table,
-    in_memory,
-    is_checked,
-    keeps_right_rows,
-    knows_left_rows,
-)
+from juncture.planner.rules import TABLE_FACTOR, fits_as_table, in_memory, is_checked, keeps_right_rows, knows_left_rows
 from juncture.spec.schema import SIDES, Side
 from juncture.spec.size import format_size
 

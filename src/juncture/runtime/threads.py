@@ -101,10 +101,7 @@ class Threads:
             release_unused()
 
     def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Yield the results in order, computed a few items ahead of the consumer.
-
-        An error in a task is raised here after running tasks have ended, and no further task is started.
-        """
+        """Yield results in order, made a few items ahead; an error is raised here once the running tasks have ended."""
         function = _releasing(function) if self.is_frugal else function
         # One item is not worth waking another thread.
         if self._pool is None or (isinstance(items, Sized) and len(items) <= 1):

@@ -62,10 +62,7 @@ def plan(
     lazy: bool = False,
     stats: Stats | None = None,
 ) -> Plan:
-    """Plan a join of DataFrames, or of Parquet files that Spark's tasks read; `session` defaults to a DataFrame's.
-
-    A side may already be open, as a `FileSide` or a `FrameSide`.
-    """
+    """Plan a join of DataFrames, Parquet files that tasks read, or open sides; `session` defaults to a DataFrame's."""
     session = session or next(table for table in (left, right) if kind_of(table, "left") == "spark").sparkSession
     resources = resources_of(session)
     left_side, right_side = (

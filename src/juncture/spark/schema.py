@@ -85,10 +85,7 @@ def _arrow_type(data_type: DataType) -> pa.DataType | None:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return the DataFrame schema for rows of an Arrow schema.
-
-    Raises `SchemaError` for unsigned 64-bit integers, nanoseconds and decimals beyond 38 digits.
-    """
+    """Return the DataFrame schema for Arrow rows; raise `SchemaError` for uint64, nanoseconds and wide decimals."""
     return StructType([st.StructField(field.name, _spark_type(field.type, field.name)) for field in schema])
 
 

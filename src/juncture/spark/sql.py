@@ -175,10 +175,7 @@ class SqlSides:
         return PairSide(self.rows[side], keys, (*keys, *decisive), tuple(hashable))
 
     def output(self) -> list[str | Column]:
-        """Return the result's columns from a pair of rows, or from an unmatched row.
-
-        Input columns are returned by name: a `Column` would cost several JVM calls.
-        """
+        """Return the result's columns of a pair or unmatched row, by name: a `Column` would cost several JVM calls."""
         columns: list[str | Column] = []
         for column in self.join.output:
             if column.filled_from is None:

@@ -16,14 +16,7 @@ from juncture.spec.aggregate import Agg
 from juncture.spec.arguments import check_choice, check_name
 from juncture.spec.base import AggregatingSpec, resolved_matches
 from juncture.spec.compared import ComparedColumns, check_keys
-from juncture.spec.condition import (
-    BoundedValue,
-    JoinCondition,
-    Limit,
-    MatchInterval,
-    OwnInterval,
-    ResolvedInequality,
-)
+from juncture.spec.condition import BoundedValue, JoinCondition, Limit, MatchInterval, OwnInterval, ResolvedInequality
 from juncture.spec.conversions import matched_keys, ordered
 from juncture.spec.expression import Expr, Key, Keys
 from juncture.spec.schema import Closed, How, Side, first_type, shared_domain, typed

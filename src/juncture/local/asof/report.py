@@ -111,10 +111,7 @@ def row_report(join: ResolvedAsof, left: Source, right: Source, context: JoinCon
 def distances_between(
     join: ResolvedAsof, left: Source, right: Source, left_rows: Ints, right_rows: Ints, context: JoinContext
 ) -> Floats | None:
-    """Return how far the ``on`` of pairs of rows, none null, are apart: nanoseconds of times, else in its unit.
-
-    None where values have an order and no distances.
-    """
+    """Return how far the ``on`` of pairs are apart: nanoseconds of times, else in its unit; None without distances."""
     if not join.domain.has_distances:
         return None
     if len(left_rows) == 0:

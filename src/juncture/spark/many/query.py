@@ -30,15 +30,7 @@ from juncture.spark.input.sides import FileSide, SparkSide
 from juncture.spark.schema import spark_schema
 from juncture.spark.tasks.cuts import even_cuts
 from juncture.spark.tasks.feed import BatchFeed, BroadcastTable, Feed
-from juncture.spark.tasks.many import (
-    REPORT_SCHEMA,
-    SPINE,
-    CountTables,
-    JoinAndSend,
-    JoinKey,
-    KeyStep,
-    TaskTable,
-)
+from juncture.spark.tasks.many import REPORT_SCHEMA, SPINE, CountTables, JoinAndSend, JoinKey, KeyStep, TaskTable
 from juncture.spark.tasks.placement import Coding, Placement
 from juncture.spark.tasks.scatter import Scatter, encoded
 from juncture.spec.many import ResolvedTable

@@ -19,10 +19,7 @@ _REMEDY = (
 
 
 def java_problem() -> str | None:
-    """Return what is wrong with Spark's Java and the remedy, or None. Takes a third of a second.
-
-    Spark needs Java 17 or newer with the module `jdk.incubator.vector`.
-    """
+    """Return what Spark's Java lacks (17, module `jdk.incubator.vector`) and the remedy, or None; takes 0.3 s."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     where = f"JAVA_HOME={home}" if home else "PATH"

@@ -28,14 +28,7 @@ from juncture.ordered.kinds import RoughCoder, domain_of
 from juncture.predicate.evaluate.evaluate import evaluate
 from juncture.spark.tasks.cuts import HIGHEST, LOWEST, KeyRanges
 from juncture.spec.asof import ResolvedAsof
-from juncture.spec.condition import (
-    EqualValues,
-    Limit,
-    MatchInterval,
-    OwnInterval,
-    ResolvedInequality,
-    Value,
-)
+from juncture.spec.condition import EqualValues, Limit, MatchInterval, OwnInterval, ResolvedInequality, Value
 from juncture.spec.predicate_condition import type_of_value
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
