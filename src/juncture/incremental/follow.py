@@ -259,18 +259,7 @@ class Follower:
         return progress
 
     def run(self, *, timeout_s: float | None = None) -> None:
-        """Follow until `stop` is called, or for some time.
-
-        Parameters
-        ----------
-        timeout_s
-            How long to follow after the start; None means without end.
-
-        Raises
-        ------
-        PlanError, SchemaError, DataError, StateError
-            Like `step`.
-        """
+        """Follow until `stop` is called, or for ``timeout_s`` seconds after the start. Raises the errors of `step`."""
         self.start()
         until = None if timeout_s is None else time.monotonic() + timeout_s
         while not self._stopped.is_set():

@@ -156,7 +156,7 @@ class View(MaintainedQuery):
         return self._runtime.apply(self._streams(changes), offset)[ANSWER]
 
     def populate(self, *, offset: Any = None, **tables: Any) -> list[pa.RecordBatch]:
-        """Load the initial rows of the tables as the first epoch, and return the rows of the result.
+        """Load the initial rows of the tables as the first epoch, and return the rows of the result as inserts.
 
         Tables that exceed ``memory=`` may be readers of batches. They are loaded in pieces if the state is in a folder.
         If the process ends early, the folder stays as it was.
@@ -165,11 +165,6 @@ class View(MaintainedQuery):
         ----------
         offset, **tables
             As for `apply`.
-
-        Returns
-        -------
-        list of pyarrow.RecordBatch
-            The rows of the result as inserts.
 
         Raises
         ------
@@ -252,11 +247,6 @@ class View(MaintainedQuery):
 
     def table(self, source: str) -> pa.Table:
         """Return the current rows of a source, in no order, with the columns that the query reads.
-
-        Parameters
-        ----------
-        source : str
-            The name of the source.
 
         Raises
         ------

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 class Pipeline:
     """A pipeline of sources, steps, checks and sinks, read from a TOML file.
 
-    Create it with `Pipeline.from_toml`.
+    Create it with `Pipeline.from_toml`. All other methods raise `PipelineError` if the file does not fit the columns of its
+    sources, or cannot be maintained over changes.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Pipeline:
 
     @classmethod
     def from_toml(cls, path: str | Path, parameters: Mapping[str, Any] | None = None) -> Pipeline:
-        """Read and validate a pipeline file.
+        """Read and validate a pipeline file. Sources are not read.
 
         Parameters
         ----------
@@ -82,11 +83,6 @@ class Pipeline:
             The file. Relative paths in it start at its folder.
         parameters
             Values that replace the defaults of parameters in the file.
-
-        Returns
-        -------
-        Pipeline
-            The pipeline. Sources are not read.
 
         Raises
         ------
@@ -185,8 +181,6 @@ class Pipeline:
         ------
         SpecError
             If the step or source does not exist.
-        PipelineError
-            If the file does not fit the columns of its sources.
         """
         known = [*self.file.sources, *self.file.steps]
         if name not in known:
@@ -214,15 +208,8 @@ class Pipeline:
         spark
             A Spark session, to explain the pipeline on Spark. Small jobs may then sample the sources.
 
-        Returns
-        -------
-        str
-            The explanation.
-
         Raises
         ------
-        PipelineError
-            If the file does not fit the columns of its sources.
         PlanError
             If ``format="html"`` needs a package that is not installed.
         """
@@ -286,8 +273,6 @@ class Pipeline:
 
         Raises
         ------
-        PipelineError
-            If the file does not fit the columns of its sources.
         DataError
             If a check fails. No sink is written then.
         """
@@ -342,8 +327,6 @@ class Pipeline:
         ------
         SpecError
             If ``poll_interval`` is not a duration, or negative.
-        PipelineError
-            If the file does not fit the columns of its sources.
         PlanError
             If a sink has no streaming source, or Spark cannot stream it.
         """
@@ -385,8 +368,6 @@ class Pipeline:
         ------
         SpecError
             If ``poll_interval`` is not a duration, or negative.
-        PipelineError
-            If the file does not fit the columns of its sources, or cannot be maintained.
         PlanError
             If Spark cannot stream a sink.
         """
@@ -423,8 +404,6 @@ class Pipeline:
 
         Raises
         ------
-        PipelineError
-            If the file does not fit the columns of its sources, or cannot be maintained.
         StateError
             If the state is in use by another process, belongs to another pipeline, or is damaged.
         PlanError

@@ -188,11 +188,6 @@ class StreamJoin:
             A value of the side's order; with several orders, a list with one value each. None leaves an order
             unchanged.
 
-        Returns
-        -------
-        list of pyarrow.RecordBatch
-            Result rows, in no order.
-
         Raises
         ------
         SpecError
@@ -230,13 +225,7 @@ class StreamJoin:
         self._ready += self._expire(side)
 
     def close(self) -> list[pa.RecordBatch]:
-        """End both sides, and return all remaining results.
-
-        Raises
-        ------
-        PlanError
-            If the join is closed already, or has ended.
-        """
+        """End both sides, and return all remaining results, unless the join is closed or has ended (`PlanError`)."""
         self._check_open()
         for side in SIDES:
             self._end(side)
@@ -353,13 +342,7 @@ class StreamJoin:
         return pa.Table.from_batches(self._late[side], self.setup.schema(side))
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write the state of the join to a folder. Replaces the folder atomically.
-
-        Raises
-        ------
-        StateError
-            If the folder cannot be written.
-        """
+        """Write the state of the join to a folder, which is replaced atomically. Raises `StateError` if that fails."""
         checkpoint.write(self.snapshot(), folder)
 
     @classmethod
@@ -368,10 +351,8 @@ class StreamJoin:
 
         Parameters
         ----------
-        folder
-            The folder.
-        expected
-            A join with the expected setup. None accepts any.
+        folder, expected
+            The folder, and a join with the expected setup. None accepts any.
 
         Raises
         ------

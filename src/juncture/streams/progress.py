@@ -135,13 +135,7 @@ class StreamProgress:
 
     @staticmethod
     def of(query: Any) -> StreamProgress | None:
-        """Return the progress of a streaming query's last micro-batch; None if there was none.
-
-        Parameters
-        ----------
-        query
-            A ``StreamingQuery`` of classic Spark or Spark Connect.
-        """
+        """Return the last micro-batch of a ``StreamingQuery`` of classic Spark or Spark Connect; None without one."""
         return next(reversed(StreamProgress.recent(query)), None)
 
     @staticmethod

@@ -101,7 +101,7 @@ class PostgresSource:
             return slot_status(self._connection, self.slot)
 
     def drop(self) -> None:
-        """Drop the slot, so that the server discards its log. States that follow the slot cannot be resumed.
+        """Drop the slot, so that the server discards its log. States that follow it cannot be resumed.
 
         The source may be closed.
 
@@ -129,17 +129,7 @@ class PostgresSource:
                 self._connection.close()
 
     def snapshot(self, read: Read) -> Snapshot:
-        """Create the slot, and return the tables at its first position.
-
-        Parameters
-        ----------
-        read
-            Progress callback, called with the name of a table and the number of rows read since the last call.
-
-        Returns
-        -------
-        Snapshot
-            The tables, and the offset of the changes after them.
+        """Create the slot, and return the tables at its first position, with the offset of the changes after them.
 
         Raises
         ------
@@ -178,12 +168,7 @@ class PostgresSource:
         return Snapshot(tables, self._offset(slot.place))
 
     def start(self, offset: Any) -> None:
-        """Resume from an offset, also after an error.
-
-        Parameters
-        ----------
-        offset
-            The offset of a `Snapshot` or a `SourceEpoch`.
+        """Resume from the offset of a `Snapshot` or a `SourceEpoch`, also after an error.
 
         Raises
         ------
