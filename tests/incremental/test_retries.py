@@ -26,7 +26,7 @@ from juncture.incremental.state.policy import MemoryPolicy
 from juncture.incremental.state.store import Store
 from juncture.incremental.view import View, ViewSetup
 from juncture.incremental.view import store_in as view_store
-from juncture.pipeline.maintained import MaintainedSteps
+from juncture.pipeline.local_changes import MaintainedSteps
 from juncture.pipeline.model import File, JoinStep
 from juncture.planner.statistics import Resources
 from support.faults import Failing, Faults, counted, summed

@@ -16,7 +16,7 @@ from juncture.planner.decision import Engine
 from juncture.spec.resolved import refuse_computed
 
 if TYPE_CHECKING:
-    from juncture.pipeline.maintained import StepPlanner
+    from juncture.pipeline.local_changes import StepPlanner
 
 
 def changing(file: File) -> frozenset[str]:
@@ -191,7 +191,7 @@ def _spark_refusals(step: Step, live: frozenset[str], nested: Sequence[str]) -> 
 
 
 def _planner(file: File, schemas: Schemas, live: frozenset[str]) -> StepPlanner:
-    from juncture.pipeline.maintained import StepPlanner
+    from juncture.pipeline.local_changes import StepPlanner
 
     return StepPlanner(file, {name: schema for name, schema in schemas.items() if schema is not None}, live)
 

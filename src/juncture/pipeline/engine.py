@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from juncture.pipeline.graph import needed_in_order
 from juncture.pipeline.model import File, InterpolateStep, JoinStep, ManyStep, SinkSection
 from juncture.planner.decision import Engine as EngineName
 from juncture.planner.report import Distances
@@ -65,6 +66,15 @@ class Engine(ABC):
         self._watch = watch
         # The needed columns; other sources are read completely.
         self._source_columns = source_columns
+        self._computed: set[str] = set()
+
+    def computed(self, name: str) -> Any:
+        """Return the rows of a source or step, which is computed with its inputs at the first call."""
+        for each in needed_in_order(self._file, [name]):
+            if each not in self._computed:
+                self.make(each)
+                self._computed.add(each)
+        return self.rows_of(name)
 
     @abstractmethod
     def make(self, name: str) -> None:

@@ -8,10 +8,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from juncture.errors import PlanError, SpecError, did_you_mean
+from juncture.errors import SpecError, did_you_mean
 from juncture.ordered.duration import TimeLength, duration_ns
 from juncture.pipeline.engine import Engine, Mode, Watch, unwatched
-from juncture.pipeline.graph import chosen_sinks, needed_in_order, steps_in_order
+from juncture.pipeline.graph import chosen_sinks, steps_in_order
 from juncture.pipeline.model import File
 from juncture.pipeline.problems import Path as Keys
 from juncture.pipeline.problems import PipelineError, Problems
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 class Pipeline:
     """A pipeline of sources, steps, checks and sinks, read from a TOML file.
 
-    Create it with `Pipeline.from_toml`. All other methods raise `PipelineError` if the file does not fit the columns of its
+    Create it with `Pipeline.from_toml`. Other methods raise `PipelineError` if the file does not fit the columns of its
     sources, or cannot be maintained over changes.
 
     Parameters
@@ -71,7 +71,7 @@ class Pipeline:
         self.file = file
         self.path = path
         self._lines = lines
-        self._engines: dict[int | None, tuple[Engine, set[str]]] = {}
+        self._engines: dict[int | None, Engine] = {}
 
     @classmethod
     def from_toml(cls, path: str | Path, parameters: Mapping[str, Any] | None = None) -> Pipeline:
@@ -187,12 +187,7 @@ class Pipeline:
             raise SpecError(
                 f"The step or source {name!r} does not exist. {did_you_mean(name, known)}", name="JN-ARGUMENT-VALUE"
             )
-        engine, made = self._engine(spark)
-        for each in needed_in_order(self.file, [name]):
-            if each not in made:
-                engine.make(each)
-                made.add(each)
-        return engine.rows_of(name)
+        return self._engine(spark).computed(name)
 
     def explain(
         self,
@@ -410,30 +405,23 @@ class Pipeline:
             If RocksDB is not installed.
         """
         schemas = self.check(mode="changes")
-        try:
-            from juncture.pipeline.local_changes import following
-        except ImportError as error:
-            raise PlanError(
-                f"Pipelines with changes need RocksDB, whose Python package cannot be imported ({error}). Install it "
-                "with pip install 'juncture[changes]'.",
-                name="JN-PACKAGE-MISSING",
-            ) from error
+        from juncture.pipeline.local_changes import following
+
         sinks = chosen_sinks(self.file, only, downstream_of)
         return following(self.file, self.folder, schemas, sinks, memory)
 
-    def _engine(self, spark: SparkSession | None) -> tuple[Engine, set[str]]:
-        """Return the engine for `step`, and the names that it has computed."""
+    def _engine(self, spark: SparkSession | None) -> Engine:
         key = None if spark is None else id(spark)
         if key not in self._engines:
             schemas = self.check(spark=spark)
             if spark is None:
                 from juncture.pipeline.local import LocalEngine
 
-                self._engines[key] = LocalEngine(self.file, self.folder, schemas), set()
+                self._engines[key] = LocalEngine(self.file, self.folder, schemas)
             else:
                 from juncture.pipeline.spark import SparkEngine
 
-                self._engines[key] = SparkEngine(self.file, self.folder, schemas, spark), set()
+                self._engines[key] = SparkEngine(self.file, self.folder, schemas, spark)
         return self._engines[key]
 
 

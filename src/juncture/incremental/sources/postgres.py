@@ -189,21 +189,7 @@ class PostgresSource:
         self._stream = LogStream(self._dsn, self.slot, self.publication, lsn)
 
     def next(self, rows: int, timeout_s: float) -> SourceEpoch | None:
-        """Return the changes of whole transactions.
-
-        After an error, call `start` first.
-
-        Parameters
-        ----------
-        rows
-            Largest number of changes, unless one transaction has more.
-        timeout_s
-            How long to wait for a transaction, in seconds.
-
-        Returns
-        -------
-        SourceEpoch or None
-            None if no transaction has ended in that time.
+        """Return changes of whole transactions, about ``rows``; None if none has ended. After an error, call `start`.
 
         Raises
         ------

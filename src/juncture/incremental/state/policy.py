@@ -67,8 +67,8 @@ def store_opener(
         store = import_module("juncture.incremental.state.store")
     except ImportError as error:
         raise PlanError(
-            f"state={str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip install "
-            "'juncture[changes]', or pass state=None.",
+            f"The state in {str(folder)!r} needs RocksDB, whose Python package is not installed ({error}). Run pip "
+            "install 'juncture[changes]'. Joins and views without state= do not need it.",
             name="JN-PACKAGE-MISSING",
         ) from error
     return partial(store.Store, folder, kind, policy, identity)
