@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
@@ -156,8 +155,9 @@ def _joined(join: ResolvedWhere | ResolvedRange, left: FrameSide, right: FrameSi
         if not key.null_safe:
             guards += [expression(each, names).isNotNull() for each in (key.left, key.right)]
     if not pairs.is_keyed:
-        # Spark needs an equality that is not of constants.
-        guards.append(reduce(lambda one, other: one == other, (_nothing(name) for name in NAMES.values())))
+        # Spark needs an equality that is not of constants: all times have this value, which the optimizer does not see.
+        same = [F.unix_millis(F.col(name)) % F.lit(1) for name in NAMES.values()]
+        guards.append(same[0] == same[1])
     # Stored rows appear in pairs and, in joins that keep unmatched rows, alone.
     known = _known(bounded)
     joined = left_rows.join(right_rows, pairs.condition(*guards, bounded.time.condition(), known), SPARK_HOW[join.how])
@@ -174,11 +174,6 @@ def _known(bounded: _Bounded) -> Column:
     )
     is_foreign = bounded.time.is_foreign()
     return F.when(is_foreign, F.raise_error(F.lit(message)).cast("boolean")).otherwise(F.lit(True))
-
-
-def _nothing(time: str) -> Column:
-    """Return the same value for all times, in a form that the optimizer does not simplify."""
-    return F.unix_millis(F.col(time)) % F.lit(1)
 
 
 def _watermarked(

@@ -31,8 +31,7 @@ def needed_columns(file: File, schemas: Schemas, wanted: Iterable[str]) -> dict[
     asked = {name: _all(schemas, name) if name in shown else frozenset[str]() for name in needed}
     for check in file.checks:
         if check.from_ in needed:
-            for names in (check.unique, check.not_null):
-                asked[check.from_] |= {names} if isinstance(names, str) else {*names}
+            asked[check.from_] |= {*check.unique, *check.not_null}
     for name in reversed(steps_in_order(file)):
         if name in needed:
             for read, columns in _asked_by(file, name, asked[name], schemas):
@@ -71,7 +70,7 @@ def _asked_by_query(step: Derived, wanted: _Names, schema: pa.Schema) -> tuple[S
     texts = [] if step.filter is None else [step.filter]
     for given in (step.agg, step.select):
         texts += given.values() if isinstance(given, dict) else given or ()
-    named = {key.lower() for key in step.keys}
+    named = {key.lower() for key in step.by}
     for text in texts:
         found = _identifiers(text)
         if found is None:

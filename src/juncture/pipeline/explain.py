@@ -147,7 +147,7 @@ def _clauses(step: Derived) -> Iterator[str]:
     if step.filter is not None:
         yield f"where {step.filter}"
     if step.agg is not None:
-        yield f"by {', '.join(step.keys) or 'nothing'}: {_listed([f'{text} AS {n}' for n, text in step.agg.items()])}"
+        yield f"by {', '.join(step.by) or 'nothing'}: {_listed([f'{text} AS {n}' for n, text in step.agg.items()])}"
     if isinstance(step.select, dict):
         yield f"select {_listed([f'{text} AS {name}' for name, text in step.select.items()])}"
     elif step.select is not None:
@@ -164,13 +164,15 @@ def _listed(texts: Sequence[str]) -> str:
 
 def _check(check: Check) -> tuple[str, str]:
     said = check.model_dump(exclude_unset=True, exclude={"from_", "on_failure"})
-    words = ", ".join(f"{key}={value!r}" for key, value in said.items())
+    # A list of one name is written as the name.
+    written = {key: value[0] if isinstance(value, list) and len(value) == 1 else value for key, value in said.items()}
+    words = ", ".join(f"{key}={value!r}" for key, value in written.items())
     return check.from_, f"{words}, or the run {'fails' if check.on_failure == 'error' else 'warns'}"
 
 
 def _sink(sink: SinkSection) -> str:
     place = sink.table or sink.path or str(sink.options.get("dbtable"))
-    by = f", in folders by {', '.join(sink.partitions)}" if sink.partitions else ""
+    by = f", in folders by {', '.join(sink.partition_by)}" if sink.partition_by else ""
     return f"{sink.from_} as {sink_format(sink)} to {place}{by}, mode {sink.mode}"
 
 

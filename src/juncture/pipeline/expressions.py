@@ -130,10 +130,9 @@ class _Stages:
             condition = self._read(step.filter, ("filter",))
             self._add(sqlglot.select("*").where(condition), ("filter",))
         if step.agg is not None:
-            for place, key in enumerate(step.keys):
-                path = ("by", place) if not isinstance(step.by, str) else ("by",)
-                _check_name(key, path, list(self._relation.columns))
-            keys = [exp.column(key, quoted=True) for key in step.keys]
+            for place, key in enumerate(step.by):
+                _check_name(key, ("by", place), list(self._relation.columns))
+            keys = [exp.column(key, quoted=True) for key in step.by]
             values = [_alias(self._read(text, ("agg", name)), name) for name, text in step.agg.items()]
             query = sqlglot.select(*keys, *values)
             self._add(query.group_by(*keys) if keys else query, ("agg",))

@@ -129,7 +129,7 @@ class LocalEngine(Engine):
         place, rows, table = sink_place(sink, self._folder), 0, self._table(sink.from_)
         chosen = next(each for each in FORMATS if each == sink_format(sink))
         with self._watch(f"Writing {sink.path}"):
-            if sink.mode == "append" or sink.partitions or not place.suffix:
+            if sink.mode == "append" or sink.partition_by or not place.suffix:
                 with (adding if sink.mode == "append" else placed)(place) as fresh:
                     rows = _write_folder(_reader(table), sink, chosen, fresh)
             else:
@@ -205,9 +205,9 @@ def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Form
     rows = 0
 
     # Partitioning needs to select rows, which Arrow cannot do for views.
-    types = {each.name: _without_views(each.type) for each in batches.schema} if sink.partitions else {}
+    types = {each.name: _without_views(each.type) for each in batches.schema} if sink.partition_by else {}
     schema = with_types(batches.schema, types)
-    fields = pa.schema([schema.field(name) for name in sink.partitions])
+    fields = pa.schema([schema.field(name) for name in sink.partition_by])
 
     def passed() -> Iterable[pa.RecordBatch]:
         nonlocal rows
@@ -219,13 +219,13 @@ def _write_folder(batches: pa.RecordBatchReader, sink: SinkSection, chosen: Form
         pa.RecordBatchReader.from_batches(schema, passed()),
         fresh,
         format="parquet",
-        partitioning=ds.partitioning(fields, flavor="hive") if sink.partitions else None,
+        partitioning=ds.partitioning(fields, flavor="hive") if sink.partition_by else None,
         basename_template=f"part-{token}-{{i}}.parquet",
         max_partitions=10_000,
     )
     if not any(fresh.rglob("*.parquet")):
         fresh.mkdir(exist_ok=True)
-        kept = pa.schema([each for each in schema if each.name not in sink.partitions])
+        kept = pa.schema([each for each in schema if each.name not in sink.partition_by])
         pq.write_table(kept.empty_table(), fresh / f"part-{token}-0.parquet")
     if chosen != "parquet":
         for file in sorted(fresh.rglob("*.parquet")):

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 from pydantic_core import PydanticCustomError
 
 from juncture.errors import PlanError
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Text = Annotated[StrictStr, Field(min_length=1)]
+
+
+def _as_list(value: Any) -> Any:
+    if not isinstance(value, str | list):
+        raise PydanticCustomError("names_type", "neither text nor a list")
+    return [value] if isinstance(value, str) else value
+
+
+Texts = Annotated[list[Text], BeforeValidator(_as_list)]
+"""One text or several."""
+
 Number: TypeAlias = StrictInt | float | Decimal
 Option: TypeAlias = StrictStr | StrictBool | StrictInt | float
 
@@ -102,7 +113,7 @@ class OrderedBy(_Section):
 class SourceSection(_TableSection):
     """A section of ``[sources]``."""
 
-    path: Text | list[Text] | None = None
+    path: Texts | None = None
     types: dict[Text, Text] = {}
     header: StrictBool = True
     delimiter: StrictStr = ","
@@ -114,8 +125,8 @@ class SourceSection(_TableSection):
 
     @property
     def paths(self) -> list[str]:
-        """The paths as a list."""
-        return [self.path] if isinstance(self.path, str) else list(self.path or ())
+        """The paths; none for a table."""
+        return self.path or []
 
 
 class JoinStep(_Section):
@@ -169,7 +180,7 @@ class GridSection(_Section):
 
     every: StrictStr | StrictInt | float | Decimal
     on: Text = "ts"
-    by: Text | list[Text] = []
+    by: Texts = []
     start: StrictStr | StrictInt | datetime | date | float | None = None
     end: StrictStr | StrictInt | datetime | date | float | None = None
 
@@ -179,7 +190,7 @@ class Derived(_Section):
 
     from_: Text = Field(alias="from")
     filter: Text | None = None
-    by: Text | list[Text] = []
+    by: Texts = []
     agg: dict[Text, Text] | None = None
     select: list[Text] | dict[Text, Text] | None = None
     distinct: StrictBool = False
@@ -189,11 +200,6 @@ class Derived(_Section):
     def inputs(self) -> list[str]:
         """The inputs of the step."""
         return [self.from_]
-
-    @property
-    def keys(self) -> list[str]:
-        """The group-by columns."""
-        return [self.by] if isinstance(self.by, str) else list(self.by)
 
 
 Step: TypeAlias = JoinStep | ManyStep | InterpolateStep | Derived
@@ -221,8 +227,8 @@ class Check(_Section):
     from_: Text = Field(alias="from")
     table: Text | None = None
     rows: AcceptedRange | None = None
-    unique: Text | list[Text] = []
-    not_null: Text | list[Text] = []
+    unique: Texts = []
+    not_null: Texts = []
     min_match_rate: Annotated[float, Field(ge=0, le=1)] | None = None
     max_distance: StrictStr | StrictInt | float | DistanceLimits | None = None
     max_leaked: StrictInt | None = None
@@ -235,19 +241,14 @@ class SinkSection(_TableSection):
     from_: Text = Field(alias="from")
     path: Text | None = None
     mode: Literal["error", "overwrite", "append"] = "error"
-    partition_by: Text | list[Text] = []
+    partition_by: Texts = []
     checkpoint: Text | None = None
-    key: Text | list[Text] = []
+    key: Texts = []
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns that identify a row."""
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
-
-    @property
-    def partitions(self) -> list[str]:
-        """The partition columns."""
-        return [self.partition_by] if isinstance(self.partition_by, str) else list(self.partition_by)
+        return tuple(self.key)
 
 
 class File(_Section):

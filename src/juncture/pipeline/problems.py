@@ -207,7 +207,9 @@ class Problems:
     found: list[Problem] = field(default_factory=list)
 
     def add(self, path: Path, message: object) -> None:
-        """Add a problem of a key."""
+        """Add a problem of a key. A key with one text in place of a list has no items."""
+        while path and isinstance(path[-1], int) and path not in self.lines:
+            path = path[:-1]
         self.found.append(Problem(line_of(self.lines, path), dotted(path), str(message)))
 
     def add_named(self, path: Path, error: Exception, keys: Sequence[str]) -> None:

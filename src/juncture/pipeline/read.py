@@ -45,6 +45,7 @@ _EXPECTED = {
     "int_type": "a whole number",
     "float_type": "a number",
     "list_type": "a list",
+    "names_type": "text or a list",
     "dict_type": "a table",
     "model_type": "a table",
     "date_type": "a date",
@@ -220,7 +221,9 @@ def _step(raw: Any, path: Path, problems: Problems) -> Step | None:
 def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problems) -> Any:
     """Return the spec of a join, or None after adding the problems of its arguments."""
     try:
-        return KINDS[kind].from_dict(_plain(arguments))
+        # Sections become plain dictionaries.
+        plain = {key: dict(value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
+        return KINDS[kind].from_dict(plain)
     except JunctureError as error:
         problems.add_named(path, error, list(arguments))
     except TypeError as error:
@@ -230,10 +233,6 @@ def _spec(kind: str, arguments: Mapping[str, Any], path: Path, problems: Problem
         for key in missing:
             problems.add(path, f"The required key {key!r} of {KINDS[kind].title} is missing.")
     return None
-
-
-def _plain(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: dict(value) if isinstance(value, Mapping) else value for key, value in arguments.items()}
 
 
 def _many(left: str, raw: Mapping[str, Any], path: Path, problems: Problems) -> ManyStep | None:

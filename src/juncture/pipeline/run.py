@@ -39,18 +39,16 @@ def checked(check: Check, engine: Engine) -> Iterator[Checked]:
 
 
 def _found(check: Check, engine: Engine) -> Iterator[tuple[str, str, bool]]:
-    columns = [check.not_null] if isinstance(check.not_null, str) else check.not_null
-    if check.rows is not None or columns:
-        rows, nulls = engine.count(check.from_, columns)
+    if check.rows is not None or check.not_null:
+        rows, nulls = engine.count(check.from_, check.not_null)
         if check.rows is not None:
             low, high = check.rows.min, check.rows.max
             yield f"rows {_between(low, high)}", f"{rows:,}", (low or 0) <= rows and (high is None or rows <= high)
-        for column in columns:
+        for column in check.not_null:
             yield f"{column} is never null", f"{nulls[column]:,} nulls", not nulls[column]
-    keys = [check.unique] if isinstance(check.unique, str) else check.unique
-    if keys:
-        repeated = engine.repeated(check.from_, keys)
-        yield f"{', '.join(keys)} unique", f"{repeated:,} values more than once", not repeated
+    if check.unique:
+        repeated = engine.repeated(check.from_, check.unique)
+        yield f"{', '.join(check.unique)} unique", f"{repeated:,} values more than once", not repeated
     if check.min_match_rate is not None or check.max_distance is not None or check.max_leaked is not None:
         yield from _of_matches(check, engine.matches(check.from_, check.table))
 

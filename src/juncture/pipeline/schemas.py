@@ -192,7 +192,7 @@ def _check(looking: _Looking, path: Keys, check: Check) -> None:
         add(path, f"The check has no expectation. Add one of {', '.join(_EXPECTATIONS)}.")
     schema = looking.schemas.get(read)
     for key, names in (("unique", check.unique), ("not_null", check.not_null)):
-        for name in [names] if isinstance(names, str) else names:
+        for name in names:
             if schema is not None and name not in schema.names:
                 hint = did_you_mean(name, schema.names)
                 add((*path, key), f"Column {name!r} does not exist in {read!r}. {hint}")
@@ -248,7 +248,8 @@ def _sinks(looking: _Looking, own: Iterable[Path], mode: Mode) -> None:
             check_sink(sink, schema, looking.engine, looking.folder, inputs=inputs, own=kept, of_changes=of_changes)
         except JunctureError as error:
             fitting = SpecError(error.message.replace("or pass --format ", "or write format = "), name=error.name)
-            looking.problems.add_named(path, fitting, _given_keys(sink))
+            keys = [key for key in SinkSection.model_fields if key in sink.model_fields_set]
+            looking.problems.add_named(path, fitting, keys)
 
 
 def _refuse_rows(looking: _Looking, path: Keys, sink: SinkSection) -> None:
@@ -260,10 +261,6 @@ def _refuse_rows(looking: _Looking, path: Keys, sink: SinkSection) -> None:
             f"path={sink.path!r} contains rows that the stream has not written, and a stream only appends. Use another "
             'folder, remove this one, or write mode = "append".',
         )
-
-
-def _given_keys(sink: SinkSection) -> list[str]:
-    return [key for key in SinkSection.model_fields if key in sink.model_fields_set]
 
 
 def _inputs(looking: _Looking) -> list[Path]:

@@ -145,14 +145,14 @@ def _check_columns(sink: SinkSection, schema: pa.Schema, name: str) -> None:
             f"from={sink.from_!r} has several columns named {repeated!r}. Rename one of them with select, in a step.",
             name="JN-COLUMN-DUPLICATE",
         )
-    _check_names(sink, schema, sink.partitions, "partition_by")
-    if sink.partitions and len(sink.partitions) == len(schema.names):
+    _check_names(sink, schema, sink.partition_by, "partition_by")
+    if sink.partition_by and len(sink.partition_by) == len(schema.names):
         raise SchemaError(
             f"partition_by names all columns of {sink.from_!r}. Expected at least one other column, because "
             "files contain only the other columns. Remove one.",
             name="JN-PARTITION-COLUMNS",
         )
-    for column in sink.partitions:
+    for column in sink.partition_by:
         if pat.is_nested(schema.field(column).type):
             raise SchemaError(
                 f"partition_by names column {column!r} of type {schema.field(column).type}. Expected a number, text, "
@@ -174,7 +174,7 @@ def _check_path(sink: SinkSection, folder: Path, inputs: Sequence[Path], own: se
             f"path={sink.path!r} is a file, but mode='append' adds files to a folder. Use a folder.",
             name="JN-OUTPUT-APPEND",
         )
-    if sink.mode == "append" and not sink.partitions and place.suffix:
+    if sink.mode == "append" and not sink.partition_by and place.suffix:
         raise PlanError(
             f"path={sink.path!r} names a file, but mode='append' adds files to a folder. Use a folder.",
             name="JN-OUTPUT-APPEND",

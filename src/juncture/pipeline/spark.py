@@ -190,8 +190,8 @@ class SparkEngine(Engine):
         writer = writer.option("checkpointLocation", str(checkpoint.absolute())).format(
             _spark_format(sink_format(sink))
         )
-        if sink.partitions:
-            writer = writer.partitionBy(*sink.partitions)
+        if sink.partition_by:
+            writer = writer.partitionBy(*sink.partition_by)
         if sink.table is not None:
             return writer.toTable(sink.table)
         place = str(sink_place(sink, self._folder).absolute()) if is_here(sink) else str(sink.path)
@@ -316,7 +316,7 @@ class SparkEngine(Engine):
         if nothing:
             frame = frame.withColumns({name: F.lit(None).cast("string") for name in nothing})
         writer = frame.write.format(_spark_format(form)).options(**options)
-        return writer.partitionBy(*sink.partitions) if sink.partitions else writer
+        return writer.partitionBy(*sink.partition_by) if sink.partition_by else writer
 
     def _write_elsewhere(self, frame: DataFrame, sink: SinkSection) -> None:
         """Write a table or remote target with Spark's own committers."""
@@ -350,7 +350,7 @@ def derived(frame: DataFrame, step: Derived) -> DataFrame:
         frame = frame.filter(step.filter)
     if step.agg is not None:
         aggregates = [F.expr(text).alias(name) for name, text in step.agg.items()]
-        frame = frame.groupBy(*map(_column, step.keys)).agg(*aggregates)
+        frame = frame.groupBy(*map(_column, step.by)).agg(*aggregates)
     if isinstance(step.select, dict):
         frame = frame.select(*(F.expr(text).alias(name) for name, text in step.select.items()))
     elif step.select is not None:

@@ -296,7 +296,10 @@ class StreamJoin:
         """Return the state of the join as a value, from which `of` continues."""
         self._unreturned, self._ready = self._unreturned + self._plan.output.finished(self._ready), []
         tables = {
-            **{f"{side}_state": self._held_rows(side) for side in SIDES},
+            **{
+                f"{side}_state": _with_marks(self._operator.stores[side].living(), self._plan.stored_schemas[side])
+                for side in SIDES
+            },
             **{f"{side}_late": self._late_table(side) for side in SIDES},
             "not_given": pa.Table.from_batches(self._unreturned, self.schema),
         }
@@ -334,9 +337,6 @@ class StreamJoin:
                 for batch, matched in _without_marks(tables[f"{side}_state"]):
                     self._operator.load(side, batch, matched)
             self._operator.stores[side].evicted = progress[side]["evicted_rows"]
-
-    def _held_rows(self, side: Side) -> pa.Table:
-        return _with_marks(self._operator.stores[side].living(), self._plan.stored_schemas[side])
 
     def _late_table(self, side: Side) -> pa.Table:
         return pa.Table.from_batches(self._late[side], self.setup.schema(side))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date, datetime
+from datetime import date
 from html import escape
 from typing import Any
 
@@ -81,12 +81,8 @@ def _figures(reports: Sequence[StreamProgress]) -> Iterator[str]:
 
 def _points(values: Iterable[tuple[StreamProgress, dict[str, Any]]]) -> list[dict[str, Any]]:
     return [
-        {"at": each.started.isoformat(), "name": name, "value": _shown(value)}
+        {"at": each.started.isoformat(), "name": name, "value": value.isoformat() if isinstance(value, date) else value}
         for each, named in values
         for name, value in named.items()
         if value is not None
     ]
-
-
-def _shown(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, date | datetime) else value

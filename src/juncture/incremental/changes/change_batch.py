@@ -191,22 +191,17 @@ def _before_and_after(batch: pa.RecordBatch, side: str) -> Iterator[tuple[pa.Rec
 
 def written_schema(schema: pa.Schema, form: ChangeFormat) -> pa.Schema:
     """Return the columns of the changes of a result."""
-    taken = [name for name in _marks(form) if name in schema.names and form != "debezium"]
-    if taken:
+    mark = {"weight": WEIGHT, "change_type": CHANGE_TYPE}.get(form)
+    if mark in schema.names:
         raise SchemaError(
-            f"Column {taken[0]!r} of the result has the name of a column that marks changes. Rename it in the inputs, "
+            f"Column {mark!r} of the result has the name of a column that marks changes. Rename it in the inputs, "
             "or pass another output=.",
             name="JN-OUTPUT-COLUMN-TAKEN",
         )
     if form == "debezium":
         row = pa.struct(_nullable(schema))
         return pa.schema({_OP: pa.string(), _BEFORE: row, _AFTER: row})
-    mark = pa.field(WEIGHT, pa.int64(), False) if form == "weight" else pa.field(CHANGE_TYPE, pa.string(), False)
-    return schema.append(mark)
-
-
-def _marks(form: ChangeFormat) -> tuple[str, ...]:
-    return {"weight": (WEIGHT,), "change_type": (CHANGE_TYPE,), "debezium": (_OP, _BEFORE, _AFTER)}[form]
+    return schema.append(pa.field(mark, pa.int64() if form == "weight" else pa.string(), False))
 
 
 def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> pa.RecordBatch:
@@ -221,7 +216,11 @@ def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> p
     if form == "change_type":
         return pa.RecordBatch.from_arrays([*batch.columns, _words(comes, "insert", "delete")], schema=schema)
     sides = [
-        pa.StructArray.from_arrays(batch.columns, fields=_nullable(batch.schema), mask=_bits(~here))
+        pa.StructArray.from_arrays(
+            batch.columns,
+            fields=_nullable(batch.schema),
+            mask=array_of((~here).astype(np.uint8), pa.uint8()).cast(pa.bool_()),
+        )
         if batch.num_columns
         else pa.nulls(len(rows), schema.field(_BEFORE).type)
         for here in (~comes, comes)
@@ -232,10 +231,6 @@ def write_changes(batch: pa.RecordBatch, weights: Ints, form: ChangeFormat) -> p
 def _nullable(schema: pa.Schema) -> list[pa.Field]:
     """Return the fields of a row that may be missing."""
     return [field.with_nullable(True) for field in schema]
-
-
-def _bits(mask: Mask) -> pa.Array:
-    return array_of(mask.astype(np.uint8), pa.uint8()).cast(pa.bool_())
 
 
 def _words(mask: Mask, true: str, false: str) -> pa.Array:

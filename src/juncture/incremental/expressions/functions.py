@@ -195,10 +195,6 @@ def _case(operands: Sequence[Operand], _option: Any) -> Operand:
     return result
 
 
-def _coalesce(operands: Sequence[Operand], _option: Any) -> Operand:
-    return pc.coalesce(*operands)
-
-
 def _without_signs(value: Operand) -> Operand:
     """Return floats with signless zeros and NaN. Values that differ only in this sign are equal."""
     value = pc.add(value, pa.scalar(0.0, value.type))
@@ -312,7 +308,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "distinct_from": _distinct_from,
     "in": _in,
     "case": _case,
-    "coalesce": _coalesce,
+    "coalesce": _plain("coalesce"),
     "least": _least,
     "greatest": _greatest,
     "cast": _cast,

@@ -77,8 +77,9 @@ class PostgresSink:
         if self._where() is None:
             types = {name: sql.SQL(sql_type(schema.field(name).type)) for name in self._columns}
             columns = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(name), types[name]) for name in types)
+            # The name may have a schema before a dot.
             create = sql.SQL("CREATE TABLE {} ({}, PRIMARY KEY ({}))")
-            self._connection.execute(create.format(_identifier(self._name), columns, _names(self._key)))
+            self._connection.execute(create.format(sql.Identifier(*self._name.split(".")), columns, _names(self._key)))
         where = self._where()
         assert where is not None
         self._table, self._epochs = sql.Identifier(*where), sql.Identifier(where[0], _EPOCHS)
@@ -222,8 +223,3 @@ class PostgresSink:
 
 def _names(names: Iterable[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))
-
-
-def _identifier(name: str) -> sql.Identifier:
-    """Return the identifier of a name, with an optional schema before a dot."""
-    return sql.Identifier(*name.split("."))
