@@ -12,7 +12,7 @@ import pytest
 import juncture as jn
 from juncture.planner.algorithm import JoinFeatures, PlanningInput
 from juncture.planner.choose import choose
-from juncture.planner.expected_rows import float_of
+from juncture.planner.expected import float_of
 from juncture.planner.statistics import Resources
 
 SCHEMA = pa.schema([("ts", pa.int64()), ("end", pa.int64()), ("k", pa.int64()), ("w", pa.int64())])

@@ -10,8 +10,7 @@ from juncture.planner.algorithm import Algorithm, PlanningInput
 from juncture.planner.asof import ASOF
 from juncture.planner.decision import PLACES, Choice, Engine, Option
 from juncture.planner.equi import EQUI
-from juncture.planner.expected_bytes import expected_shuffle, expected_task
-from juncture.planner.expected_rows import expected_rows
+from juncture.planner.expected import expected_rows, expected_shuffle, expected_task
 from juncture.planner.inequality import OVERLAP, RANGE, WHERE
 from juncture.planner.rules import follows_stream
 from juncture.spec.arguments import check_choice

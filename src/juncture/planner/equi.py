@@ -96,7 +96,6 @@ def _external_sort_merge_ns(planning: PlanningInput) -> float:
 
 
 def _spread(core_ns: Callable[[PlanningInput], float]) -> Cost:
-    """Return the cost of work in core-nanoseconds."""
     return lambda planning: spread_s(planning, core_ns(planning))
 
 

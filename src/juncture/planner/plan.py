@@ -349,7 +349,6 @@ class Plan(Decision):
         return f"<pre>{escape(repr(self))}</pre>"
 
     def _announce(self) -> None:
-        """Log what is about to run."""
         if is_announced():
             _log.info("%s", in_a_line(self))
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from juncture.columnar.arrays import plain, plain_column, validity
 from juncture.kernels.array_types import Floats
 from juncture.ordered.kinds import domain_of
-from juncture.planner.expected_rows import covered_share, float_of
+from juncture.planner.expected import covered_share, float_of
 from juncture.planner.statistics import Stats
 from juncture.predicate.decompose.shape import Ends, Shape
 from juncture.predicate.evaluate.evaluate import evaluate, matches

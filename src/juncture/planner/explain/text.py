@@ -62,12 +62,10 @@ def plan_text(plan: Decision, run: Measured | None = None) -> str:
 
 
 def _headline(plan: Decision) -> str:
-    """Say in a line what will run, where and why."""
     return f"{title(plan)} by {plan.algorithm}: {plan.choice.reason}"
 
 
 def _sizes(plan: Decision) -> Iterator[tuple[str, str]]:
-    """Say how large a join is, as pairs of a heading and a text."""
     for name, side in (("left", plan.stats.left), ("right", plan.stats.right)):
         size = "" if side.bytes is None else f", about {format_size(side.bytes)}"
         yield name, "not counted" if side.rows is None else f"{side.rows:,} rows{size}"
@@ -133,7 +131,6 @@ def _side(plan: Decision, side: SideStats) -> str:
 
 
 def _expected(estimate: Estimate, unit: str = "") -> str:
-    """Say what is expected, and from what source."""
     if estimate.value is None:
         return f"unknown: {estimate.source}"
     figure = f"{estimate.value:,} {unit}" if unit else format_size(estimate.value) if estimate.value else "nothing"
