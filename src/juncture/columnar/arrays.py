@@ -183,16 +183,12 @@ def true_rows(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _bits(buffer: pa.Buffer, first: int, count: int) -> Mask:
-    """Return some bits of a buffer."""
     some = np.frombuffer(buffer, np.uint8, (first + count + 7) // 8 - first // 8, first // 8)
     return np.unpackbits(some, count=first % 8 + count, bitorder="little")[first % 8 :].view(np.bool_)
 
 
 def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
-    """Return a view of a fixed-width array's values as `item`; values under nulls are undefined.
-
-    If values are a multiple of `item` in size, the result has two dimensions.
-    """
+    """Return a view of fixed-width values as `item`, in two dimensions if they are wider; undefined under nulls."""
     kind = np.dtype(item)
     width = array.type.bit_width // 8 // kind.itemsize
     shape: tuple[int, ...] = (len(array),) if width == 1 else (len(array), width)
@@ -224,8 +220,7 @@ def texts_of(array: pa.Array) -> tuple[Ints, Bytes]:
 def days(array: pa.Array) -> npt.NDArray[np.int64]:
     """Return dates as days since 1970, however far; values under nulls are undefined.
 
-    Some writers store a time of day in 64-bit dates, which Arrow refuses to cast. They count as the day that contains
-    them.
+    64-bit dates with a time of day, which some writers store and Arrow refuses to cast, count as the day around it.
     """
     if pat.is_date32(array.type):
         found: npt.NDArray[np.int64] = raw_values(array, np.int32).astype(np.int64)

@@ -174,7 +174,6 @@ def _long_decimals_one_by_one(array: pa.Array, valid: Mask | None, factor: int) 
 
 
 def _bytes(array: pa.Array, valid: Mask | None) -> Strings:
-    """Return strings and binary values as bytes."""
     if pat.is_fixed_size_binary(array.type):
         array = array.cast(pa.large_binary())
     return Strings(*texts_of(array), valid)

@@ -76,10 +76,9 @@ class KeyCodes:
         self._encode(columns, codes, new=False)
 
     def compact(self, kept: Mask) -> Codes:
-        """Remove keys that are not `kept` (a mask by code), and return the new code of each old one.
+        """Remove keys that are not `kept` (a mask by code), and return the new code of each old one, in linear time.
 
         New codes are dense and keep their order; those of removed keys are `EMPTY`. The caller must remap stored codes.
-        Time and memory are linear in the number of keys.
         """
         if not self._columns:
             return np.zeros(1, np.int32)
@@ -137,7 +136,6 @@ class RowCodes:
         return self._table.compact(kept)
 
     def _rows(self, columns: Sequence[pa.Array], rows: int) -> Strings:
-        """Return rows as bytes."""
         found = [_memory(form, plain(column)) for form, column in zip(self._forms, columns, strict=True)]
         offsets = np.zeros(rows + 1, np.int64)
         for each in found:
@@ -185,8 +183,6 @@ class _Dense:
 
 
 class _IntegerTable:
-    """Codes of 64-bit integers."""
-
     def __init__(self) -> None:
         self.count = 0
         self._dense: _Dense | None = None
@@ -247,8 +243,6 @@ class _IntegerTable:
 
 
 class _StringTable:
-    """Codes of byte strings."""
-
     def __init__(self) -> None:
         self.count = 0
         self._table = empty_table(_FIRST_KEYS)
@@ -315,7 +309,6 @@ def _larger_table(count: int, rows: int) -> Table:
 
 
 def _lengthened(values: npt.NDArray[Item], length: int) -> npt.NDArray[Item]:
-    """Return values with additional capacity."""
     longer = np.empty(length, values.dtype)
     longer[: len(values)] = values
     return longer
@@ -394,7 +387,6 @@ def _paired(first: Codes, second: Codes) -> Ints:
 
 
 def _parts_of(pairs: Ints) -> tuple[Ints, Ints]:
-    """Return both codes of pairs."""
     return pairs >> 32, pairs & 0xFFFFFFFF
 
 

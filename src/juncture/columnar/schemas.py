@@ -77,7 +77,6 @@ def _has_union(data_type: pa.DataType) -> bool:
 
 
 def _types_in(data_type: pa.DataType) -> Iterator[pa.DataType]:
-    """Yield a type and the types within it."""
     yield data_type
     if isinstance(data_type, pa.BaseExtensionType):
         yield from _types_in(data_type.storage_type)

@@ -118,8 +118,7 @@ def code_columns(schema: pa.Schema, columns: Sequence[str]) -> tuple[tuple[str, 
 def order_codes(array: pa.Array, *, decided: bool) -> Ints:
     """Return codes in the order of values; null has the least.
 
-    With `decided`, raises `UndecidedError` if a value has the code of null, since different values must have different
-    codes.
+    With `decided`, different values must have different codes: raises `UndecidedError` for a value with null's.
     """
     array = plain(array)
     codes = _whole_codes(array) if _prefix_kind(array.type) == "whole" else _start_codes(array)

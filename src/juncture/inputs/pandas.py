@@ -134,7 +134,6 @@ def _names(frame: pd.DataFrame, side: Side) -> list[str]:
 
 
 def _as_arrow(column: pd.Series[Any], name: str, side: Side) -> pa.Array | pa.ChunkedArray:
-    """Return a column as Arrow."""
     dtype = column.dtype
     values = np.asarray(column) if isinstance(dtype, pd.SparseDtype) else _native(_values(column))
     try:

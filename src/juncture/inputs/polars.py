@@ -110,7 +110,6 @@ def _filled(values: pl.Series, rows: Ints, filling: pl.Series) -> pl.Series:
 
 
 def _as_polars(table: pa.Table, name: str) -> pl.Series:
-    """Return a column of an Arrow table."""
     field = table.schema.field(name)
     try:
         column = without_runs(table.column(name))

@@ -104,7 +104,6 @@ def of_batches(schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]
 
 
 def _scanned(dataset: Any, side: Side) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a dataset."""
     try:
         yield from dataset.scanner(**_READ_AHEAD).to_reader()
     except (pa.ArrowException, OSError) as error:

@@ -16,7 +16,6 @@ from juncture.spec.arguments import check_choice
 from juncture.spec.kinds import Spec
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from juncture.incremental.changes.change_batch import ChangeFormat

@@ -216,7 +216,6 @@ def keep_equal(
 
 @inlined
 def _is_before(key_hash: Any, code: Any, row_hash: Any, other_key: Any, other_code: Any, other_row: Any) -> Any:
-    """Return whether one row comes before another."""
     if key_hash != other_key:
         return key_hash < other_key
     if code != other_code:

@@ -358,8 +358,6 @@ def _words(high: Column, low: Column, fraction: Column) -> list[Column]:
 
 @dataclass(frozen=True)
 class _SqlTimes(SqlDomain):
-    """Times as integers."""
-
     def number(self, value: Column, data_type: pa.DataType, /) -> Column:
         """Return a time in seconds."""
         return self.word(value, data_type).cast("double") * F.lit(self.step_ns / 1e9)

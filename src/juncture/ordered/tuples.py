@@ -130,8 +130,7 @@ class TupleCoder:
     def of(cls, domain: Tuples, read: Read) -> TupleCoder:
         """Return the coder of all tuples that `read` returns.
 
-        The values are read once, and again for each part whose codes do not fit in the rest of the 64 bits. The
-        distinct values of that part, or of the parts before it, are then in memory.
+        It reads again for each part whose codes do not fit in the rest of the 64 bits, and then holds distinct values.
         """
         # Number of codes that are left for the next parts.
         coder, room = cls(domain, ()), _ROOM
@@ -207,7 +206,6 @@ def _distinct(codes: Ints) -> Ints:
 
 
 def _part(read: Read, index: int) -> Iterator[pa.Array]:
-    """Yield the values of a part."""
     for array in read():
         yield plain(array).flatten()[index]
 

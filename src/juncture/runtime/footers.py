@@ -165,10 +165,7 @@ _LISTS = (pat.is_list, pat.is_large_list, pat.is_list_view, pat.is_large_list_vi
 def joined_schema(
     files: Sequence[FoundFile], schemas: Sequence[pa.Schema], *, union_by_name: bool = False
 ) -> pa.Schema:
-    """Return the schema of the rows of files, at least one, in the column order of the first file.
-
-    With `union_by_name`, files may lack columns of other files.
-    """
+    """Return the schema of files in the order of the first one; with `union_by_name`, files may lack columns."""
     alike: list[tuple[pa.Schema, list[str]]] = []
     for file, schema in zip(files, schemas, strict=True):
         same = next((paths for known, paths in alike if known.equals(schema)), None)

@@ -177,8 +177,7 @@ def files_of(path: str) -> list[FoundFile]:
 def listed(path: str, is_data: IsData = is_parquet) -> list[FoundFile]:
     """Return the files at a path, or an empty list.
 
-    The path is a file, folder, glob or URI of `pyarrow.fs`, whose options follow ``?``. `is_data` selects files in
-    folders; files that are named or match a glob are always included.
+    The path is a file, folder, glob or URI of `pyarrow.fs`, with options after ``?``. `is_data` selects in folders.
     """
     try:
         return listed_on(*_place(path), is_data)

@@ -123,8 +123,7 @@ def _sort_packed(keys: Rows, on: Ints, rows: Rows, key_count: int, extent: _Exte
 def order_of(keys: Sequence[Ints], context: JoinContext) -> Rows:
     """Return the stable order of rows by several integer keys, the most significant first.
 
-    Takes 3 ns per row for each byte that distinguishes the values of all keys. Keys that fit in 64 bits together are
-    sorted as one code.
+    Takes 3 ns per row for each byte that distinguishes the values. Keys of 64 bits together are sorted as one code.
     """
     rows = np.arange(len(keys[0]), dtype=np.int32)
     codes, held_bits = np.zeros(0, np.uint64), 0
@@ -330,7 +329,6 @@ class ExternalSorter:
         file.remove()
 
     def _read_small(self, file: SpillFile, one: _Range) -> list[pa.RecordBatch]:
-        """Return the rows of a range in order."""
         return self._sorted(list(file.read(one.pieces)), self._alone)
 
     def _read_large(self, file: SpillFile, one: _Range) -> Iterator[pa.RecordBatch]:
@@ -347,7 +345,6 @@ class ExternalSorter:
             yield from self._read(*self._cut(pieces, one, count))
 
     def _sorted(self, batches: list[pa.RecordBatch], context: JoinContext) -> list[pa.RecordBatch]:
-        """Return the rows of some batches in order."""
         if not batches:
             return []
         rows = joined_batches(batches)

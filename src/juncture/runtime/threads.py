@@ -58,8 +58,7 @@ def grouped(items: Iterable[Item], most: int, size_of: Callable[[Item], int]) ->
 class Threads:
     """A thread pool for one join. A single thread is the caller's.
 
-    `count` defaults to the available cores. `room_bytes` limits rows in flight; None means no limit. `is_frugal` is set
-    if memory is short for this number of threads.
+    `room_bytes` limits rows in flight (None: no limit). `is_frugal` is set if memory is short for this many threads.
     """
 
     def __init__(self, count: int | None = None) -> None:

@@ -141,8 +141,7 @@ _OLD_INTERVALS = "spark.sql.legacy.interval.enabled"
 def check_types(join: Resolved, left: StructType, right: StructType) -> None:
     """Raise `SchemaError` for collated text that decides matches, and for filled columns of two types.
 
-    Tasks compare text by its bytes and results must not depend on the algorithm, so Spark's own operators do not use
-    collations either. The result may contain collated text.
+    Tasks compare text by its bytes, and so do Spark's own operators, as results must not depend on the algorithm.
     """
     types: dict[Side, dict[str, DataType]] = {
         "left": {field.name: field.dataType for field in left.fields},

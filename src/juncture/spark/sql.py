@@ -77,7 +77,6 @@ def expression(node: Node, names: Names) -> Column:
 
 
 def _renamed(node: Node, names: Names) -> Node:
-    """Return a node with renamed columns."""
     made: dict[Node, Node] = {}
 
     def renewed(value: Any) -> Any:

@@ -81,8 +81,7 @@ class Statistics:
     def check(self, name: Side) -> bool:
         """Count a side of unknown size, or of a size that only the caller states; return whether a job ran.
 
-        Call this before a side is buffered: a wrong size would exhaust the memory of the driver or a task. Local
-        DataFrames are counted only if the caller states a size.
+        Buffering a side of a wrong size would exhaust memory. Local DataFrames are counted only if a size is stated.
         """
         known, side = self.of(name), self.sides[name]
         is_given = known.is_given("rows") or known.is_given("row_bytes")
@@ -266,6 +265,5 @@ def _is_variable(data_type: pa.DataType) -> bool:
 
 
 def _size(value: Column, data_type: pa.DataType) -> Column:
-    """Return the bytes of a value of variable size."""
     text = F.to_json(F.struct(value)) if pat.is_nested(data_type) else value
     return F.octet_length(text).cast("long")

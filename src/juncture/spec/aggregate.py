@@ -202,7 +202,6 @@ def resolve_aggregates(
 
 
 def _parts(call: Call) -> tuple[Function, str | float | None]:
-    """Return a function and its argument."""
     function, argument = (call, None) if isinstance(call, str) else call
     return cast("Function", function), argument
 

@@ -370,7 +370,6 @@ def _domain(columns: ComparedColumns, on: tuple[str, str], default: pa.DataType 
 
 
 def _available_at(columns: ComparedColumns, pair: tuple[str, str]) -> AvailableAt:
-    """Validate the columns of ``available_at``."""
     sides: list[tuple[Side, pa.Field]] = [
         ("left", columns.field("left", pair[0])),
         ("right", columns.field("right", pair[1])),

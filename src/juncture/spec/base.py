@@ -198,8 +198,7 @@ def resolved_matches(
 ) -> ResolvedMatches:
     """Return the aggregates and the output of a join whose condition has been resolved; ``equal`` pairs must be equal.
 
-    The matches of a left row are ordered by the right column ``ordered_by``, then by the tie columns, for aggregates
-    such as "first" and "list".
+    Aggregates such as "first" order the matches of a left row by the right column ``ordered_by``, then the tie columns.
     """
     columns.right = typed_aggregated(spec.agg, columns.right)
     compared, how = {ordered_by, *(right for _, right in equal)}, aggregate_how(spec.how, spec.agg)

@@ -246,10 +246,7 @@ class ComparedColumns:
             raise error.within(f"{argument}=, in an expression over the {side} table") from None
 
     def pairs(self, keys: Sequence[tuple[Key, Key]], argument: str, *, shared: bool) -> list[tuple[str, str]]:
-        """Return the names of pairs, which must exist; expressions are appended first.
-
-        ``shared`` is whether ``argument`` names both columns of a pair.
-        """
+        """Return the names of pairs of existing columns and new expressions; if ``shared``, ``argument`` names both."""
         pairs = [(self.name(left, "left", argument), self.name(right, "right", argument)) for left, right in keys]
         left_argument, right_argument = (argument if shared else f"{side}_{argument}" for side in SIDES)
         check_columns(self.left, [left for left, _ in pairs], argument=left_argument, side="left")

@@ -63,8 +63,7 @@ def matched_keys(
 def ordered(columns: ComparedColumns, sides: Sequence[tuple[Side, str]], *, exact: bool = False) -> list[str]:
     """Return columns of one kind with the order of the given ones, converting numbers of several kinds.
 
-    ``exact`` keeps 64-bit integers beside floats, for the join to compare them exactly. Otherwise they become the
-    nearest float.
+    ``exact`` keeps 64-bit integers beside floats for an exact comparison; otherwise they become the nearest float.
     """
     types = [columns.type(side, name) for side, name in sides]
     if types.count(types[0]) == len(types):

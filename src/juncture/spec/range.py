@@ -220,7 +220,6 @@ class Range(OrderedSpec, AggregatingSpec):
         )
 
     def _bounds(self, domain: Domain, left: pa.Schema, ends: Ends) -> tuple[Bound | None, Bound | None]:
-        """Return the ends of a window in the domain."""
         bounds: list[Bound | None] = []
         constants: list[Decimal] = []
         for argument, value, closed in (("lower", ends[0], "left"), ("upper", ends[1], "right")):

@@ -84,7 +84,6 @@ def _column(
 
 
 def _lists(cells: list[list[tuple[pa.ChunkedArray, int]]], data_type: pa.DataType) -> pa.ChunkedArray:
-    """Return a column of lists of values."""
     chunks = []
     for row in cells:
         whole = _together([cell(column, place) for column, place in row], data_type.value_type)
@@ -160,7 +159,6 @@ def _quantile(cells: list[Any], share: float) -> float:
 
 
 def _weighted_mean(pairs: list[tuple[Any, Any]]) -> float | None:
-    """Return the mean of values with weights."""
     if not pairs:
         return None
     if any(isinstance(each, float) and not math.isfinite(each) for pair in pairs for each in pair):
@@ -173,7 +171,6 @@ def _weighted_mean(pairs: list[tuple[Any, Any]]) -> float | None:
 
 
 def _array(results: list[Any], data_type: pa.DataType) -> pa.Array:
-    """Return numbers of a type as an array."""
     if not pat.is_decimal(data_type):
         return pa.array(results, data_type)
     # Arrow does not accept all values of a negative scale.

@@ -55,7 +55,6 @@ def range_join(join: ResolvedRange, left: pa.Table, right: pa.Table) -> pa.Table
 
 
 def _range_matches(join: ResolvedRange, left: pa.Table, right: pa.Table) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows in its window."""
     left_keys, right_keys = keys(left, join.left_by), keys(right, join.right_by)
     left_on, right_on = on_values(left[join.left_on]), on_values(right[join.right_on])
     lowers = _offsets(join, join.lower, left, unbounded=-math.inf)
@@ -115,7 +114,6 @@ def _overlap_matches(
     left_keys: list[Any],
     right_keys: list[Any],
 ) -> Iterator[list[int]]:
-    """Yield, for each left row, the right rows that share a point with it."""
     rights = [
         (ends, key, row)
         for row, (ends, key) in enumerate(zip(right_intervals, right_keys, strict=True))

@@ -117,8 +117,7 @@ class TextFiles:
     def sampled_schema(self) -> pa.Schema:
         """Infer the schema, without partition columns, from the start of each file.
 
-        Columns without values there are text. If the files have headers only, columns have Arrow's null type, which
-        compares with any type.
+        Columns without values there are text; files of headers only have the null type, which compares with any type.
         """
         types: dict[str, ColumnType] | None = None
         has_rows = False
@@ -151,7 +150,6 @@ class TextFiles:
         return schema_of(types, self.format, self.paths)
 
     def _slices(self) -> Iterator[_Slice]:
-        """Yield the slices of all files."""
         for path in self.paths:
             names: Sequence[str] | None = None
             for data in self._pieces(path):

@@ -287,7 +287,6 @@ def _numbers(rows: Ascending, right: RightRows) -> Codes:
 
 
 def _nearest(left: Ascending, right: Ascending, direction: Direction, key_count: int, context: JoinContext) -> Ints:
-    """Return the nearest position of each left row in a direction."""
     positions = _positions_of(left)
     parts = slices(len(left.on), context.threads.count, least=_SLICE_LEAST)
     context.threads.run(lambda part: _find(left, right, direction, key_count, part, positions, _NO_POSITIONS), parts)

@@ -57,8 +57,7 @@ def match_counts(
 ) -> tuple[dict[str, int], Floats | None]:
     """Return how many left rows match, tie, or have each reason for no match, and the distance of each match.
 
-    Costs a second search: the ``by`` and ``on`` columns are read again, others are not. Takes 32 bytes for each matched
-    row beside the memory of the search.
+    Costs a second search, which reads ``by`` and ``on`` again and takes 32 more bytes for each matched row.
     """
     join, left, right = working(join, left, right)
     rows = RowMatches.of(join, left, right, context, count_ties=True)
@@ -123,7 +122,6 @@ def distances_between(
 
 
 def _quantiles(join: ResolvedAsof, distances: Floats | None) -> Distances | None:
-    """Return the quantiles of distances; None if there are none."""
     if distances is None or len(distances) == 0:
         return None
     distances = np.sort(distances)

@@ -114,8 +114,7 @@ def _by_left_keys(
 ) -> tuple[Prober, Payload]:
     """Make a table of the left keys, and hold the right rows that have one of them.
 
-    A hash table codes keys in the order of the left rows, in which right rows are then held as they are shown. Codes by
-    the distance from the least key would lose this order.
+    A hash table codes keys in the order of the left rows, in which right rows are then held as they are shown.
     """
     keys = _hash_table(join, *key_types(join), partitioned, context)
     sides, columns = ((left, join.left_by), (right, join.right_by)), _held_columns(join)

@@ -176,7 +176,6 @@ def _windows(
 def _sorted_by_hash(
     numbered: NumberedJoin[ResolvedEqui], side: Source, names: Sequence[str], phase: str, context: JoinContext
 ) -> AscendingBatches:
-    """Sort a side by the hash of its keys."""
     code, hashes = numbered.number + "_code", _Hashes(numbered)
     schema = side.schema.append(pa.field(code, pa.int64()))
     sorter = ExternalSorter(schema, code, context.within(context.memory.reserve(phase, _SHARE)), _HASHES)
@@ -188,8 +187,6 @@ def _sorted_by_hash(
 
 
 class _Hashes:
-    """Hashes of the keys of numbered rows."""
-
     def __init__(self, numbered: NumberedJoin[ResolvedEqui]) -> None:
         self._numbered = numbered
         self._hashes = KeyHashes(*key_types(numbered.join), nulls_equal=numbered.join.nulls_equal)

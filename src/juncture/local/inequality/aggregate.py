@@ -168,7 +168,6 @@ def folds_of(
 
 
 def _fold_of(aggregate: Aggregate, values: Values, context: JoinContext) -> Fold:
-    """Return what folds a column."""
     if aggregate.function == "count":
         return counting(values)
     if aggregate.function in ("sum", "mean", "std", "weighted_mean"):

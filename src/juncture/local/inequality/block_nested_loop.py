@@ -78,7 +78,6 @@ class Blocks:
 
 
 def _extent(column: Column, values: pa.Array | pa.ChunkedArray) -> Interval:
-    """Return the range of a column's values."""
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.nulls(0, values.type)
     values = plain(values) if is_awkward(values.type) else values

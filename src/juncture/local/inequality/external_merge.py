@@ -130,11 +130,7 @@ def stream_merged(
     in_memory: Callable[[Join, Source, Source, JoinContext], Iterator[pa.RecordBatch]],
     context: JoinContext,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a join, batch by batch, in the order of the left rows.
-
-    `key_ranges` returns the key ranges of the rows of a join, and `in_memory` joins pieces, whose right rows it
-    buffers.
-    """
+    """Yield the rows of a join in the order of the left rows; `in_memory` joins pieces, whose right rows it buffers."""
     context = context.streaming(_SHARE)
     row_bytes = right.plain_bytes_of(join.needed("right")) // max(right.num_rows, 1)
     if right.num_rows * held_row_bytes(join, "right", row_bytes) <= context.memory.total_bytes * HELD_SHARE:
@@ -149,8 +145,6 @@ def stream_merged(
 
 
 class _Merge(Generic[Join]):
-    """One join on disk."""
-
     def __init__(
         self,
         numbered: NumberedJoin[Join],

@@ -35,12 +35,7 @@ class BuildKeys:
 
 @dataclass(frozen=True)
 class ProbeKeys:
-    """What some left rows seek.
-
-    A left row seeks right rows of an equal key whose value lies between two limits and, where there is a second value,
-    whose second value is at least a threshold. Range joins, overlaps, and the inequalities of a predicate all come to
-    this.
-    """
+    """What left rows seek: right rows of an equal key, with a value within limits, and a second from a threshold."""
 
     keys: Sequence[pa.Array]  # the columns that have to be equal to right ones
     low: Ints | None = None  # least code of the right value, inclusive; None without a limit

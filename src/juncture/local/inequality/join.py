@@ -110,7 +110,6 @@ def _in_memory(
 
 
 def _method_of(join: ResolvedInequality) -> Method:
-    """Return the method that suits the condition of a join."""
     if join.condition.second is not None:
         return INTERVAL_TREE
     return BINARY_SEARCH if has_order(join) else BLOCK_NESTED_LOOP

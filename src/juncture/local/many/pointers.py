@@ -51,8 +51,7 @@ def lookup_pointers(
 ) -> Ints:
     """Return the right row whose key each row of the spine has, for an equality join without a further condition.
 
-    Takes 12 bytes for each distinct key of the spine. The right side is read once, and not buffered; again if its keys
-    repeat.
+    Takes 12 bytes for each distinct key of the spine. The right side is read once, again if keys repeat, and not held.
     """
     coded = spine.keys(join, left)
     row_of = np.full(max(coded.keys.count, 1), NOWHERE, np.int32)

@@ -167,5 +167,4 @@ def _pair_batches(pairs: Iterable[RowPairs]) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(source: SpilledSource, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Return the columns of all rows."""
     return (batch for _, batch in source.scan(schema.names))

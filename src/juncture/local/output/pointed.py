@@ -114,7 +114,6 @@ def _restored(join: ResolvedAsof, codes: Ints, valid: Mask) -> pa.ChunkedArray:
 
 
 def _unmatched_right(join: Resolved, right: Source, pointers: Ints) -> Iterator[pa.RecordBatch]:
-    """Yield right rows without a match."""
     free = np.ones(right.num_rows, np.bool_)
     free[pointers[pointers >= 0]] = False
     rows = np.flatnonzero(free)

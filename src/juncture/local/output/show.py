@@ -204,7 +204,6 @@ class _Stream:
         ], had
 
     def _finish(self, made: Made | Task | Done) -> Done:
-        """Return the output rows of a task."""
         if isinstance(made, list):
             return made
         task, lefts, rights = made if isinstance(made, tuple) else self._pairs(made)
@@ -251,7 +250,6 @@ class _Stream:
         return columns
 
     def _unmatched_right(self) -> Iterator[pa.RecordBatch]:
-        """Yield right rows without a match."""
         rows = np.flatnonzero(~self._matched).astype(np.int32)
         for start in range(0, len(rows), _SLICE_ROWS):
             some = rows[start : start + _SLICE_ROWS]

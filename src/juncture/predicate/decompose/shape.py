@@ -162,8 +162,7 @@ def shape(node: Node, bounds: Mapping[Column, Interval] | None = None) -> Shape:
 def conjuncts(node: Node) -> tuple[Node, ...]:
     """Return the smallest conditions that together are true exactly where the predicate is.
 
-    Negations move inward, conditions shared by all alternatives of an OR move out of it, and a bounded absolute value
-    becomes two bounds.
+    Negations move inward, what all alternatives of an OR share moves out, and a bounded ``abs`` becomes two bounds.
     """
     match node:
         case nodes.And(operands=operands):
@@ -350,10 +349,7 @@ def _tightest(ends: list[End], sign: int) -> End | None:
 def _partners(
     singles: list[_Inequality], traits: Callable[[_Inequality], tuple[Hashable, ...]]
 ) -> tuple[list[tuple[_Inequality, _Inequality]], list[_Inequality]]:
-    """Pair each inequality that has a lower end with the first one that has an upper end and shares a trait.
-
-    Returns these, and the inequalities without a partner.
-    """
+    """Pair each lower end with the first upper one that shares a trait; return pairs, and ends without a partner."""
     waiting: dict[Hashable, deque[int]] = {}
     for place, single in enumerate(singles):
         for trait in traits(single) if single.is_upper else ():

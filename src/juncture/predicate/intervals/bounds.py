@@ -160,7 +160,6 @@ def _checked(argument: str, value: Mapping[str, Any] | None) -> Mapping[str, Any
 
 
 def _ends(argument: str, name: str, value: object) -> tuple[Literal | None, Literal | None]:
-    """Return the lower and the upper end of a bound."""
     if isinstance(value, list | tuple) and len(value) != 2:
         raise SpecError(
             f"{argument}[{name!r}]={value!r} is not a bound. Expected a pair of a lower and an upper bound, such as "
@@ -206,7 +205,6 @@ def _joint(one: Type, other: Type) -> Type:
 def _intervals(
     columns: tuple[Column, ...], given: Mapping[Side, Mapping[str, Any]], schemas: Mapping[Side, pa.Schema]
 ) -> dict[Column, Interval]:
-    """Return the intervals of the columns that a predicate reads."""
     for side, named in given.items():
         for name in named:
             if name not in schemas[side].names:
@@ -240,7 +238,6 @@ def _interval(column: Column, value: object) -> Interval:
 
 
 def _steps(column: Column, end: Literal, given: object) -> Bound:
-    """Return an end in steps of a column's type."""
     if column.type.is_number and end.type.is_number:
         return end.value
     if end.type.kind == column.type.kind and end.type.zoned == column.type.zoned:

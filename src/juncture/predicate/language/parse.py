@@ -107,8 +107,6 @@ def parse_expression(
 
 @dataclass(frozen=True)
 class _Table:
-    """A table: its name in the text, and its columns."""
-
     name: str
     schema: pa.Schema
 

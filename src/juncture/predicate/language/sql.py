@@ -126,7 +126,6 @@ class _Writer:
         raise AssertionError(f"{type(node).__name__} is not a node of a predicate")
 
     def _listed(self, options: Options) -> str:
-        """Write the values of IN."""
         return self._joined(", ", options.values, lambda value: self._option(value, options.type))
 
     def _option(self, value: Value, data_type: Type) -> str:
@@ -140,7 +139,6 @@ class _Writer:
         return self.write(Literal(wide, value), _SUM)
 
     def _joined(self, separator: str, items: Sequence[_Item], write: Callable[[_Item], str]) -> str:
-        """Write many parts."""
         return separator.join(map(write, items))
 
 

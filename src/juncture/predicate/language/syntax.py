@@ -89,7 +89,6 @@ class _Parser:
         raise self._unreadable(f"{self._text[self._start : self._end]!r} is unexpected here")
 
     def _advance(self) -> None:
-        """Move to the next word."""
         self._last = self._end
         match = _TOKEN.match(self._text, self._end)
         assert match is not None

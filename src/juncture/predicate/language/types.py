@@ -227,10 +227,7 @@ def common_decimal(one: Type, other: Type) -> Type:
 
 
 def arithmetic_type(operator: ArithmeticOperator, left: Type, right: Type) -> Type:
-    """Return the type of a sum, difference, product or quotient of operands of one kind.
-
-    Integers are computed in 64 bits. Decimals follow Spark's rules of precision and scale.
-    """
+    """Return the type of a sum, difference, product or quotient: 64-bit integers, and decimals by Spark's rules."""
     kinds = (left.kind, right.kind)
     if kinds == ("integer", "integer") and operator != "/":
         return BIGINT

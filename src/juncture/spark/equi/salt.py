@@ -157,8 +157,7 @@ class _Salted:
     def repeated_by_match(self, side: Side, how: str) -> DataFrame:
         """Return the replicated rows of a side with a match (``semi``) or without one (``anti``).
 
-        Without a residual condition, one row per key decides. With one, all rows that agree in the deciding columns
-        decide alike.
+        One row per key decides; with a residual condition, one of those that agree in the deciding columns.
         """
         pairs, other = self._pairs, _other(side)
         rows = self._rows[side].where(F.col(f"{side[0]}copied"))

@@ -152,8 +152,7 @@ def choose_bins(
 ) -> Bins:
     """Return the bins of least estimated cost.
 
-    With `is_real` values have fractions, so bins may be narrower than 1. With `are_points` right rows have no length
-    and no level.
+    With `is_real`, bins may be narrower than 1. With `are_points`, right rows have no length and no level.
     """
     tried = _subsample(left)
     neighbours = _Neighbours(tried, right) if len(tried.keys) and len(right.keys) else None
@@ -345,8 +344,6 @@ def join_bins(pairs: Pairs, how: str, bins: Bins) -> DataFrame:
 
 
 class _BinJoin:
-    """One join by bins."""
-
     def __init__(self, pairs: Pairs, bins: Bins) -> None:
         self._pairs = pairs
         self._bins = bins

@@ -92,7 +92,6 @@ def _add_ends(sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDo
 
 
 def _end(sides: SqlSides, side: Side, interval: MatchInterval, order: SqlDomain, limit: Limit) -> Column:
-    """Return an end of a side's spans."""
     data_type = type_of_value(sides.join, side, limit.value)
     value = sides.column(side, limit.value) if isinstance(limit.value, str) else expression(limit.value, sides.names)
     if not interval.exact:

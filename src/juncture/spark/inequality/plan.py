@@ -95,8 +95,7 @@ class InequalityStatistics(Statistics):
     def spans(self, pairs: Pairs, *, measured: bool) -> tuple[SampledSide, SampledSide]:
         """Sample the keys and spans of both sides in one SQL job.
 
-        With `measured`, also find the longest of all rows, which doubles the time; otherwise the longest sampled row is
-        used.
+        With `measured`, which doubles the time, also find the longest of all rows, not only of the sampled ones.
         """
         parts = [self._placed(name, pairs) for name in self.sides]
         table = reduce(DataFrame.unionAll, [*parts, *(self._lengths(pairs) if measured else ())]).toArrow()
@@ -168,7 +167,6 @@ def _longest(name: Side, table: pa.Table, otherwise: float) -> float:
 
 
 def _length(side: str, pairs: Pairs) -> Column:
-    """Return the length of a side's spans."""
     assert pairs.spans is not None
     first, last = F.col(f"{side}first"), F.col(f"{side}last")
     if pairs.spans.is_real:

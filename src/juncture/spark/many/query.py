@@ -228,7 +228,6 @@ class ManyQuery:
         return KeyStep(spine_schema, self._tables(spine_schema, shuffle.tables, sent))
 
     def _tables(self, spine: pa.Schema, shuffled: Sequence[Placed], sent: Sequence[Placed]) -> tuple[TaskTable, ...]:
-        """Return tables in the form of tasks."""
         tables = [_as_tasks_see(each, spine) for each in shuffled]
         for each in sent:
             table, jobs = broadcast_side(each.side, each.needed, "right")
@@ -268,10 +267,7 @@ def field_of(placed: Placed, name: str) -> st.StructField:
 
 @spark_errors()
 def report_of(names: Sequence[str], side: SparkSide, steps: Steps, resources: Resources) -> ManyReport:
-    """Count the matched and unmatched rows of the spine for each table, in one job.
-
-    Tables that are joined alone share a partition here.
-    """
+    """Count the matched and unmatched rows of the spine for each table, all in shared partitions, in one job."""
     query, reports = ManyQuery(side, steps, resources.memory_bytes), dict[str, MatchReport]()
     figures = grouped_figures(query.counts(), ["table", "figure"])
     for each in steps.tables:

@@ -69,7 +69,6 @@ def interpolate(
 
 
 def _on_type(grid: ResolvedGrid, side: FrameSide) -> st.DataType:
-    """Return the Spark type of a grid's column."""
     known = [name for name in (grid.on, grid.first, grid.last) if name is not None and name in side.schema.names]
     if known:
         return side.spark_schema[known[0]].dataType

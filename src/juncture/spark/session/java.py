@@ -37,7 +37,6 @@ def java_problem() -> str | None:
 
 
 def _run(java: str, argument: str) -> str:
-    """Return all output of Java."""
     done = subprocess.run([java, argument], capture_output=True, text=True, timeout=60, check=True)
     return done.stdout + done.stderr
 

@@ -126,8 +126,7 @@ _STAGES = ("stages", "shuffle", "spilled", "memory")
 def measure(frame: DataFrame) -> Measured:
     """Compute all rows of a result without keeping them, and return the measurements.
 
-    An observation counts rows on their way to Spark's ``noop`` sink. The driver's REST interface, if available, has the
-    figures of the stages.
+    An observation counts rows on their way to Spark's ``noop`` sink; the driver's REST interface measures stages.
     """
     observation = Observation()
     observed = frame.observe(observation, F.count(F.lit(1)).alias("rows"))

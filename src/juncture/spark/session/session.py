@@ -79,10 +79,9 @@ def setting(session: SparkSession, name: str) -> str | None:
 
 
 def resources(session: SparkSession) -> Resources:
-    """Return the number of concurrent tasks and the memory of each, without a job.
+    """Return the number of concurrent tasks and the memory of each, without a job; raise `SpecError` for bad constants.
 
-    The number of tasks is Spark's default for a range of numbers: its known cores. Memory is the limit of a Python
-    worker before it spills. Raises `SpecError` for an invalid file of constants.
+    Tasks are Spark's default for a range of numbers: its known cores. Memory is a Python worker's before it spills.
     """
     cores = _cores_by_settings(session) or _cores_by_context(session) or _cores_by_plan(session)
     per_executor = setting(session, "spark.executor.pyspark.memory")
@@ -216,7 +215,6 @@ def _question() -> Callable[[int], str]:
 
 
 def _version() -> str:
-    """Return this process's version of Juncture."""
     return str(import_module("juncture").__version__)
 
 

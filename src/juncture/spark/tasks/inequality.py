@@ -111,7 +111,6 @@ class MarkMatches(PacketStage):
             yield from self._marks(side, rows)
 
     def _matched(self, partition: PartitionRows, side: Side, rows: ChainedRows) -> Mask:
-        """Return which rows of a side match here."""
         matched = np.zeros(rows.num_rows, np.bool_)
         other = partition.rows("right" if side == "left" else "left", Content.OWNED, Content.SPLIT, Content.COPY)
         if not len(matched) or not other.num_rows:

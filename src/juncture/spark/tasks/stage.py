@@ -24,8 +24,7 @@ _frozen_modules = 0
 def freeze_imports() -> None:
     """Exclude imported objects from garbage collection, which Spark's workers run after each task.
 
-    The imports of this library create more than a hundred thousand permanent objects, whose traversal took as long as
-    a small task.
+    Our imports create more than 100,000 permanent objects, whose traversal took as long as a small task.
     """
     global _frozen_modules
     if len(sys.modules) != _frozen_modules:
