@@ -17,14 +17,11 @@ from juncture.spec.range import Range
 from juncture.spec.where import Where
 
 _TRIES = 3
-_WIDE = 20
-"""Matches per row in tables that measure the cost of matches."""
+_WIDE = 20  # matches per row in tables that measure the cost of matches
 
-_DISTANCE = 1_000_003
-"""How far keys are apart that need a hash table."""
+_DISTANCE = 1_000_003  # how far keys are apart that need a hash table
 
-_LITTLE_MEMORY = "64MB"
-"""A memory limit that a million rows exceed."""
+_LITTLE_MEMORY = "64MB"  # a memory limit that a million rows exceed
 
 
 def measure_local(report: Callable[[str], object] = str, *, rows: int = 1_000_000) -> dict[str, float]:

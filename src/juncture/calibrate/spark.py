@@ -26,10 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _BIN_ROWS = 100
-_BATCH_BYTES = "256m"
-"""A limit that no batch reaches, to measure the cost of enforcing it."""
-_FEW = 100
-"""A row count whose join takes only its start-up time."""
+_BATCH_BYTES = "256m"  # a limit that no batch reaches, to measure the cost of enforcing it
+_FEW = 100  # a row count whose join takes only its start-up time
 
 
 def measure_spark(

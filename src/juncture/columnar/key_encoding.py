@@ -32,8 +32,7 @@ _SHORT_DIGITS = 18
 _LONG_DIGITS = 76
 _LONG_BYTES = 32
 _CANONICAL_NAN = np.float64("nan").view(np.int64)
-_NULL_HASH = np.uint64(0x2545F4914F6CDD1D)
-"""The hash of null, if nulls are equal."""
+_NULL_HASH = np.uint64(0x2545F4914F6CDD1D)  # the hash of null, if nulls are equal
 
 
 @dataclass(frozen=True)

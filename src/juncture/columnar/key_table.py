@@ -31,21 +31,18 @@ Item = TypeVar("Item", bound=np.generic)
 
 _NOTHING = np.zeros(0, np.uint8)
 
-_NULL = 0
-"""The code of null if nulls are equal; codes of values follow."""
+_NULL = 0  # the code of null if nulls are equal; codes of values follow
 
 _FIRST_KEYS = 1 << 9
 _SMALL_DICTIONARY = 1 << 10
 _FIRST_BYTES = 1 << 14
 _GROWTH, _FEW_GROWTH, _FEW_KEYS = 2, 8, 1 << 14
 """How many times as many keys a full table gets room for: of many keys, and of few while more rows are left."""
-_DENSE_PLACES = 4
-"""Most slots per key of a dense range, which takes no more bytes than a table."""
+_DENSE_PLACES = 4  # most slots per key of a dense range, which takes no more bytes than a table
 _REMEMBERED = 4
 
 _CODES_PER_ROW = 4
-_CODES_LEAST = 1 << 10
-"""How many codes pay for keys whose codes are their distances, per row and in all."""
+_CODES_LEAST = 1 << 10  # how many codes pay for keys whose codes are their distances, per row and in all
 
 
 class KeyCodes:

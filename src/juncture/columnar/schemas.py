@@ -14,8 +14,7 @@ from juncture.errors import SchemaError, did_you_mean
 LEFT_OUT = b"juncture.left_out"
 """Schema metadata: the names of index levels that are not columns, as a JSON array."""
 
-_TYPES = 256
-"""Types that are remembered, since every join validates some of them."""
+_TYPES = 256  # types that are remembered, since every join validates some of them
 
 
 def check_columns(schema: pa.Schema, names: Sequence[str], *, argument: str, side: str) -> None:

@@ -47,8 +47,7 @@ def is_null_type(data_type: pa.DataType) -> bool:
     return bool(data_type.id == _NULL or (data_type.id in _ENCODED and plain_type(data_type).id == _NULL))
 
 
-_TYPES = 256
-"""Types whose kinds are remembered, since every join compares some of them."""
+_TYPES = 256  # types whose kinds are remembered, since every join compares some of them
 
 _LISTS = (pat.is_list, pat.is_large_list, pat.is_fixed_size_list, pat.is_list_view, pat.is_large_list_view)
 _KINDS = {

@@ -203,8 +203,7 @@ def _without_offsets(table: pa.Table) -> pa.Table:
     return table
 
 
-_DATES_MOST = 2**31 - 2
-"""The greatest number of days of a date in DuckDB, besides its infinity."""
+_DATES_MOST = 2**31 - 2  # the greatest number of days of a date in DuckDB, besides its infinity
 
 
 def _check_values(array: pa.Array, name: str) -> None:

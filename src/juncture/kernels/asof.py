@@ -49,8 +49,7 @@ MATCHED, BEYOND, NOTHING, TIED, FIRST_TIED, COUNTERS = range(6)
 that have an unresolved tie; the last counter is the first of the tied rows, initially -1.
 """
 
-_AHEAD = 32
-"""Number of rows by which the cache line of a slot or a left row is prefetched."""
+_AHEAD = 32  # number of rows by which the cache line of a slot or a left row is prefetched
 
 
 @compiled

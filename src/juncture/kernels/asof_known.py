@@ -29,8 +29,7 @@ from juncture.kernels.compiled import compiled, inlined
 from juncture.kernels.intrinsics import WINDOW
 from juncture.kernels.search import advance
 
-_BITS = 4
-"""Bits of the number of an entry within its block."""
+_BITS = 4  # bits of the number of an entry within its block
 
 RANK, KNOWN, POINTER, WORDS = range(4)
 """The words of a candidate."""

@@ -23,8 +23,7 @@ from juncture.kernels.gallop import first_at_least
 from juncture.kernels.intrinsics import word_at
 from juncture.kernels.row_bytes import bit_at, edges_at, is_there
 
-_FEW = 24
-"""Up to this number, rows are sorted by insertion."""
+_FEW = 24  # up to this number, rows are sorted by insertion
 
 _SIGN = np.uint64(1 << 63)
 

@@ -36,8 +36,7 @@ _LEAST, _GREATEST = -(2**63), 2**63 - 1
 BLOCK = 64
 """Number of rows whose windows are checked together."""
 
-_FEW = 4
-"""Number of rows of a window that are compared at once."""
+_FEW = 4  # number of rows of a window that are compared at once
 
 NEITHER = -1
 """The rising line of unordered rows."""

@@ -31,8 +31,7 @@ from juncture.spec.schema import SIDES, Side
 _MATCHES_SHOWN = 10
 _SIDES = ("backward", "forward")
 _SPEC_ARGUMENTS = ("direction", "allow_exact_matches")
-_PER_SIDE = 3
-"""Candidates before a left row, and after it."""
+_PER_SIDE = 3  # candidates before a left row, and after it
 
 
 def explain_row(

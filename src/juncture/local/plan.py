@@ -32,8 +32,7 @@ from juncture.spec.schema import SIDES
 
 _log = logging.getLogger(__name__)
 
-_SHORT_S = 0.003
-"""The expected time of a join below which waking threads takes longer than they save."""
+_SHORT_S = 0.003  # the expected time of a join below which waking threads takes longer than they save
 
 
 _Inputs = tuple[Resolved, Source, Source, str]

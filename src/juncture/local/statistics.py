@@ -49,8 +49,7 @@ _ROWS_PER_SAMPLED = 100
 _SAMPLE_ROWS_LEAST = 200
 """Rows of a sample below which it is not worth the calls. Any algorithm joins so small a table in little time."""
 
-_PARTS_MOST = 16
-"""In how many parts of a side."""
+_PARTS_MOST = 16  # in how many parts of a side
 
 _SAMPLE_BYTES = 4 << 20
 """About how much is read of columns that are measured: few wide rows suffice for an estimate."""

@@ -45,8 +45,7 @@ _SPELLINGS = {
     "w": ("w", "week", "weeks"),
 }
 _UNIT_OF = {spelling: unit for unit, spellings in _SPELLINGS.items() for spelling in spellings}
-_TEXTS = 256
-"""Texts that are remembered, since a join reads each several times."""
+_TEXTS = 256  # texts that are remembered, since a join reads each several times
 _PART = re.compile(r"(\d{1,400})\s*([a-zA-Zµμ]+)\s*")
 _WHOLE = re.compile(r"\s*([+-]?)\s*((?:\d{1,400}\s*[a-zA-Zµμ]+\s*)+)")
 

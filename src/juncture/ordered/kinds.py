@@ -20,8 +20,7 @@ from juncture.ordered.numbers import Decimals, Floats, Integers
 from juncture.ordered.times import Dates, Durations, TimesOfDay, Timestamps
 from juncture.ordered.tuples import Tuples
 
-_TYPES = 256
-"""Types whose domains are remembered, since every join compares some of them."""
+_TYPES = 256  # types whose domains are remembered, since every join compares some of them
 
 
 @dataclass(frozen=True)

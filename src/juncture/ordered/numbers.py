@@ -31,11 +31,9 @@ from juncture.ordered.domain import Coder, Domain, Read, Rough
 _SHIFT = 2**63
 _DIGITS = 400
 _DIGITS_MAX = 76
-_INTEGER_MAX = 2**53
-"""Floats represent all integers up to this magnitude."""
+_INTEGER_MAX = 2**53  # floats represent all integers up to this magnitude
 
-_SLACK = 2.0**-50
-"""Greatest relative error of a float after a few operations."""
+_SLACK = 2.0**-50  # greatest relative error of a float after a few operations
 
 
 @dataclass(frozen=True)

@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 _LOW = Decimal(10) ** 20
-_MOVED_DIGITS = 35
-"""Decimals up to this many digits can be moved by their range and by a step within 38 digits."""
-_DIGITS_MAX = 37
-"""Decimals up to this many digits can be subtracted: the difference has one more."""
+_MOVED_DIGITS = 35  # decimals up to this many digits can be moved by their range and by a step within 38 digits
+_DIGITS_MAX = 37  # decimals up to this many digits can be subtracted: the difference has one more
 _LIMIT = Decimal(10) ** 38
 
 _BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}

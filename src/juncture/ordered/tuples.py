@@ -20,8 +20,7 @@ from juncture.ordered.arithmetic import TooWideError
 from juncture.ordered.domain import Coder, Domain, RankCoder, Read, Rough, Tolerance
 
 _CODE_BITS = 64
-_ROOM = 2**63 - 1
-"""Number of available codes of a tuple."""
+_ROOM = 2**63 - 1  # number of available codes of a tuple
 
 
 @dataclass(frozen=True)

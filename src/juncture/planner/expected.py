@@ -149,8 +149,7 @@ Extent = tuple[float, float] | None
 _GREATEST = sys.float_info.max
 _LARGE = 2.0**900
 
-_POINTS = 1_001
-"""At how many points of the left range a window is taken."""
+_POINTS = 1_001  # at how many points of the left range a window is taken
 
 
 def _window_share(join: ResolvedRange, left: Extent, right: Extent) -> tuple[float | None, str]:

@@ -176,8 +176,7 @@ def _sent(side: Side, rule: Rule) -> Algorithm:
     return broadcast(side, cost, needs=(_PAIRS, Need("size")), rules=(rule, collects, fits_in_task))
 
 
-_PAIRS = Need("sample", unnamed=True)
-"""What matches decides what the output costs, whatever makes it."""
+_PAIRS = Need("sample", unnamed=True)  # what matches decides what the output costs, whatever makes it
 _KEYS = Need("keys", unnamed=True)
 """Whether keys alone bring few rows together is asked where both sides would have to be moved."""
 _SQL = (_aggregates_without_matches, _runs_in_sql)

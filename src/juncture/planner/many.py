@@ -87,8 +87,7 @@ class ManyReport(Mapping[str, MatchReport]):
         return page(title, parts)
 
 
-_SHARED = ("left", "resources", "constants", "output")
-"""What all tables have in common."""
+_SHARED = ("left", "resources", "constants", "output")  # what all tables have in common
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,7 @@ from juncture.spec.schema import Side
 HELD_ROW_BYTES = 48
 """What a row that is held takes beside its columns: its key, its order and its number."""
 
-_AGGREGATED_ROW_BYTES = 64
-"""What it takes besides to be aggregated."""
+_AGGREGATED_ROW_BYTES = 64  # what it takes besides to be aggregated
 
 HELD_SHARE = 0.6
 """How much of the memory held rows may take. The rest is for what comes in and goes out."""

@@ -199,11 +199,9 @@ class Resources:
     in_order: bool = True  # whether the rows of the answer have to come in the order of the left rows
 
 
-_DEVIATIONS = 1.96
-"""The number of standard deviations that contains 95 of 100 samples."""
+_DEVIATIONS = 1.96  # the number of standard deviations that contains 95 of 100 samples
 
-_FREQUENT = 50
-"""Keys that a sample has more often are taken for known."""
+_FREQUENT = 50  # keys that a sample has more often are taken for known
 
 
 def sampled_from(picked: int, rows: int) -> str:

@@ -12,8 +12,7 @@ from juncture.planner.decision import Engine
 from juncture.planner.rules import BROADCAST_BYTES_MAX
 from juncture.spec.base import Spec
 
-_SPINE_ROWS = 1 << 20
-"""How many rows of the spine a task joins to a broadcast table at once."""
+_SPINE_ROWS = 1 << 20  # how many rows of the spine a task joins to a broadcast table at once
 
 
 def is_lookup(join: Any) -> bool:

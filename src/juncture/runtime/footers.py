@@ -29,8 +29,7 @@ from juncture.runtime.threads import Threads
 INT96_UNIT = "us"
 """The unit of deprecated 96-bit timestamps, as in Spark. Nanoseconds would end in 2262."""
 
-_TAIL_BYTES = 1 << 16
-"""Bytes at the end of a file that are read first. They usually include the whole footer."""
+_TAIL_BYTES = 1 << 16  # bytes at the end of a file that are read first. They usually include the whole footer
 _LENGTH_BYTES = 8
 
 

@@ -81,8 +81,7 @@ _DELTA = _Format("Delta", "delta", "deltalake.DeltaTable({folder!r}).to_pyarrow_
 _HUDI = _Format("Hudi", "hudi", "hudi.HudiTableBuilder.from_base_uri({folder!r}).build().read_snapshot()")
 _ICEBERG = _Format("Iceberg", "iceberg", "pyiceberg.catalog.load_catalog(…).load_table(…).scan().to_arrow()")
 
-_LOGS = {"_delta_log": _DELTA, ".hoodie": _HUDI}
-"""Folders with a log."""
+_LOGS = {"_delta_log": _DELTA, ".hoodie": _HUDI}  # folders with a log
 _METADATA, _METADATA_ENDINGS = "metadata", (".metadata.json", ".metadata.json.gz")
 """Iceberg's metadata folder, and the endings of its files."""
 

@@ -45,16 +45,13 @@ BATCH_ROWS = 1 << 20
 
 _BATCH_BYTES = 8 << 20
 """The approximate maximum size of a decoded batch. Larger blocks are mapped and cleared for each allocation."""
-_SHORT_BYTES = 256 << 20
-"""Memory that is short, so that batches are smaller."""
+_SHORT_BYTES = 256 << 20  # memory that is short, so that batches are smaller
 _BATCHES_OF_SHORT_MEMORY = 64
 """How many batches fit in it. In each thread that decodes, Arrow retains freed memory of several times a batch."""
 _BATCHES_PER_RELEASE = 2
 """After how many batches unused memory is released if memory is short. A release takes as long as some decoding."""
-_PIECE_BYTES = 1 << 18
-"""Bytes of a large column chunk that are read at once."""
-_CODED_BYTES_MOST = 6.0
-"""Maximum encoded bytes per string of columns that are read as dictionaries."""
+_PIECE_BYTES = 1 << 18  # bytes of a large column chunk that are read at once
+_CODED_BYTES_MOST = 6.0  # maximum encoded bytes per string of columns that are read as dictionaries
 _PHYSICAL_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _ASSUMED_VALUE_BYTES = 16
 _SLICE_ROWS = 1 << 18

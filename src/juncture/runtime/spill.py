@@ -30,8 +30,7 @@ _ALIGNED_BYTES = 64
 _RELEASED_SHARE = 0.125
 """The share of memory after which freed memory is returned to the system, in bytes written or read."""
 
-_RELEASED_BYTES_LEAST = 4 << 20
-"""Returning memory takes milliseconds, so smaller amounts are not worth it."""
+_RELEASED_BYTES_LEAST = 4 << 20  # returning memory takes milliseconds, so smaller amounts are not worth it
 _PART_ROWS = 1 << 18
 _PART_BYTES = 32 << 20
 

@@ -29,8 +29,7 @@ _ITEMS = {size: np.dtype(f"u{size}") for size in (8, 4, 2, 1)}
 
 _SLICE_ROWS = 1 << 20
 _SLICE_LEAST = 1 << 16
-_CELLS_PER_PART = 4
-"""Lookup cells per part, at equal distances: enough that few parts start within one cell."""
+_CELLS_PER_PART = 4  # lookup cells per part, at equal distances: enough that few parts start within one cell
 
 
 def select(

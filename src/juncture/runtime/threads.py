@@ -21,8 +21,7 @@ Result = TypeVar("Result")
 
 _END: Any = object()
 
-_ROOM_BYTES = 64 << 20
-"""Memory per thread above which freed memory is not returned after each task."""
+_ROOM_BYTES = 64 << 20  # memory per thread above which freed memory is not returned after each task
 
 
 def available_cores() -> int:

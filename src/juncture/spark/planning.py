@@ -28,8 +28,7 @@ from juncture.spark.statistics import Statistics
 from juncture.spark.tasks.join import JoinBroadcast
 from juncture.spec.schema import SIDES, Side
 
-_WORTH_A_WORD_S = 1.0
-"""The least cost of a setting, in seconds, that a plan mentions."""
+_WORTH_A_WORD_S = 1.0  # the least cost of a setting, in seconds, that a plan mentions
 
 
 @dataclass(frozen=True, kw_only=True)

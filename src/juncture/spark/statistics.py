@@ -36,16 +36,13 @@ FOOTERS = "Parquet footers"
 """The source of figures from Parquet footers."""
 
 _SAMPLE_ROWS_PER_PARTITION = 200
-_TIMES_MOST = 4
-"""Limit of a sample, as a multiple of its size, in case the caller's row count is far too low."""
+_TIMES_MOST = 4  # limit of a sample, as a multiple of its size, in case the caller's row count is far too low
 
-_HOT_SAMPLED_LEAST = 50
-"""Least number of sampled rows that makes a group hot."""
+_HOT_SAMPLED_LEAST = 50  # least number of sampled rows that makes a group hot
 _HOT_MOST = 16
 _PARTS_MOST = 32
 
-_VARIABLE_BYTES = 20
-"""Assumed bytes of a string or a nested value: Spark's own default."""
+_VARIABLE_BYTES = 20  # assumed bytes of a string or a nested value: Spark's own default
 
 
 @dataclass(frozen=True)

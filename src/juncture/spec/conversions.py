@@ -17,8 +17,7 @@ from juncture.errors import SchemaError
 from juncture.spec.compared import ComparedColumns
 from juncture.spec.schema import SIDES, Side
 
-_EXACT_BITS = 32
-"""The width up to which floats represent all integers."""
+_EXACT_BITS = 32  # the width up to which floats represent all integers
 
 _DIGITS_MAX = 38
 _WIDE_DIGITS_MAX = 76

@@ -20,8 +20,7 @@ from juncture.spec.condition import BoundedValue, EqualValues, JoinCondition, Li
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import Side
 
-_SCALE_MAX = 19
-"""Decimals of 38 digits represent 64-bit integers beside this many digits after the point."""
+_SCALE_MAX = 19  # decimals of 38 digits represent 64-bit integers beside this many digits after the point
 
 
 def condition_of(predicate: Node, shape: Shape) -> JoinCondition:

@@ -16,11 +16,9 @@ import pyarrow.types as pat
 from juncture.files.text.options import TextOptions
 from juncture.files.text.types import ColumnType, Numbers, numbers_of
 
-_LONG_NUMBER = re.compile(rb"[0-9]{16}")
-"""Integers with fewer digits are exact as floats."""
+_LONG_NUMBER = re.compile(rb"[0-9]{16}")  # integers with fewer digits are exact as floats
 
-_BLOCK = 1 << 20
-"""Characters of a list that are read at once."""
+_BLOCK = 1 << 20  # characters of a list that are read at once
 
 
 class _Number(str):

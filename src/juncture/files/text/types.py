@@ -21,8 +21,7 @@ from juncture.columnar.types import TIME_UNITS
 from juncture.errors import DataError
 
 _DIGITS_MAX = 38
-_DIGITS_OF_FLOATS = 15
-"""Integers with at most this number of digits are exact as floats."""
+_DIGITS_OF_FLOATS = 15  # integers with at most this number of digits are exact as floats
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,7 @@ from juncture.files.formats import Format
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 
-_ROWS = 64 * 1024
-"""Rows per written batch."""
+_ROWS = 64 * 1024  # rows per written batch
 
 
 def write_rows(

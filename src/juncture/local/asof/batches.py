@@ -24,8 +24,7 @@ from juncture.spec.asof import Direction
 
 AnyRows = TypeVar("AnyRows", Ints, Rows)
 
-_ROW_BYTES = 96
-"""What a right row takes while it is sorted."""
+_ROW_BYTES = 96  # what a right row takes while it is sorted
 _SHARE = 1 / 4
 _BATCH_ROWS = 1 << 24
 _BATCH_ROWS_LEAST = 1 << 12

@@ -36,13 +36,10 @@ from juncture.spec.condition import EqualValues
 from juncture.spec.predicate_condition import equalities_of
 from juncture.spec.schema import SIDES, Side
 
-_FIRST_ROWS = 2
-"""How many right rows of each left one are tried first."""
+_FIRST_ROWS = 2  # how many right rows of each left one are tried first
 _GROWTH = 4
-_PAIRS = 1 << 16
-"""How many pairs a thread tries at once."""
-_ROW_BYTES = 40
-"""What keys and order of a row take besides the columns of the condition."""
+_PAIRS = 1 << 16  # how many pairs a thread tries at once
+_ROW_BYTES = 40  # what keys and order of a row take besides the columns of the condition
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from juncture.spec.asof import ResolvedAsof
 
 _log = logging.getLogger(__name__)
 
-_LEFT_SHARE = 0.3
-"""How much of the memory the left side takes, or a piece of it. The rest is for what goes by."""
+_LEFT_SHARE = 0.3  # how much of the memory the left side takes, or a piece of it. The rest is for what goes by
 
 _OUTPUT_SHARE = 0.5
 """How much of it the joined table may take that is made at once, when the left side is not held any more."""

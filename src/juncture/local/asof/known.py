@@ -26,8 +26,7 @@ from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 21
 """So few that the next batch uses memory again that this one leaves: new memory costs as much as the work."""
-_ROWS_PER_SLOT = 2
-"""Each batch looks at all left rows."""
+_ROWS_PER_SLOT = 2  # each batch looks at all left rows
 _CHUNK_LEAST = 1 << 16
 _BUCKETS_PER_ROW = 1
 _PARTITION_ROWS = 1 << 14

@@ -28,8 +28,7 @@ from juncture.spec.asof import Direction
 
 _BATCH_ROWS = 1 << 22
 _BATCH_ROWS_LEAST = 1 << 16
-_BATCHES_PER_THREAD = 3
-"""How many batches, at least, the rows that are left are cut into."""
+_BATCHES_PER_THREAD = 3  # how many batches, at least, the rows that are left are cut into
 _ROWS_PER_BUCKET = 2
 _PARTITION_SLOTS = 1 << 15
 _PARTITIONS_MOST = 512
@@ -37,10 +36,8 @@ _STRIPES_PER_THREAD = 4
 _STRIPES_MOST = 64
 _TIES_ROOM = 1 << 14
 _TIES_MOST = 1 << 22
-_TIE_BYTES = 150
-"""The memory of a tie until it is broken."""
-_SHARE = 1 / 8
-"""For right rows that threads look at, and for ties that are written down."""
+_TIE_BYTES = 150  # the memory of a tie until it is broken
+_SHARE = 1 / 8  # for right rows that threads look at, and for ties that are written down
 
 _SCRATCH_ROW_BYTES = 40
 

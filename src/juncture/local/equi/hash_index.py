@@ -25,8 +25,7 @@ from juncture.runtime.take import FixedColumn, SelectedSource, worth_coding
 KeySpans = Callable[[list[pa.Array], Codes, Codes], None]
 """Writes where the right rows of each left key start and end, given the key columns."""
 
-_Share = list[tuple[int, Codes]]
-"""Pieces of the codes of some rows, each with the number of its first row."""
+_Share = list[tuple[int, Codes]]  # pieces of the codes of some rows, each with the number of its first row
 
 _ROWS_MOST = (1 << 31) - 2
 _CODES_LEAST = 1 << 14

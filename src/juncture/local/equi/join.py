@@ -15,11 +15,9 @@ from juncture.runtime.memory import UNDER_WAY_SHARE
 from juncture.runtime.sources import Source
 from juncture.spec.equi import ResolvedEqui
 
-_LEFT_SHARE = 1 / 3
-"""For all left rows, if they fit, so that only right ones go through the disk."""
+_LEFT_SHARE = 1 / 3  # for all left rows, if they fit, so that only right ones go through the disk
 
-_PIECE_SHARE = 1 / 6
-"""For pieces of the sides otherwise."""
+_PIECE_SHARE = 1 / 6  # for pieces of the sides otherwise
 
 _ORDER_SHARE = 1 / 12
 """For rows that are brought into order. The rest is for what allocators keep of what was let go."""

@@ -48,11 +48,9 @@ _BATCH_BYTES_LEAST = 1 << 12
 _HASHES = np.linspace(-(2.0**63), 2.0**63, 1 << 10, endpoint=False).astype(np.int64)
 """How hashes of 64 bits are spread."""
 
-_SHARE = 1 / 3
-"""For either side on its way through the disk, and for the right rows of a window."""
+_SHARE = 1 / 3  # for either side on its way through the disk, and for the right rows of a window
 
-_MORE = 1.3
-"""Pieces are not all of one size."""
+_MORE = 1.3  # pieces are not all of one size
 
 
 def grace_rows(numbered: NumberedJoin[ResolvedEqui], context: JoinContext) -> Iterator[pa.RecordBatch]:

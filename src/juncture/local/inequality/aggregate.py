@@ -26,10 +26,8 @@ from juncture.runtime.take import nulls, tie_keys
 from juncture.spec.aggregate import Aggregate, folded_columns, have_order
 from juncture.spec.condition import ResolvedInequality
 
-_PAIRS_MOST = PAIRS_MOST
-"""About how many pairs are made at once."""
-_LISTED_MOST = 1 << 20
-"""About how many values lists have that are made at once."""
+_PAIRS_MOST = PAIRS_MOST  # about how many pairs are made at once
+_LISTED_MOST = 1 << 20  # about how many values lists have that are made at once
 
 
 def aggregate_columns(join: ResolvedInequality) -> tuple[str, ...]:

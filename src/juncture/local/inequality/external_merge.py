@@ -36,11 +36,9 @@ from juncture.spec.size import format_size
 _SHARE = 1 / 7
 """For right rows that are held, for either side and the output on their way through the disk, for rows under way."""
 
-_MOST_SHARE = 1 / 4
-"""For right rows that have to be held together, however many they are."""
+_MOST_SHARE = 1 / 4  # for right rows that have to be held together, however many they are
 
-_PARTS_OF_ROOM = 8
-"""Right rows are kept in parts of such a share of what may be held at once."""
+_PARTS_OF_ROOM = 8  # right rows are kept in parts of such a share of what may be held at once
 
 
 @dataclass(frozen=True)
@@ -60,8 +58,7 @@ _LEFT_FIELDS = ("low", "high", "threshold", "place")
 """What is added to left rows: limits of the right codes that may match, the least second code that may, and which of
 these brings rows of like reach together."""
 
-_RIGHT_FIELDS = ("leaf", "code")
-"""What is added to right rows: their second code, and their code."""
+_RIGHT_FIELDS = ("leaf", "code")  # what is added to right rows: their second code, and their code
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ from juncture.runtime.context import JoinContext
 from juncture.runtime.threads import slices
 from juncture.spec.aggregate import Aggregate
 
-_EXPONENT_MOST = 960
-"""Of floats that are summed: 2⁶⁴ of these are still a float."""
+_EXPONENT_MOST = 960  # of floats that are summed: 2⁶⁴ of these are still a float
 _SQUARED_EXPONENT_MOST = 400
 """Of floats whose differences are squared: all digits of the squares are those of floats."""
 

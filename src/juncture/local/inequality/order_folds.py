@@ -23,8 +23,7 @@ from juncture.runtime.sort import order_of
 from juncture.spec.aggregate import Aggregate
 
 _LARGE = 2.0**900
-_SMALLER = 200
-"""A power of two by which numbers as large are divided before they are subtracted."""
+_SMALLER = 200  # a power of two by which numbers as large are divided before they are subtracted
 
 
 class _Chosen(Fold):

@@ -16,8 +16,7 @@ from juncture.ordered.arithmetic import TooWideError
 from juncture.runtime.memory import default_budget_bytes
 from juncture.spec.spines import AFTER, BEFORE, InterpolatedColumns, ResolvedGrid
 
-_ROW_BYTES = 48
-"""What a row takes while it is made."""
+_ROW_BYTES = 48  # what a row takes while it is made
 
 
 def grid_rows(grid: ResolvedGrid, table: pa.Table) -> tuple[Ints, pa.Array]:

@@ -19,8 +19,7 @@ from juncture.spec.resolved import Resolved
 
 _MATCH_BYTES = 16
 """What a match takes until the output is whole: the number of the right row, and the code of its ``on``."""
-_PLACE_BYTES = 5
-"""What a gathered value takes beside itself: its place, and whether there is one."""
+_PLACE_BYTES = 5  # what a gathered value takes beside itself: its place, and whether there is one
 _KEPT = 3
 """How often a value of no fixed width is held while it is gathered: as it came, together with the others, in order."""
 

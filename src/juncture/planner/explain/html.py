@@ -13,8 +13,7 @@ from juncture.planner.report import Measured
 from juncture.runtime.progress import Phase
 from juncture.spec.schema import SIDES, Side
 
-_LEAST_S = 0.001
-"""Smaller costs are drawn with this length, because a logarithmic axis cannot show zero."""
+_LEAST_S = 0.001  # smaller costs are drawn with this length, because a logarithmic axis cannot show zero
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --line: #d5dae1; --quiet: #566173; }

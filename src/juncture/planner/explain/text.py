@@ -26,8 +26,7 @@ KNOWN: Mapping[str, str] = {
 }
 """What may be known of a side, and what a table calls it."""
 
-_WORTH_SAYING_S = 0.01
-"""A shorter time of compiling is of no account."""
+_WORTH_SAYING_S = 0.01  # a shorter time of compiling is of no account
 
 
 def title(plan: Decision) -> str:

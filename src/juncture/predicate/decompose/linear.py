@@ -111,8 +111,7 @@ def _seconds_per_step(data_type: Type, result: Type) -> Number:
     return DAY_S if data_type.kind == "date" or result.kind == "date" else 1
 
 
-_Factored = tuple[Number, Node]
-"""An expression and its factor in a sum."""
+_Factored = tuple[Number, Node]  # an expression and its factor in a sum
 
 
 def _difference(left: Node, right: Node) -> tuple[list[_Factored], Number] | None:

@@ -18,8 +18,7 @@ from juncture.predicate.language.nodes import Column, Compare, Node, sides
 from juncture.predicate.language.sql import describe
 from juncture.predicate.language.types import TIME_STEPS, ArithmeticOperator, Type
 
-_MOST_SHOWN = 20
-"""The most keys, bands and so on that an explanation shows of each."""
+_MOST_SHOWN = 20  # the most keys, bands and so on that an explanation shows of each
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,8 +303,7 @@ def _any(mask: Vector) -> bool:
 Array = npt.NDArray[Any]
 
 _MONTHS = MappingProxyType({"month": 1, "quarter": 3, "year": 12})
-_FIRST_MONDAY_S = -3 * DAY_S
-"""Weeks start on Mondays, and 1970 on a Thursday."""
+_FIRST_MONDAY_S = -3 * DAY_S  # weeks start on Mondays, and 1970 on a Thursday
 
 
 def _sign(node: Call, operands: Sequence[Vector]) -> Vector:

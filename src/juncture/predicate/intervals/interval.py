@@ -26,8 +26,7 @@ Bound = int | Fraction | float | str | bytes | None
 """An end of a range. None is unlimited."""
 
 
-_TEXTS = {"string": "", "binary": b""}
-"""The least values of types that have an order but no arithmetic."""
+_TEXTS = {"string": "", "binary": b""}  # the least values of types that have an order but no arithmetic
 
 
 @lru_cache(maxsize=64)

@@ -17,11 +17,9 @@ from juncture.predicate.language.types import DOUBLE, STRING, Type, Value, as_de
 _Item = TypeVar("_Item")
 
 _OR, _AND, _NOT, _RELATION, _SUM, _PRODUCT, _SIGN, _ATOM = range(8)
-_MOST_SHOWN = 400
-"""The most characters of the parts of an expression in `describe`."""
+_MOST_SHOWN = 400  # the most characters of the parts of an expression in `describe`
 
-_MOST_NESTED = 200
-"""The nesting depth that Spark can parse without a stack overflow."""
+_MOST_NESTED = 200  # the nesting depth that Spark can parse without a stack overflow
 
 
 def to_sql(node: Node, *, names: tuple[str, str] = ("l", "r"), guarded: bool = False) -> str:
@@ -246,8 +244,7 @@ _WORDS = """
 AND ANY AS BETWEEN CASE CAST CROSS CURRENT_DATE CURRENT_TIMESTAMP DISTINCT ELSE FALSE FOR FROM HAVING INNER INTERVAL
 INTO JOIN LATERAL LEFT LIKE NOT NULL ON OR OUTER RIGHT RLIKE SELECT SET THEN TRUE UNION USING VALUES WHEN WHERE WITH
 """
-_KEYWORDS = frozenset(_WORDS.split())
-"""Words that must be quoted as the name of a table or column."""
+_KEYWORDS = frozenset(_WORDS.split())  # words that must be quoted as the name of a table or column
 
 
 def _identifier(name: str) -> str:

@@ -50,8 +50,7 @@ _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "FROM", "EXISTS"])
 _NO_OPERANDS = frozenset(["AND", "OR", "NOT", "BETWEEN", "IN", "IS", "AS", "DIV", "LIKE", *_UNKNOWN])
 _NO_UNITS = _NO_OPERANDS | {"WHEN", "THEN", "ELSE", "END"}
 _MOMENTS = frozenset(["DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"])
-_MOST_NESTED = 100
-"""The greatest nesting depth of parentheses, functions and signs."""
+_MOST_NESTED = 100  # the greatest nesting depth of parentheses, functions and signs
 
 
 def read_sql(text: str) -> Tree:

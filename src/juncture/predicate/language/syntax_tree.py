@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-_WIDTH = 100
-"""The most characters of a line in an error."""
+_WIDTH = 100  # the most characters of a line in an error
 
 
 class Tree(NamedTuple):

@@ -138,8 +138,7 @@ def _order_form(value: Column, data_type: st.DataType) -> Column:
     return F.sort_array(entries)
 
 
-_SALTS = 1_024
-"""Number of groups for left rows that cannot match: their keys may all be null."""
+_SALTS = 1_024  # number of groups for left rows that cannot match: their keys may all be null
 
 
 def join_window(join: ResolvedAsof, left: FrameSide, right: FrameSide) -> DataFrame:

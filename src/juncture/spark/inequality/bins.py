@@ -38,13 +38,11 @@ if TYPE_CHECKING:
 
 _REACHES = (1, 2, 3, 4)
 _TRIED_ROWS = 1_000
-_NEAR_LEVELS = 3
-"""Levels at most this far apart are merged."""
+_NEAR_LEVELS = 3  # levels at most this far apart are merged
 _LEVEL_MAX = 63
 _LOWEST, _HIGHEST = -1_000, 1_000
 """The range of levels whose widths a float can represent."""
-_LIMIT = 2.0**62
-"""The greatest number of a bin."""
+_LIMIT = 2.0**62  # the greatest number of a bin
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-_ROUNDING = 2.0**-50
-"""Relative error of a float after a few operations."""
+_ROUNDING = 2.0**-50  # relative error of a float after a few operations
 
 
 def inequality_pairs(join: ResolvedInequality, left: FrameSide, right: FrameSide, *, inlined: bool = False) -> Pairs:

@@ -175,13 +175,10 @@ def _length(side: str, pairs: Pairs) -> Column:
     return F.when(first.isNotNull(), F.coalesce(F.try_subtract(last, first).cast("double"), F.lit(2.0**64)))
 
 
-_FEW_PAIRS = 20_000_000
-"""Up to this number, comparing pairs is faster than sampling."""
+_FEW_PAIRS = 20_000_000  # up to this number, comparing pairs is faster than sampling
 _LEVEL_LEAST, _LEVEL_MOST = -900, 900
-_TIME_LEVELS = 60
-"""Bins of this level or above are wider than any unit of time."""
-_COPIES_MOST = 4.0
-"""Partitions are enlarged while rows go to more than this many of them on average."""
+_TIME_LEVELS = 60  # bins of this level or above are wider than any unit of time
+_COPIES_MOST = 4.0  # partitions are enlarged while rows go to more than this many of them on average
 
 
 class InequalityPlanning(Planning):

@@ -25,8 +25,7 @@ from juncture.spec.schema import Side
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-_LISTED_FILES_MAX = 32
-"""Above this number of paths, Spark lists them in a job."""
+_LISTED_FILES_MAX = 32  # above this number of paths, Spark lists them in a job
 
 _OPTIMIZED = "== Optimized Logical Plan =="
 

@@ -174,8 +174,7 @@ def _base(file: FoundFile) -> str | None:
 _TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
 """Pattern of a catalog table's name, with optional schema and catalog."""
 
-_SHARE_BYTES = 128 << 20
-"""Most encoded bytes of a task, as far as row groups allow."""
+_SHARE_BYTES = 128 << 20  # most encoded bytes of a task, as far as row groups allow
 
 _Join = TypeVar("_Join", bound=Resolved)
 

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_TIMEOUT_S = 5.0
-"""Timeout for the driver to answer, and to register the end of all jobs."""
+_TIMEOUT_S = 5.0  # timeout for the driver to answer, and to register the end of all jobs
 _PAUSE_S = 0.05
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_WORKER_MEMORY = "512m"
-"""Spark's default memory of a Python worker before it spills."""
+_WORKER_MEMORY = "512m"  # Spark's default memory of a Python worker before it spills
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 """Spark's setting for the bytes of a batch for Python."""
@@ -138,8 +137,7 @@ def _bytes(text: str) -> int:
     return int(whole[1]) * _UNITS[whole[2]] if whole else _bytes(_WORKER_MEMORY)
 
 
-_SESSIONS = 4
-"""Number of sessions whose successful check is cached."""
+_SESSIONS = 4  # number of sessions whose successful check is cached
 
 
 @dataclass(frozen=True)

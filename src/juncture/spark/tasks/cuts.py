@@ -23,10 +23,8 @@ Partitions = npt.NDArray[np.int64]
 BEFORE_ALL = -(2**63)
 """The code of a cut before all rows of its hash."""
 
-_FEW = 16
-"""Up to this number, cuts are compared one by one."""
-_SLACK = 0.1
-"""Largest move of a cut to a boundary between keys, as a share of a partition."""
+_FEW = 16  # up to this number, cuts are compared one by one
+_SLACK = 0.1  # largest move of a cut to a boundary between keys, as a share of a partition
 
 
 @dataclass(frozen=True)

@@ -141,8 +141,7 @@ class FileFeed:
 Feed = BatchFeed | FileFeed
 """The rows of one task, in large chunks or as a source that can be read repeatedly."""
 
-_REMEMBERED = 2
-"""Number of tables that a worker process caches."""
+_REMEMBERED = 2  # number of tables that a worker process caches
 
 
 @dataclass(frozen=True)

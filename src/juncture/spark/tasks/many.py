@@ -31,8 +31,7 @@ from juncture.spec.spines import InterpolatedColumns, ResolvedGrid
 SPINE = "juncture:spine"
 """The side of packets of the spine."""
 
-_RECEIVED_SHARE = 1 / 4
-"""Share of a task's memory for received rows; the rest of the rows spill."""
+_RECEIVED_SHARE = 1 / 4  # share of a task's memory for received rows; the rest of the rows spill
 
 _GRID_ROWS = 1 << 20
 

@@ -97,8 +97,7 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
     return column if isinstance(column, pa.Array) else column.chunk(0)
 
 
-_ROUNDING = 2.0**-50
-"""Relative error of a float after a few operations."""
+_ROUNDING = 2.0**-50  # relative error of a float after a few operations
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,7 @@ class Pick(PacketStage):
             yield Packet(0, Content.OWNED, rows, self.side)
 
 
-_WORTH_NARROWING = 256
-"""Least average rows of a packet for which narrowing outweighs its metadata."""
+_WORTH_NARROWING = 256  # least average rows of a packet for which narrowing outweighs its metadata
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from juncture.spec.schema import Side
 
 _PART_ROWS = 1 << 18
 
-_PART_SHARE = 1 / 8
-"""Largest part as a share of the memory: a part is read whole, beside everything in memory."""
+_PART_SHARE = 1 / 8  # largest part as a share of the memory: a part is read whole, beside everything in memory
 
 _SPILLED = pa.schema([("rows", pa.binary())])
 
