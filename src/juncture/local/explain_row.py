@@ -174,5 +174,4 @@ def _shown(join: Resolved, side: Side) -> dict[str, str]:
 
 
 def _values(join: Resolved, side: Side, source: Source, row: int, context: JoinContext) -> str:
-    """Return what texts show of a row."""
     return cells_text(source, _shown(join, side), row, context)

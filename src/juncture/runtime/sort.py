@@ -305,7 +305,6 @@ class ExternalSorter:
         return values[:: -(-len(values) // _SAMPLED)].copy()
 
     def _groups(self, batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-        """Group batches that are partitioned together."""
         most = self._group_bytes
         pieces = (
             piece for batch in batches for piece in sliced(batch, max(1, most * batch.num_rows // max(batch.nbytes, 1)))

@@ -449,7 +449,6 @@ def numbers_in_parts(rows: Ints, bounds: Ints, starts: Ints) -> Ints:
 
 
 def _dictionary_of(data_type: pa.DataType) -> pa.DataType:
-    """Return the dictionary type of a column that is read as a dictionary."""
     return pa.dictionary(pa.int32(), pa.binary() if pat.is_binary(data_type) else pa.string())
 
 

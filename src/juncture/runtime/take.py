@@ -268,7 +268,6 @@ class FixedColumn:
             self._validity()[places] = valid[rows]
 
     def _validity(self) -> Mask:
-        """Return which values are valid, to write to."""
         with self._lock:
             if self._valid is None:
                 self._valid = np.ones(self._rows, np.bool_)

@@ -113,8 +113,6 @@ def _may_have_null_values(source: Source, field: pa.Field) -> bool:
 
 
 class _ConvertedSource(Source):
-    """A source with columns converted to other types."""
-
     def __init__(self, source: Source, types: Mapping[str, pa.DataType]) -> None:
         self.schema = with_types(source.schema, types)
         self.part_rows = source.part_rows

@@ -36,7 +36,6 @@ class Numbers:
     fraction_digits: int = 0
 
     def __or__(self, other: Numbers) -> Numbers:
-        """Return the measures of the numbers of both."""
         return Numbers(
             fits_integers=self.fits_integers and other.fits_integers,
             fits_floats=self.fits_floats and other.fits_floats,

@@ -330,7 +330,6 @@ def _cut(
 
 
 def _extended(schema: pa.Schema, names: Iterable[str]) -> pa.Schema:
-    """Return a schema with more columns of integers."""
     for name in names:
         schema = schema.append(pa.field(unused_name(name, schema), pa.int64()))
     return schema

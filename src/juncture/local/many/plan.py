@@ -26,8 +26,6 @@ from juncture.spec.many import ResolvedTable, Right, resolve_table
 
 @dataclass(frozen=True)
 class _TableInput:
-    """A table, ready to be read."""
-
     table: ResolvedTable
     right: Input
     decision: Decision

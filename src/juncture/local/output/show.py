@@ -68,8 +68,6 @@ def show(
 
 
 class _Stream:
-    """One run of a join."""
-
     def __init__(
         self,
         join: Resolved,
@@ -236,7 +234,6 @@ class _Stream:
         return table
 
     def _numbers(self, lefts: Ints, rights: Codes | None) -> list[pa.Array]:
-        """Return the row numbers that the output shows."""
         columns = []
         for side in self._join.numbered:
             if side == "left":

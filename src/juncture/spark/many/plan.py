@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """The spine and the tables."""
-
     spine_columns: list[str]  # values that tables compare in place of columns follow them
     spine_side: SparkSide  # as tasks read it, like the `placed` tables
     spine_stats: SideStats
