@@ -113,6 +113,9 @@ def _judged(case: Case, run: Run, ways: list[tuple[str, Any, pa.Table]]) -> Outc
         return outcome_of(error)
     what = f"{case.join.kind} {case.algorithm}"
     if expected is None:
+        if case.engine == "spark" and not (left.num_rows and right.num_rows):
+            # Spark drops joins with an empty side before it reads the other side, and with it the check of intervals.
+            return RIGHT
         return Outcome("failed", f"{what}: no error", "DataError is due, and there are rows.")
     if case.engine == "spark":
         # Spark promises no order, and calls the items of lists as it likes.
