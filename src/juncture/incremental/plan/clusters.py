@@ -77,13 +77,27 @@ class JoinCluster:
     def next_part(
         self, joined: frozenset[int], rest: Sequence[int], conditions: Sequence[Expression], static: Sequence[bool]
     ) -> int:
-        """Return the input to join next: with an equality key first, then static, filtered and earlier ones."""
+        """Return the input to join next: with an equality key first, then static, filtered and earlier ones.
 
-        def rank(part: int) -> tuple[bool, bool, bool, int]:
-            has_key = any(_pair(each, joined, self.places(part)) for each in conditions)
-            return not has_key, not static[part], not self.parts[part].is_filtered, part
+        A key that other inputs share, such as the nation of customers and suppliers, may be unique in neither of two
+        inputs. Keys of fewer inputs come first.
+        """
+
+        def rank(part: int) -> tuple[bool, bool, bool, int, int]:
+            keys = [each for each in conditions if _pair(each, joined, self.places(part))]
+            inputs = min((self._inputs_with(each) for each in keys), default=0)
+            return not keys, not static[part], not self.parts[part].is_filtered, inputs, part
 
         return min(rest, key=rank)
+
+    def _inputs_with(self, equality: Expression) -> int:
+        """Return the number of inputs whose values equal those of an equality, directly or by other conditions."""
+        equal = set(_operands(equality))
+        rest = [each for each in map(_operands, self.conditions) if each]
+        while linked := [each for each in rest if equal & each]:
+            equal = equal.union(*linked)
+            rest = [each for each in rest if each not in linked]
+        return len({self.owner(columns(each)) for each in equal})
 
     def order(self, static: Sequence[bool]) -> list[int]:
         """Return the inputs in the order in which an epoch applies their changes.
@@ -140,6 +154,13 @@ def cluster_of(node: JoinNode, is_joined: Callable[[PlanNode], bool]) -> JoinClu
         (*sides[0].conditions, *(shifted(each, width) for each in sides[1].conditions), *own),
         tuple(at[place] for place in node.returned),
     )
+
+
+def _operands(condition: Expression) -> frozenset[Expression]:
+    """Return both sides of an equality; empty for other conditions."""
+    if isinstance(condition, Call) and condition.function == "equal":
+        return frozenset(condition.operands)
+    return frozenset()
 
 
 def _pair(condition: Expression, joined: frozenset[int], other: frozenset[int]) -> tuple[Expression, Expression] | None:
