@@ -48,10 +48,7 @@ _INEQUALITY: Mapping[str, Runner] = {
 }
 
 RUNNERS: Mapping[type, Mapping[str, Runner]] = {
-    Asof: {
-        "probe": partial(asof.execute, merges=False),
-        "merge": partial(asof.execute, merges=True),
-    },
+    Asof: {"probe": partial(asof.execute, merges=False), "merge": partial(asof.execute, merges=True)},
     Range: _INEQUALITY,
     Overlap: _INEQUALITY,
     Where: _INEQUALITY,

@@ -233,13 +233,7 @@ class ExternalSorter:
     Algorithms and Data Structures for External Memory, 2008, 5.1; Frazer and McKellar, "Samplesort", 1970).
     """
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        column: str,
-        context: JoinContext,
-        sample: Ints | None = None,
-    ) -> None:
+    def __init__(self, schema: pa.Schema, column: str, context: JoinContext, sample: Ints | None = None) -> None:
         self._schema = schema
         self._position = schema.get_field_index(column)
         memory_bytes = context.memory.total_bytes

@@ -97,12 +97,7 @@ def freeze_names(spec: Any, *arguments: str) -> None:
             object.__setattr__(spec, argument, tuple(value))
 
 
-def pair_names(
-    argument: str,
-    both: Keys | None,
-    left: Keys | None,
-    right: Keys | None,
-) -> list[tuple[Key, Key]]:
+def pair_names(argument: str, both: Keys | None, left: Keys | None, right: Keys | None) -> list[tuple[Key, Key]]:
     """Return pairs of left and right columns or expressions, from ``x=`` or from ``left_x=`` and ``right_x=``."""
     if both is not None:
         if left is not None or right is not None:

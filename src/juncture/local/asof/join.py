@@ -25,12 +25,7 @@ _OUTPUT_SHARE = 0.5
 
 
 def execute(
-    join: ResolvedAsof,
-    left: Source,
-    right: Source,
-    context: JoinContext,
-    *,
-    merges: bool,
+    join: ResolvedAsof, left: Source, right: Source, context: JoinContext, *, merges: bool
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an as-of join, batch by batch, in the order of the left rows.
 

@@ -105,12 +105,7 @@ class _Sorting:
     """Right rows on their way to the left rows that they serve in one direction."""
 
     def __init__(
-        self,
-        buckets: _Buckets,
-        loaded: SideCodes,
-        right: RightRows,
-        direction: Direction,
-        context: JoinContext,
+        self, buckets: _Buckets, loaded: SideCodes, right: RightRows, direction: Direction, context: JoinContext
     ) -> None:
         self._buckets = buckets
         self._right = right

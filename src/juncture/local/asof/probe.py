@@ -114,12 +114,7 @@ class _Pass:
     """One pass of the right side: the candidates of each direction, and what the threads share."""
 
     def __init__(
-        self,
-        slots: Slots,
-        right: RightRows,
-        directions: Sequence[Direction],
-        places: int,
-        context: JoinContext,
+        self, slots: Slots, right: RightRows, directions: Sequence[Direction], places: int, context: JoinContext
     ) -> None:
         self.slots = slots
         self.right = right
@@ -275,11 +270,7 @@ class _Pass:
 
 
 def probe(
-    slots: Slots,
-    right: RightRows,
-    directions: Sequence[Direction],
-    places: int,
-    context: JoinContext,
+    slots: Slots, right: RightRows, directions: Sequence[Direction], places: int, context: JoinContext
 ) -> list[Ints]:
     """Return each slot's best right rows in each direction: ``[slot, place, word]``, as in `juncture.kernels.asof`.
 

@@ -69,12 +69,7 @@ def spans_by_code(right: HashIndex, keys: Keys) -> KeySpans:
 
 
 def read_right(
-    source: Source,
-    names: Sequence[str],
-    keys: Keys,
-    context: JoinContext,
-    *,
-    holder: Holder | None = None,
+    source: Source, names: Sequence[str], keys: Keys, context: JoinContext, *, holder: Holder | None = None
 ) -> HashIndex:
     """Read the right side, assign codes to its keys, and bring its rows together.
 

@@ -50,11 +50,7 @@ _OTHER: dict[Side, Side] = {"left": "right", "right": "left"}
 
 
 def stream_held(
-    join: ResolvedEqui,
-    left: Source,
-    right: Source,
-    search: Search,
-    context: JoinContext,
+    join: ResolvedEqui, left: Source, right: Source, search: Search, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join, batch by batch, in the order of the left rows, whose keys are looked up by `search`."""
     prober, payload = search(join, left, right, context)
@@ -199,12 +195,7 @@ def _spans_by_order(values: Ints, codes: _SortCodes, context: JoinContext) -> Ke
 
 
 def _read_sorted(
-    source: Source,
-    names: Sequence[str],
-    codes: _SortCodes,
-    context: JoinContext,
-    *,
-    holder: Holder,
+    source: Source, names: Sequence[str], codes: _SortCodes, context: JoinContext, *, holder: Holder
 ) -> tuple[HashIndex, Ints]:
     """Read the right side, and sort it by its codes, which are also returned. Arguments as for `read_right`."""
     values = np.empty(source.num_rows, np.int64)

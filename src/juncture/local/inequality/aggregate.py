@@ -65,12 +65,7 @@ def _match_order(join: ResolvedInequality, right: Source, build: BuildSide, cont
 
 
 def stream_aggregates(
-    join: ResolvedInequality,
-    right: Source,
-    left: Source,
-    prober: Prober,
-    payload: Payload,
-    context: JoinContext,
+    join: ResolvedInequality, right: Source, left: Source, prober: Prober, payload: Payload, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield a row for each left row (for ``how="inner"``, for each that matches): its columns, then the aggregates.
 

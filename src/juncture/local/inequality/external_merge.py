@@ -143,11 +143,7 @@ def stream_merged(
 
 class _Merge(Generic[Join]):
     def __init__(
-        self,
-        numbered: NumberedJoin[Join],
-        key_ranges: KeyRangeRules,
-        run: Run[Join],
-        context: JoinContext,
+        self, numbered: NumberedJoin[Join], key_ranges: KeyRangeRules, run: Run[Join], context: JoinContext
     ) -> None:
         by_row = key_ranges.by_row and numbered.join.how not in ("semi", "anti")
         self._numbered = numbered.sorted_by_both() if by_row else numbered

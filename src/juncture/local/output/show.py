@@ -56,11 +56,7 @@ _FRUGAL_TASK_BYTES = 2 << 20  # and where memory is short
 
 
 def show(
-    join: Resolved,
-    left: Source,
-    prober: Prober,
-    payload: Payload,
-    context: JoinContext,
+    join: Resolved, left: Source, prober: Prober, payload: Payload, context: JoinContext
 ) -> Iterator[pa.RecordBatch]:
     """Yield a join's left rows in their order, then right rows without a match; the payload has the right columns."""
     work = _Stream(join, left, prober, payload, context)

@@ -156,12 +156,7 @@ def arrow_type(data_type: Type) -> pa.DataType:
         return pa.timestamp(data_type.unit, tz="UTC" if data_type.zoned else None)
     if data_type.kind == "duration":
         return pa.duration(data_type.unit)
-    plain = {
-        "null": pa.null(),
-        "boolean": pa.bool_(),
-        "string": pa.string(),
-        "binary": pa.binary(),
-    }
+    plain = {"null": pa.null(), "boolean": pa.bool_(), "string": pa.string(), "binary": pa.binary()}
     return plain[data_type.kind]
 
 

@@ -259,11 +259,7 @@ class FileSide:
         """Return all row groups, in the order of the rows."""
         return tuple(self.footers.units())
 
-    def rows(
-        self,
-        columns: Sequence[str],
-        coded: Sequence[str] = (),
-    ) -> tuple[DataFrame, Feed]:
+    def rows(self, columns: Sequence[str], coded: Sequence[str] = ()) -> tuple[DataFrame, Feed]:
         """Return the numbers of the tasks' shares, and the feed that reads a share."""
         schema = encoded(pa.schema([self.schema.field(name) for name in columns]), coded)
         shares = self._shares(columns)
