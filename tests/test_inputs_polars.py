@@ -37,6 +37,8 @@ def test_types_that_arrow_does_not_have(side, column, mend):
     [
         pa.array([Decimal(1)], pa.decimal256(60, 2)),
         pa.array([[Decimal(1)]], pa.list_(pa.decimal256(60, 2))),
+        pa.array([[Decimal(1)]], pa.list_(pa.decimal64(12, 2))),
+        pa.array([{"a": None}], pa.struct([("a", pa.decimal32(9))])),
         pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
         pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
         pa.array([1], pa.timestamp("us", "-01:30")),
