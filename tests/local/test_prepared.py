@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -41,6 +43,19 @@ def test_a_prepared_join_returns_the_type_of_the_left_table(spec):
     frame = prepared(LEFT.to_pandas(), RIGHT)
     assert isinstance(frame, pd.DataFrame)
     assert len(frame) == expected.num_rows
+
+
+def test_joins_that_differ_little_are_not_confused():
+    specs = [jn.Range(on="ts", lower=-3, agg=dict(pairs)) for pairs in permutations({"v": "sum", "k": "max"}.items())]
+    assert specs[0] == specs[1]
+    outputs = [jn.plan(LEFT, RIGHT, spec).execute().column_names for spec in specs]
+    assert outputs == [["ts", "k", "v_sum", "k_max"], ["ts", "k", "k_max", "v_sum"]]
+    for table in (LEFT, LEFT.replace_schema_metadata({"source": "x"}), LEFT):
+        assert jn.join_asof(table, RIGHT, on="ts").schema.metadata == table.schema.metadata
+    field = LEFT.schema.field("k")
+    for column in (field, field.with_nullable(False), field.with_metadata({"unit": "m"}), field):
+        table = LEFT.cast(pa.schema([LEFT.schema.field("ts"), column]))
+        assert jn.join_asof(table, RIGHT, on="ts").schema.field("k").equals(column, check_metadata=True)
 
 
 def test_an_algorithm_can_be_named():

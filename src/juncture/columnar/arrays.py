@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pat
 
-from juncture.columnar.types import DAY_MS
+from juncture.columnar.types import DAY_MS, is_plain
 from juncture.kernels.array_types import Bytes, Floats, Ints, Mask
 
 _FEW_ROWS = 1 << 10
@@ -24,6 +24,16 @@ _PLAIN = {
     )
 }
 """The NumPy type of each Arrow type with values of whole bytes."""
+WHOLE_ITEMS = {
+    each.id: np.dtype(f"{'u' if pat.is_unsigned_integer(each) else 'i'}{each.bit_width // 8}")
+    for each in (
+        *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+        *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("us"), pa.timestamp("s"), pa.duration("s")),
+    )
+}
+"""The NumPy type of each Arrow type with whole numbers of steps, which has their order."""
+_LARGE = frozenset((pa.large_string().id, pa.large_binary().id))
+_OFFSETS, _WIDE_OFFSETS = np.dtype(np.int32), np.dtype(np.int64)
 Rows = TypeVar("Rows", pa.Array, pa.ChunkedArray, pa.RecordBatch)
 
 
@@ -91,8 +101,7 @@ def joined_pieces(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def plain(array: pa.Array) -> pa.Array:
     """Return an array's values without dictionaries, runs or views."""
-    while True:
-        data_type = array.type
+    while not is_plain(data_type := array.type):
         if pat.is_dictionary(data_type):
             values = plain(array.dictionary)
             if values.type != data_type.value_type:
@@ -110,10 +119,9 @@ def plain(array: pa.Array) -> pa.Array:
             array = array.cast(pa.large_string())
         elif pat.is_binary_view(data_type):
             array = array.cast(pa.large_binary())
-        elif isinstance(data_type, pa.BaseExtensionType):
-            array = array.storage
         else:
-            return array
+            array = array.storage
+    return array
 
 
 def plain_column(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -190,14 +198,12 @@ def _bits(buffer: pa.Buffer, first: int, count: int) -> Mask:
 def raw_values(array: pa.Array, item: npt.DTypeLike) -> Any:
     """Return a view of fixed-width values as `item`, in two dimensions if they are wider; undefined under nulls."""
     kind = np.dtype(item)
-    width = array.type.bit_width // 8 // kind.itemsize
-    shape: tuple[int, ...] = (len(array),) if width == 1 else (len(array), width)
-    buffer = array.buffers()[1]
-    if len(array) == 0 or buffer is None:
-        return np.zeros(shape, kind)
-    count = len(array) * width
-    flat = np.frombuffer(buffer, kind, count, array.offset * width * kind.itemsize)
-    return flat.reshape(shape)
+    size, rows, buffer = kind.itemsize, len(array), array.buffers()[1]
+    width = array.type.bit_width // (8 * size)
+    if rows == 0 or buffer is None:
+        return np.zeros(rows if width == 1 else (rows, width), kind)
+    values = np.frombuffer(buffer, kind, rows * width, array.offset * width * size)
+    return values if width == 1 else values.reshape(rows, width)
 
 
 def integers_of(array: pa.Array) -> Ints:
@@ -208,12 +214,12 @@ def integers_of(array: pa.Array) -> Ints:
 
 def texts_of(array: pa.Array) -> tuple[Ints, Bytes]:
     """Return the offsets of strings or binary values without a fixed width, and their bytes, without copying these."""
-    wide = pat.is_large_string(array.type) or pat.is_large_binary(array.type)
     _, edges, content = array.buffers()
-    kind = np.dtype(np.int64 if wide else np.int32)
-    if len(array) == 0 or edges is None:
-        return np.zeros(len(array) + 1, np.int64), np.zeros(0, np.uint8)
-    offsets = np.frombuffer(edges, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64, copy=False)
+    rows = len(array)
+    if rows == 0 or edges is None:
+        return np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
+    kind = _WIDE_OFFSETS if array.type.id in _LARGE else _OFFSETS
+    offsets = np.frombuffer(edges, kind, rows + 1, array.offset * kind.itemsize).astype(np.int64, copy=False)
     return offsets, np.frombuffer(content, np.uint8) if content is not None and content.size else np.zeros(0, np.uint8)
 
 

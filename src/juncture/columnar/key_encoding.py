@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import both, days, integers_of, plain, raw_values, texts_of, validity
+from juncture.columnar.arrays import WHOLE_ITEMS, both, days, integers_of, plain, raw_values, texts_of, validity
 from juncture.columnar.types import TIME_UNITS, plain_type
 from juncture.kernels import hash as hash_kernels
 from juncture.kernels import keys as kernels
 from juncture.kernels.array_types import Mask, Words
 
+_INT64 = pa.int64().id
 _INT64_MAX = 2**63 - 1
 _SHORT_DIGITS = 18
 _LONG_DIGITS = 76
@@ -79,6 +80,9 @@ class Form:
 def form_of(left: pa.DataType, right: pa.DataType) -> Form:
     """Return the common form of two columns, whose types the spec has validated to be of one kind."""
     left, right = _storage(left), _storage(right)
+    if pat.is_integer(left) or pat.is_boolean(left) or pat.is_date(left) or pat.is_duration(left):
+        both_unsigned = pat.is_unsigned_integer(left) and pat.is_unsigned_integer(right)
+        return Form(partial(_whole, reinterpreted=both_unsigned))
     if pat.is_floating(left):
         return Form(_floats)
     if pat.is_decimal(left):
@@ -92,9 +96,6 @@ def form_of(left: pa.DataType, right: pa.DataType) -> Form:
         return Form(partial(_nested, children=children), children)
     if pat.is_null(left):
         return Form(_nulls)
-    if pat.is_integer(left) or pat.is_boolean(left) or pat.is_date(left) or pat.is_duration(left):
-        both_unsigned = pat.is_unsigned_integer(left) and pat.is_unsigned_integer(right)
-        return Form(partial(_whole, reinterpreted=both_unsigned))
     return Form(_bytes)
 
 
@@ -117,6 +118,8 @@ def _nulls(array: pa.Array, _valid: Mask | None) -> Integers:
 
 def _whole(array: pa.Array, valid: Mask | None, *, reinterpreted: bool) -> Integers:
     """Return integers, booleans, dates and durations. `reinterpreted` is whether both sides are unsigned."""
+    if array.type.id == _INT64:
+        return Integers(raw_values(array, np.int64), valid)
     if pat.is_boolean(array.type):
         array = array.cast(pa.uint8())
     if pat.is_date(array.type):
@@ -126,7 +129,7 @@ def _whole(array: pa.Array, valid: Mask | None, *, reinterpreted: bool) -> Integ
         if pat.is_uint64(array.type) and not reinterpreted:
             valid = both(valid, values >= 0)
         return Integers(values, valid)
-    return Integers(raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64), valid)
+    return Integers(raw_values(array, WHOLE_ITEMS[array.type.id]).astype(np.int64), valid)
 
 
 def _floats(array: pa.Array, valid: Mask | None) -> Integers:

@@ -18,6 +18,7 @@ TIME_UNITS = ("s", "ms", "us", "ns")
 
 _NULL = pa.null().id
 _ENCODED = frozenset((pa.dictionary(pa.int8(), pa.int8()).id, pa.run_end_encoded(pa.int32(), pa.int8()).id))
+_INDIRECT = _ENCODED | {pa.string_view().id, pa.binary_view().id}
 _FIXED = frozenset(
     each.id
     for each in (
@@ -35,6 +36,11 @@ def plain_type(data_type: pa.DataType) -> pa.DataType:
     while data_type.id in _ENCODED:
         data_type = data_type.value_type
     return data_type
+
+
+def is_plain(data_type: pa.DataType) -> bool:
+    """Return whether arrays of a type have its values themselves: no dictionaries, runs, views or extensions."""
+    return data_type.id not in _INDIRECT and not isinstance(data_type, pa.BaseExtensionType)
 
 
 def is_fixed(data_type: pa.DataType) -> bool:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -27,12 +28,16 @@ from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.progress import Report
 from juncture.runtime.sources import Source
+from juncture.spec.base import Spec
 from juncture.spec.resolved import Resolved
 from juncture.spec.schema import SIDES
 
 _log = logging.getLogger(__name__)
 
 _SHORT_S = 0.003  # the expected time of a join below which waking threads takes longer than they save
+
+_JOINS = 128
+"""Joins that are remembered as validated, since a program often joins tables of the same schemas again."""
 
 
 _Inputs = tuple[Resolved, Source, Source, str]
@@ -53,7 +58,7 @@ class _Execution:
 
     def stream(self, report: Report | None) -> pa.RecordBatchReader:
         """Return the rows as a reader of batches."""
-        as_arrow = self.ready.as_arrow
+        as_arrow = self.ready.validated.answer
         batches = as_arrow.batches(self._batches(as_arrow, report))
         return pa.RecordBatchReader.from_batches(as_arrow.schema, batches)
 
@@ -87,7 +92,7 @@ class _Execution:
     def match(self, report: Report | None) -> pa.Table:
         """Return the row numbers of the matches."""
         with self._context(report) as context:
-            pairs = list(match(*self._opened(self.ready.as_arrow.run.row_pairs(), context), context))
+            pairs = list(match(*self._opened(self.ready.validated.answer.run.row_pairs(), context), context))
         columns = [pa.chunked_array(map(number_column, rows), pa.int64()) for rows in zip(*pairs, strict=True)]
         return pa.table(columns or [pa.array([], pa.int64())] * 2, names=["left_row", "right_row"])
 
@@ -100,12 +105,12 @@ class _Execution:
     def row_report(self, report: Report | None) -> pa.Table:
         """Return a row for each left row: its best match, or why there is none."""
         with self._context(report) as context:
-            return row_report(*self._opened(self.ready.as_arrow.run, context), context).table()
+            return row_report(*self._opened(self.ready.validated.answer.run, context), context).table()
 
     def explain_row(self, row: int) -> RowExplanation:
         """Return why a left row has the matches that it has, or none."""
         with self._context(None) as context:
-            join, left, right, algorithm = self._opened(self.ready.as_arrow.run, context)
+            join, left, right, algorithm = self._opened(self.ready.validated.answer.run, context)
             if not 0 <= row < left.num_rows:
                 raise SpecError(
                     f"row={row} is not a row of the left table, which has {left.num_rows:,} rows. Expected a number "
@@ -150,15 +155,48 @@ class _Execution:
         return join, left, right, algorithm
 
 
+@dataclass(frozen=True)
+class ValidatedJoin:
+    """A spec, validated against the schemas of two inputs."""
+
+    join: Resolved
+    answer: ArrowAnswer
+
+
+@dataclass(frozen=True, eq=False)
+class _Schema:
+    """A schema that equals those with the same columns and metadata."""
+
+    schema: pa.Schema
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Schema) and self.schema.equals(other.schema, check_metadata=True)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.schema.names))
+
+
+def validated_join(spec: Spec, left: pa.Schema, right: pa.Schema) -> ValidatedJoin:
+    """Return the join of tables of two schemas. Raises SchemaError."""
+    # Equal specs may have aggregates in another order, and so have their output columns.
+    return _validated_join(spec, (*(spec.agg or ()), *(spec.windows or ())), _Schema(left), _Schema(right))
+
+
+@lru_cache(maxsize=_JOINS)
+def _validated_join(spec: Spec, _order: tuple[str, ...], left: _Schema, right: _Schema) -> ValidatedJoin:
+    schemas = left.schema, right.schema
+    join = spec.resolve(*schemas)
+    return ValidatedJoin(join, ArrowAnswer.of(join, schemas))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadyJoin:
     """A join whose inputs are open, and all that the choice of an algorithm depends on."""
 
-    resolved: Resolved  # the join of the inputs
+    validated: ValidatedJoin
     left: Input
     right: Input
     answer: ArrowAnswer | FrameAnswer
-    as_arrow: ArrowAnswer
     planning: PlanningInput  # what the choice depends on, for the join that `answer` runs
 
     @classmethod
@@ -167,28 +205,25 @@ class ReadyJoin:
     ) -> ReadyJoin:
         """Open the inputs, resolve the join, and look at the inputs."""
         left, right = Input(tables[0], "left"), Input(tables[1], "right")
-        schemas = left.input_table.schema, right.input_table.schema
-        resolved = spec.resolve(*schemas)
-        as_arrow = ArrowAnswer.of(resolved, schemas)
-        return cls.opened(resolved, left, right, as_arrow, stats, resources, brief=brief)
+        validated = validated_join(spec, left.input_table.schema, right.input_table.schema)
+        return cls.opened(validated, left, right, stats, resources, brief=brief)
 
     @classmethod
     def opened(
         cls,
-        resolved: Resolved,
+        validated: ValidatedJoin,
         left: Input,
         right: Input,
-        as_arrow: ArrowAnswer,
         stats: Stats | None,
         resources: Resources,
         *,
         brief: bool,
     ) -> ReadyJoin:
         """Look at inputs that are open."""
-        answer: ArrowAnswer | FrameAnswer = as_arrow
+        answer: ArrowAnswer | FrameAnswer = validated.answer
         if left.input_table.frame is not None:
             schemas = left.input_table.schema, right.input_table.schema
-            answer = FrameAnswer.of(resolved, schemas, left.input_table.frame, right.input_table.frame)
+            answer = FrameAnswer.of(validated.join, schemas, left.input_table.frame, right.input_table.frame)
         given = stats or Stats()
         samples = (
             left.sample(answer.run, "left", given.left, brief=brief),
@@ -196,7 +231,7 @@ class ReadyJoin:
         )
         known = Stats(left=samples[0].stats, right=samples[1].stats)
         planning = planning_input(answer.run, known, resources, (samples[0].rows, samples[1].rows))
-        return cls(resolved=resolved, left=left, right=right, answer=answer, as_arrow=as_arrow, planning=planning)
+        return cls(validated=validated, left=left, right=right, answer=answer, planning=planning)
 
     @property
     def is_counted(self) -> bool:
@@ -217,7 +252,7 @@ def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | Non
     choice = choose(ready.planning, algorithm)
     execution = _Execution(ready, choice.algorithm, choice.chosen.cost_s)
     return Plan(
-        join=ready.resolved,
+        join=ready.validated.join,
         engine="local",
         choice=choice,
         stats=ready.planning.stats,
@@ -251,7 +286,7 @@ class PreparedJoin:
 
     join: Resolved
     _schemas: tuple[pa.Schema, pa.Schema] = field(repr=False)
-    _answer: ArrowAnswer = field(repr=False)
+    _validated: ValidatedJoin = field(repr=False)
     _algorithm: str = field(repr=False)
     _resources: Resources = field(repr=False)
 
@@ -293,15 +328,16 @@ class PreparedJoin:
                     f"{_columns(schema)}. Cast the table, or prepare the join for its schema.",
                     name="JN-PREPARED-SCHEMA",
                 )
-        ready = ReadyJoin.opened(self.join, *inputs, self._answer, None, self._resources, brief=True)
+        ready = ReadyJoin.opened(self._validated, *inputs, None, self._resources, brief=True)
         return ready.join_by(self._algorithm)
 
 
 def prepare(spec: Any, schemas: tuple[pa.Schema, pa.Schema], *, algorithm: str, resources: Resources) -> PreparedJoin:
     """Validate a join of tables of two schemas. Raises SchemaError."""
-    join: Resolved = spec.resolve(*schemas)
-    answer = ArrowAnswer.of(join, schemas)
-    return PreparedJoin(join=join, _schemas=schemas, _answer=answer, _algorithm=algorithm, _resources=resources)
+    validated = validated_join(spec, *schemas)
+    return PreparedJoin(
+        join=validated.join, _schemas=schemas, _validated=validated, _algorithm=algorithm, _resources=resources
+    )
 
 
 def _columns(schema: pa.Schema) -> str:

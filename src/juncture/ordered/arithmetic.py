@@ -9,9 +9,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pat
 
-from juncture.columnar.arrays import raw_values
+from juncture.columnar.arrays import WHOLE_ITEMS, raw_values
 from juncture.kernels.array_types import Ints, Mask
 
 MIN_CODE, MAX_CODE = -(2**63), 2**63 - 1
@@ -85,13 +84,13 @@ def below(codes: Ints, steps: np.ndarray) -> Ints:
 
 def signed_integers(array: pa.Array, valid: Mask | None) -> Ints:
     """Return integers of any type in 64 bits; raise `TooWideError` if one does not fit."""
-    if pat.is_uint64(array.type):
-        values: Ints = raw_values(array, np.int64)
-        if any_of(values < 0, valid):
+    integers = raw_values(array, WHOLE_ITEMS[array.type.id])
+    if integers.dtype == np.uint64:
+        integers = integers.view(np.int64)
+        if any_of(integers < 0, valid):
             raise TooWideError
-        return values
-    integers: Ints = raw_values(array if array.type == pa.int64() else array.cast(pa.int64()), np.int64)
-    return integers
+    values: Ints = integers.astype(np.int64, copy=False)
+    return values
 
 
 def any_of(mask: Mask, valid: Mask | None) -> bool:

@@ -37,8 +37,8 @@ class Progress:
     def __init__(self, report: Report | None = None) -> None:
         self._report = report
         self._began = time.perf_counter()
+        self._starts: list[tuple[str, float]] = []
         self.seconds = 0.0
-        self.phases: list[Phase] = []
 
     def of(self, phase: str) -> Advance:
         """Return the progress callback of a phase."""
@@ -50,10 +50,18 @@ class Progress:
 
     def extend(self, phase: str) -> None:
         """Record that a phase took all time until now."""
-        start_s, self.seconds = self.seconds, time.perf_counter() - self._began
-        if self.phases and self.phases[-1].name == phase:
-            start_s = self.phases.pop().start_s
-        self.phases.append(Phase(name=phase, start_s=start_s, duration_s=self.seconds - start_s))
+        if not self._starts or self._starts[-1][0] != phase:
+            self._starts.append((phase, self.seconds))
+        self.seconds = time.perf_counter() - self._began
+
+    @property
+    def phases(self) -> list[Phase]:
+        """The phases so far."""
+        ends = [start_s for _, start_s in self._starts[1:]] + [self.seconds]
+        return [
+            Phase(name=name, start_s=start_s, duration_s=end_s - start_s)
+            for (name, start_s), end_s in zip(self._starts, ends, strict=True)
+        ]
 
     def _advance(self, phase: str, done: int, total: int) -> None:
         self.extend(phase)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pat
 
-from juncture.columnar.arrays import plain
+from juncture.columnar.arrays import WHOLE_ITEMS, array_of, plain, raw_values
 from juncture.columnar.types import plain_type
 from juncture.ordered.domain import Domain
 from juncture.runtime.context import JoinContext
@@ -96,6 +96,10 @@ def parts_within(source: Source, column: str, domain: Domain, low: Any, high: An
 
 def ends_of(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return the minimum and maximum of values; nulls if there are none."""
+    item = WHOLE_ITEMS.get(values.type.id)
+    if item is not None and isinstance(values, pa.Array) and len(values) and values.null_count == 0:
+        numbers = raw_values(values, item)
+        return array_of(np.array([numbers.min(), numbers.max()]), values.type)
     ends = pc.min_max(values)
     return pa.concat_arrays([pa.repeat(ends[name], 1) for name in ("min", "max")])
 
@@ -109,7 +113,7 @@ def ends_of_column(source: Source, column: str) -> pa.Array | None:
         if plain_type(values.type) != values.type:
             # Arrow compares no dictionaries and no runs.
             values = pa.chunked_array([plain(chunk) for chunk in values.chunks], plain_type(values.type))
-        ends = source.column_ends[column] = ends_of(values)
+        ends = source.column_ends[column] = ends_of(values.chunk(0) if values.num_chunks == 1 else values)
     return ends
 
 

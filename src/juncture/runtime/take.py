@@ -15,7 +15,7 @@ import pyarrow.types as pat
 from juncture.columnar.arrays import array_of, concatenated, memory_pool, plain, raw_values, rows_of, validity
 from juncture.columnar.conversion import converted
 from juncture.columnar.tie_order import order_keys
-from juncture.columnar.types import is_fixed
+from juncture.columnar.types import is_fixed, is_plain
 from juncture.kernels import gather as kernels
 from juncture.kernels.array_types import Ints, Mask
 from juncture.kernels.hash import order_by_code
@@ -86,12 +86,7 @@ def take(array: pa.Array, index: pa.Array) -> pa.Array:
 
 def is_awkward(data_type: pa.DataType) -> bool:
     """Return whether Arrow cannot select rows of a type."""
-    return bool(
-        pat.is_run_end_encoded(data_type)
-        or pat.is_string_view(data_type)
-        or pat.is_binary_view(data_type)
-        or isinstance(data_type, pa.BaseExtensionType)
-    )
+    return not is_plain(data_type) and not pat.is_dictionary(data_type)
 
 
 def nulls(length: int, data_type: pa.DataType) -> pa.Array:
