@@ -23,7 +23,7 @@ from juncture.planner.algorithm import PlanningInput
 from juncture.planner.choose import cheapest, choose, serving
 from juncture.planner.plan import Plan
 from juncture.planner.report import MatchReport, Measured, RowExplanation
-from juncture.planner.statistics import Resources, Stats
+from juncture.planner.statistics import Resources, SideStats, Stats
 from juncture.runtime.context import JoinContext, join_context
 from juncture.runtime.memory import peak_memory_bytes
 from juncture.runtime.progress import Report
@@ -35,6 +35,9 @@ from juncture.spec.schema import SIDES
 _log = logging.getLogger(__name__)
 
 _SHORT_S = 0.003  # the expected time of a join below which waking threads takes longer than they save
+
+_FEW_ROWS = 1_000
+"""The rows of a small table, as the choice of an algorithm assumes."""
 
 _JOINS = 128
 """Joins that are remembered as validated, since a program often joins tables of the same schemas again."""
@@ -155,7 +158,7 @@ class _Execution:
         return join, left, right, algorithm
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ValidatedJoin:
     """A spec, validated against the schemas of two inputs."""
 
@@ -198,6 +201,7 @@ class ReadyJoin:
     right: Input
     answer: ArrowAnswer | FrameAnswer
     planning: PlanningInput  # what the choice depends on, for the join that `answer` runs
+    choice: tuple[str, float | None] | None = None  # the algorithm and its cost, if they depend on no statistics
 
     @classmethod
     def of(
@@ -224,6 +228,9 @@ class ReadyJoin:
         if left.input_table.frame is not None:
             schemas = left.input_table.schema, right.input_table.schema
             answer = FrameAnswer.of(validated.join, schemas, left.input_table.frame, right.input_table.frame)
+        if brief and stats is None and left.is_small and right.is_small:
+            planning, choice = _plan_of_few_rows(validated, resources)
+            return cls(validated=validated, left=left, right=right, answer=answer, planning=planning, choice=choice)
         given = stats or Stats()
         samples = (
             left.sample(answer.run, "left", given.left, brief=brief),
@@ -241,9 +248,17 @@ class ReadyJoin:
     def join_by(self, algorithm: str) -> Any:
         """Return the joined table, by the cheapest algorithm if it is ``"auto"``."""
         if algorithm == "auto":
-            return _Execution(self, *cheapest(self.planning)).execute(None)
+            return _Execution(self, *(self.choice or cheapest(self.planning))).execute(None)
         chosen = choose(self.planning, algorithm).chosen
         return _Execution(self, chosen.algorithm, chosen.cost_s).execute(None)
+
+
+@lru_cache(maxsize=_JOINS)
+def _plan_of_few_rows(validated: ValidatedJoin, resources: Resources) -> tuple[PlanningInput, tuple[str, float | None]]:
+    """Return the plan of a join of small tables, which any number of rows stands for."""
+    few = SideStats(rows=_FEW_ROWS)
+    planning = planning_input(validated.answer.run, Stats(left=few, right=few), resources)
+    return planning, cheapest(planning)
 
 
 def plan(spec: Any, left: Any, right: Any, *, algorithm: str, stats: Stats | None, resources: Resources) -> Plan:

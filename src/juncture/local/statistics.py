@@ -79,6 +79,11 @@ class Input:
         # Whether the number of rows is known before the input is read.
         self.is_counted = self._source is not None
 
+    @property
+    def is_small(self) -> bool:
+        """Whether this is a table in memory that any algorithm joins in about the time of a look at it."""
+        return isinstance(self._source, TableSource) and _is_small(self._source)
+
     def sample(self, join: Resolved, side: Side, given: SideStats, *, brief: bool = False) -> InputSample:
         """Return what is known before the join runs: of a stream, what the caller says."""
         if self._source is None:
@@ -166,8 +171,7 @@ def sample_input(join: Resolved, side: Side, source: Source, given: SideStats, *
 
 def _brief_stats(join: Resolved, side: Side, source: TableSource) -> SideStats | None:
     """Return what decides how a table is joined, without a sample; None for a large one of a join by inequalities."""
-    # The buffers of a slice may be larger than its rows, but take a hundredth of the time to add up.
-    is_small = source.num_rows < _FEW_ROWS and source.table.get_total_buffer_size() < _FEW_BYTES
+    is_small = _is_small(source)
     if not is_small and isinstance(join, ResolvedInequality):
         return None
     # The range of left keys is only explained.
@@ -177,6 +181,11 @@ def _brief_stats(join: Resolved, side: Side, source: TableSource) -> SideStats |
     row_bytes = source.bytes_of(join.needed(side)) // max(source.num_rows, 1)
     is_sorted = _is_sorted(source, on_columns(join, side))
     return SideStats(rows=source.num_rows, row_bytes=row_bytes, key_range=key_range, is_sorted=is_sorted)
+
+
+def _is_small(source: TableSource) -> bool:
+    # The buffers of a slice may be larger than its rows, but take a hundredth of the time to add up.
+    return source.num_rows < _FEW_ROWS and source.table.get_total_buffer_size() < _FEW_BYTES
 
 
 def _is_sorted(source: TableSource, on: Sequence[str]) -> bool | None:

@@ -70,7 +70,8 @@ def _parallel_hash_ns(planning: PlanningInput) -> float:
     c, left, right = terms(planning)
     if _has_dense_keys(planning):
         return _hash_ns(planning)
-    return (left + right) * (c.equi_probe_ns + c.partition_ns) + min(left, right) * c.hash_build_ns
+    partitioned_ns = (left + right) * (c.equi_probe_ns + c.partition_ns) + min(left, right) * c.hash_build_ns
+    return partitioned_ns + c.index_s * 1e9
 
 
 def _sort_merge_ns(planning: PlanningInput) -> float:

@@ -37,7 +37,8 @@ class JoinContext:
     def streaming(self, share: float) -> JoinContext:
         """Return the context with a share of the memory reserved for rows in flight, which limits its threads."""
         rows = self.memory.reserve("rows under way", share)
-        return replace(self, threads=self.threads.within(rows.total_bytes))
+        threads = self.threads.within(rows.total_bytes)
+        return JoinContext(threads, self.memory, self.spill, self.progress, self.in_order)
 
 
 @contextmanager

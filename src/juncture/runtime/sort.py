@@ -28,7 +28,7 @@ ROWS_MOST = 1 << 29
 
 _SLICE_LEAST = 1 << 16
 _FEW_BITS = 12
-"""Rows whose places have at most so many bits are sorted by NumPy, which starts sooner than passes by digit."""
+"""The greatest number of bits of places in few rows. NumPy sorts these sooner than passes by digit would start."""
 
 _DIGIT_BITS = 8
 _WORD_BITS = 64

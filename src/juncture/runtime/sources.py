@@ -125,7 +125,7 @@ class Source(ABC):
         """The number of each part's first row, and the number of all rows at the end."""
         return np.array([0, *accumulate(self.part_rows)], np.int64)
 
-    @property
+    @cached_property
     def num_rows(self) -> int:
         """The number of rows."""
         return int(self.bounds[-1])
@@ -141,13 +141,8 @@ class TableSource(Source):
         self.orders = dict[str, int]()
         # The minimum and maximum of columns, once they have been computed.
         self.column_ends = dict[str, pa.Array]()
-        starts = range(0, table.num_rows, _SLICE_ROWS)
-        self.part_rows = [min(_SLICE_ROWS, table.num_rows - start) for start in starts]
-
-    @property
-    def num_rows(self) -> int:
-        """The number of rows."""
-        return int(self.table.num_rows)
+        self.num_rows = rows = int(table.num_rows)
+        self.part_rows = [min(_SLICE_ROWS, rows - start) for start in range(0, rows, _SLICE_ROWS)]
 
     def read(self, part: int, columns: Sequence[str], _coded: Collection[str] = (), /) -> Iterator[pa.RecordBatch]:
         """Yield views of a slice's rows."""
@@ -292,7 +287,7 @@ class ParquetSource(Source):
         fewer._groups = [self._groups[part] for part in parts]
         fewer.part_rows = [self.part_rows[part] for part in parts]
         fewer._repetitive = {}
-        for known in ("bounds", "_plain_bytes"):
+        for known in ("bounds", "num_rows", "_plain_bytes"):
             fewer.__dict__.pop(known, None)
         return fewer
 

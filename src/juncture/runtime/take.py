@@ -199,7 +199,7 @@ def _copy_rows(values: npt.NDArray[Any], rows: Ints | Positions, target: npt.NDA
 def _item_of(data_type: pa.DataType) -> np.dtype[Any]:
     """Return the widest unsigned integer whose width divides that of a type."""
     width = data_type.bit_width // 8
-    return _ITEMS[next(size for size in (8, 4, 2, 1) if width % size == 0)]
+    return _ITEMS[min(width & -width, 8)]
 
 
 def _by_part(source: Source, pointers: Ints, context: JoinContext) -> tuple[Positions, Ints]:

@@ -33,9 +33,9 @@ def available_cores() -> int:
 
 def slices(length: int, most: int, *, least: int = 1) -> list[tuple[int, int]]:
     """Split a length into at most `most` nearly equal slices of at least `least`: 10 by 3 into 0-3, 3-6 and 6-10."""
-    count = max(1, min(most, length // max(least, 1)))
-    if count == 1:
+    if most <= 1 or length < 2 * least:
         return [(0, length)]
+    count = max(1, min(most, length // max(least, 1)))
     edges = [length * i // count for i in range(count + 1)]
     return list(pairwise(edges))
 
@@ -165,6 +165,9 @@ class Threads:
 
     def run(self, function: Callable[[Item], object], items: Sequence[Item]) -> None:
         """Call a function with each item, and wait for all."""
+        if len(items) == 1 and not self.is_frugal:
+            function(items[0])
+            return
         for _ in self.map(function, items):
             pass
 

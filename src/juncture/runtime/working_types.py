@@ -25,6 +25,7 @@ from juncture.spec.resolved import Resolved
 Join = TypeVar("Join", bound=Resolved)
 
 
+_DICTIONARY = pa.dictionary(pa.int8(), pa.int8()).id
 _WORKING = {
     each.id
     for each in (
@@ -80,7 +81,7 @@ def working_join(join: Join) -> Join:
 
 
 def _working_schema(schema: pa.Schema) -> pa.Schema:
-    if all(data_type.id in _WORKING for data_type in schema.types):
+    if _WORKING.issuperset([data_type.id for data_type in schema.types]):
         return schema
     return pa.schema([field.with_type(working_type(field.type)) for field in schema], schema.metadata)
 
@@ -90,7 +91,7 @@ def working_source(source: Source, schema: pa.Schema) -> Source:
 
     Nulls are in the indices of dictionaries, not in their values.
     """
-    if all(data_type.id in _WORKING for data_type in source.schema.types):
+    if _WORKING.issuperset([data_type.id for data_type in source.schema.types]):
         return source
     types = {}
     for field in source.schema:
@@ -139,7 +140,7 @@ class _ConvertedSource(Source):
 
 def restore_types(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a join in its output types. Batches that do not fit a type are split."""
-    may_have_null_values = any(pat.is_dictionary(data_type) for data_type in schema.types)
+    may_have_null_values = _DICTIONARY in [data_type.id for data_type in schema.types]
 
     def fitted(batch: pa.RecordBatch) -> pa.RecordBatch:
         if batch.schema.equals(schema, check_metadata=True) and not may_have_null_values:

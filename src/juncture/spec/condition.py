@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import pyarrow as pa
@@ -86,7 +87,9 @@ class OwnInterval:
     @property
     def names(self) -> tuple[str, ...]:
         """The columns."""
-        return tuple(name for name in (self.start, self.end) if name is not None)
+        if self.start is None or self.end is None:
+            return tuple(name for name in (self.start, self.end) if name is not None)
+        return self.start, self.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,11 @@ class JoinCondition:
     def is_bounded(self) -> bool:
         """Whether the matches of a left row are contiguous in the right order, bounded at both ends."""
         return self.right_interval is not None or (self.first is not None and self.first.is_band)
+
+    @cached_property
+    def without_left_interval(self) -> JoinCondition:
+        """The condition for left rows whose intervals have all been found to contain a point."""
+        return replace(self, left_interval=None)
 
     def only_first(self) -> JoinCondition:
         """Return the condition without the second bounded value."""

@@ -190,12 +190,13 @@ def _loosened(codes: Ints, *, upper: bool) -> Ints:
 
 def check_intervals(interval: OwnInterval, source: Source, side: Side, context: JoinContext) -> bool:
     """Read the intervals of a side, refuse those that start after they end, and return whether all contain a point."""
+    names = list(dict.fromkeys(interval.names))
     if len(interval.names) < 2:
         return False
 
     def check(part: int) -> bool:
         good = True
-        for row, batch in source.numbered(part, list(dict.fromkeys(interval.names))):
+        for row, batch in source.numbered(part, names):
             points = points_of(interval, batch, side, row)
             good = good and (points is None or bool(points.all()))
         return good
@@ -208,7 +209,8 @@ def points_of(interval: OwnInterval, batch: pa.RecordBatch, side: Side, first_ro
 
     Raises DataError if an interval starts after it ends. `first_row` is None if rows have no numbers.
     """
-    first, last = interval.names[0], interval.names[-1]
+    first, *others = interval.names
+    last = others[0] if others else first
     before, after, present = interval.domain.compared(batch.column(first), batch.column(last))
     wrong = after if present is None else after & present
     if wrong.any():

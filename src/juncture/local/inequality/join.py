@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -136,7 +136,7 @@ def _prepared(
     holder = Holder(right, tuple(dict.fromkeys((*join.right_payload, *looked_at))))
     if used.left_interval is not None and check_intervals(used.left_interval, left, "left", context):
         # Every left row has a point, so that none has to be looked at again.
-        used = replace(used, left_interval=None)
+        used = used.without_left_interval
     coded = CodedCondition.of(join, used)
     coded = coded.by_rank(right) if ranked else coded
     index = read_sorted_index(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import pairwise
 
@@ -169,7 +169,14 @@ def spans_of(
     """Count the matches of the spans, and cut those with more than a task is to make."""
     rows = np.arange(len(match_spans.first), dtype=np.int32) if match_spans.rows is None else match_spans.rows
     counts = _counts(match_spans, right)
-    match_spans = replace(match_spans, rows=rows)
+    match_spans = MatchSpans(
+        match_spans.first,
+        match_spans.end,
+        rows,
+        match_spans.thresholds,
+        match_spans.check,
+        match_spans.one_at_most,
+    )
     if len(counts) == 0 or counts.max() <= most:
         return CountedSpans(batch, first_row, match_spans, counts)
     # A piece cannot have more matches than positions.
